@@ -14,7 +14,7 @@ from ..preemption.guarantee.ledger import ProjectedUsage, QueueFactsOf
 from ..preemption.required_node import NO_HELP, PROTECTED
 from ..queues.queue import Queue
 from ..resources.quantity_texts import resource_text
-from ..resources.resource import EMPTY, Resource, fits
+from ..resources.resource import Resource, fits
 from ..state.partition_state import PartitionState
 from ..values.allocation import Ask
 from ..values.refusals import Refusal, RefusalReason
@@ -192,11 +192,11 @@ def _other_holders(node: NodeEntry, ask: Ask, reserved_node: str) -> tuple[str, 
 def not_entitled(state: PartitionState, leaf: Queue, ask: Ask) -> str:
     """Return of which types a queue has too little left of its guarantee; else nothing may end for it."""
     facts = QueueFactsOf(leaf, committed_resources(state, leaf, ask.allocation_key))(leaf)
-    left = ProjectedUsage(facts).remaining(facts) or EMPTY
+    ledger = ProjectedUsage(facts, ask.resource)
     short = [
         f"it asks for {resource_text(Resource({name: asked}))}, and {leaf.path} has "
-        f"{resource_text(Resource({name: max(0, left[name])}))} left of its guarantee"
+        f"{resource_text(Resource({name: max(0, left)}))} left of its guarantee"
         for name, asked in ask.resource.items()
-        if asked > 0 and left.has(name) and asked > left[name]
+        if (left := ledger.owed(name)) is not None and asked > left
     ]
     return "; ".join(short) or "no other queue uses more than its guarantee of what is asked for"

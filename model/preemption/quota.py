@@ -2,14 +2,16 @@
 
 What a parent has to give back is divided among its children in proportion to what each uses above its
 guarantee, down to the leaves. In a leaf the willing go first and originators last; a victim that would give
-back more than the leaf's share is skipped. So a queue may stay a little above its maximum, and never falls
-below it. Guarantees count only for the types of which it uses more than its maximum: victims may use some of
-another type that is short of its guarantee.
+back more than the leaf's share is skipped. Shares are rounded down: what is left is shared again, and at
+last asked of one leaf after the other, until nothing more can end. So a queue may stay a little above its
+maximum, and never falls below it. Guarantees count only for the types of which it uses more than its
+maximum: victims may use some of another type that is short of its guarantee.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import final
 
 from ..queues.queue import Queue
 from ..queues.quota_timer import is_over_maximum
@@ -58,34 +60,17 @@ def _visit(state: PartitionState, queue: Queue, now_ns: int) -> None:
 
 
 def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
-    over = over_maximum(queue)
-    gone: list[VictimRecord] = []
-    selected = 0
-    types = _excess(queue)
-    protection = Protection(queue, now_ns, for_guarantee=False)
-    work_lost = WorkLost.counted_in(state)
-    protected: list[Protected] = []
-    for leaf, target in shared_out(queue, over):
-        everything = [victim for entry in leaf.entries.by_id.values() for victim in victims_of(entry)]
-        if work_lost is not None:
-            everything = [work_lost.measured(victim) for victim in everything]
-        candidates, later = protection.divide(leaf, everything)
-        if state.whole_jobs_first:
-            candidates = by_whole_jobs(candidates, target)
-        spare = _above_guarantees(leaf)
-        spare = Resource({name: quantity for name, quantity in spare.items() if types.has(name)})
-        victims = choose_for_quota(candidates, target, queue.maximum or EMPTY, spare)
-        selected += len(victims)
-        protected += _still_wanted(later, target, victims)
-        marked = [victim for victim in victims if mark_all((victim,)) is None]
-        text = f"preempting allocations to enforce new max quota for queue : {leaf.path}"
-        release_by_application(state, marked, text)
-        state.claims.note_unclaimed(ending_of(marked))
-        report_preempted(state, marked, f"Quota change enforcement process in {queue.path}")
-        gone += [victim_record(victim, _why(victim, target, now_ns)) for victim in marked]
+    enforced = _Enforcement(state, queue, now_ns)
+    over = enforced.over
+    # Shares are rounded down: what is left over is shared again, and then asked of one leaf after the other.
+    while enforced.end_shares(shared_out(queue, over_maximum(queue))):
+        pass
+    while any(enforced.end_shares([share]) for share in _undivided(queue, over_maximum(queue))):
+        pass
+    gone = enforced.gone
     summary = (
         f"Quota Preemption results summary: preemptable resources: {describe(over)}, claimed resources: "
-        f"{describe(total_of(victim.resource for victim in gone))}, selected victims: {selected}, "
+        f"{describe(total_of(victim.resource for victim in gone))}, selected victims: {enforced.selected}, "
         f"preempted victims: {len(gone)}"
     )
     state.events.note(
@@ -93,16 +78,61 @@ def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
     )
     if gone:
         remember(state, _record(queue, over, gone, now_ns))
+    protected = enforced.still_wanted()
     if protected:  # The rest is taken when the first of them has run long enough.
         queue.quota_preemption_due_ns = min(each.until_ns for each in protected)
 
 
-def _still_wanted(
-    protected: Sequence[Protected], target: Resource, victims: Sequence[Victim]
-) -> list[Protected]:
-    """Return those that a leaf would give back part of its share with, if they had run long enough."""
-    left = subtract_only_existing(target, total_of(victim.resource for victim in victims))
-    return [each for each in protected if matches_any(each.victim.resource, _positive(left))]
+@final
+class _Enforcement:
+    """What ends for one maximum at one moment."""
+
+    def __init__(self, state: PartitionState, queue: Queue, now_ns: int) -> None:
+        self._state = state
+        self._queue = queue
+        self._now_ns = now_ns
+        self._protection = Protection(queue, now_ns, for_guarantee=False)
+        self._work_lost = WorkLost.counted_in(state)
+        self._protected: dict[str, list[Protected]] = {}
+        """By the path of the leaf."""
+        self.over = over_maximum(queue)
+        """What the queue is to give back; no more of any of these types ends."""
+        self.selected = 0
+        self.gone: list[VictimRecord] = []
+
+    def end_shares(self, shares: Sequence[tuple[Queue, Resource]]) -> bool:
+        """End what gives back the shares of some leaves, as far as possible; return whether any does."""
+        before = len(self.gone)
+        for leaf, target in shares:
+            self._end_share(leaf, target)
+        return len(self.gone) > before
+
+    def _end_share(self, leaf: Queue, target: Resource) -> None:
+        state, queue = self._state, self._queue
+        everything = [victim for entry in leaf.entries.by_id.values() for victim in victims_of(entry)]
+        if self._work_lost is not None:
+            everything = [self._work_lost.measured(victim) for victim in everything]
+        candidates, self._protected[leaf.path] = self._protection.divide(leaf, everything)
+        if state.whole_jobs_first:
+            candidates = by_whole_jobs(candidates, target)
+        above = _above_guarantees(leaf)
+        excess = _excess(queue)
+        spare = Resource({name: quantity for name, quantity in above.items() if excess.has(name)})
+        owed = Resource({name: target.get(name) for name in self.over})
+        victims = choose_for_quota(candidates, owed, queue.maximum or EMPTY, spare)
+        self.selected += len(victims)
+        marked = [victim for victim in victims if mark_all((victim,)) is None]
+        text = f"preempting allocations to enforce new max quota for queue : {leaf.path}"
+        release_by_application(state, marked, text)
+        state.claims.note_unclaimed(ending_of(marked))
+        report_preempted(state, marked, f"Quota change enforcement process in {queue.path}")
+        self.gone += [victim_record(victim, _why(victim, target, self._now_ns)) for victim in marked]
+
+    def still_wanted(self) -> list[Protected]:
+        """Return the protected victims with some of what the queue is above its maximum still."""
+        left = over_maximum(self._queue)
+        everything = (each for protected in self._protected.values() for each in protected)
+        return [each for each in everything if matches_any(each.victim.resource, left)]
 
 
 # -------------------------------------------------------------------------------------- how much
@@ -165,6 +195,17 @@ def shared_out(queue: Queue, target: Resource) -> list[tuple[Queue, Resource]]:
     return shares
 
 
+def _undivided(queue: Queue, target: Resource) -> Iterator[tuple[Queue, Resource]]:
+    """Walk the leaves below a queue, each with all of a target that it may give."""
+    if queue.is_leaf:
+        if target:
+            yield queue, target
+        return
+    for name in sorted(queue.children):
+        child = queue.children[name]
+        yield from _undivided(child, _capped(target, _above_own_guarantee(child)))
+
+
 def _above_own_guarantee(queue: Queue) -> Resource:
     return _positive(subtract(_used(queue), queue.guaranteed))
 
@@ -182,17 +223,19 @@ def choose_for_quota(
 
     Args:
         candidates: Those that may be chosen.
-        target: What the leaf has to give back; no victim gives back more of any of these types.
+        target: What the leaf has to give back; no more of any of these types ends, and of some it may be
+            zero.
         maximum: The maximum that is enforced; sizes are measured with it.
         above_guarantees: What may end, for the types above the maximum that have a guarantee.
     """
     chosen: list[Victim] = []
     left = target
     spare = above_guarantees
-    matching = [victim for victim in candidates if matches_any(victim.resource, target)]
-    for victim in sorted(matching, key=lambda victim: quota_order(victim, target, maximum)):
+    wanted = _positive(target)
+    matching = [victim for victim in candidates if matches_any(victim.resource, wanted)]
+    for victim in sorted(matching, key=lambda victim: quota_order(victim, wanted, maximum)):
         resource = victim.resource
-        helps = any(resource.get(name) > 0 for name in left)
+        helps = any(resource.get(name) > 0 and quantity > 0 for name, quantity in left.items())
         if helps and fits_undefined_unlimited(left, resource) and fits_undefined_unlimited(spare, resource):
             chosen.append(victim)
             left = subtract_only_existing(left, resource)

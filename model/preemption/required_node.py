@@ -16,22 +16,54 @@ from ..queues.application_entry import ApplicationEntry
 from ..queues.lending import gives_room
 from ..resources.comparisons import matches_any
 from ..resources.quantity_texts import resource_text
-from ..resources.resource import Resource, add, fits, subtract_eliminating_negative, total_of
+from ..resources.resource import Resource, add, fits, subtract, subtract_eliminating_negative, total_of
 from ..state.event_rates import report_no_victim
 from ..state.partition_state import PartitionState
+from ..state.placing import unreserve
 from ..state.preemption_log import PreemptionCause, PreemptionRecord
 from ..values.allocation import Ask
 from .acts import by_ask, ending_of, mark_all, release_all, remember, report_preempted, victim_record
 from .claims import committed_resources
 from .protection import Protected, ProtectedVictims, Protection
-from .victims import Need, Victim, needed_only, required_node_order
+from .victims import Need, Victim, given_back, needed_only, required_node_order
 from .whole_jobs import by_whole_jobs
 from .work_lost import WorkLost, described_at
 
-__all__ = ["choose_for_required_node", "preempt_for_required_node", "protected_on"]
+__all__ = [
+    "can_be_served",
+    "choose_for_required_node",
+    "most_room_on",
+    "preempt_for_required_node",
+    "protected_on",
+    "room_on_node",
+]
 
 NO_HELP: Final = "No fit on required node, preemption does not help"
 PROTECTED: Final = "No fit on required node, and what could end is protected for now"
+
+
+def room_on_node(state: PartitionState, ask: Ask, node: NodeEntry) -> Resource:
+    """Return what a node has left for an ask that needs it, beside what is held for others that need it."""
+    if not state.claims.by_key:
+        return node.available
+    return subtract(node.available, state.claims.held_on(node.node_id, ask.allocation_key))
+
+
+def can_be_served(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
+    """Return whether an ask has room on the node that it needs once all has ended that may end for it.
+
+    What is protected for now may end later.
+    """
+    free, protected = _divided(state, entry, node)
+    victims = [each for each in (*free, *(each.victim for each in protected)) if _is_eligible(each, ask)]
+    unclaimed = [each.resource for each in state.claims.unclaimed() if each.node_id == node.node_id]
+    return fits(total_of((room_on_node(state, ask, node), given_back(victims), *unclaimed)), ask.resource)
+
+
+def most_room_on(node: NodeEntry) -> Resource:
+    """Return the room on a node once all has ended that can run elsewhere: other allocations stay with it."""
+    elsewhere = (each for each in node.node.facts().allocations if not each.ask.required_node)
+    return add(node.available, total_of(each.resource for each in elsewhere))
 
 
 def choose_for_required_node(
@@ -85,7 +117,7 @@ def preempt_for_required_node(
     if state.whole_jobs_first:
         candidates = by_whole_jobs(candidates, subtract_eliminating_negative(ask.resource, node.available))
     unclaimed = [each for each in state.claims.unclaimed() if each.node_id == node.node_id]
-    room = add(node.available, total_of(each.resource for each in unclaimed))
+    room = add(room_on_node(state, ask, node), total_of(each.resource for each in unclaimed))
     if fits(room, ask.resource):
         state.claims.begin(entry, ask, unclaimed, state.now_ns())
         return None
@@ -94,6 +126,8 @@ def preempt_for_required_node(
         if not victims:
             waits = _waits_for(ask, room, candidates, protected)
             _note_no_victim(state, entry, ask, NO_HELP if waits is None else PROTECTED)
+            if waits is None and not fits(most_room_on(node), ask.resource):
+                unreserve(state, entry, ask.allocation_key)
             return None if waits is None else waits.first.until_ns
         going = mark_all(victims)
         if going is None:

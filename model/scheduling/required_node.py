@@ -5,11 +5,13 @@ Steps are checked and undone as in `licorne.model.scheduling.leaf_visit`, which 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ..applications.ask_walk import Candidate, FailedTry
 from ..nodes.block import NodeEntry
 from ..predicates.node_checks import NodeChecks, Pending
+from ..preemption.required_node import can_be_served, most_room_on, room_on_node
 from ..queues.application_entry import ApplicationEntry
 from ..queues.lending import kept_beside
 from ..resources.resource import Resource, fits, fits_undefined_unlimited
@@ -38,23 +40,23 @@ def try_required_node(
     node = state.nodes.get(ask.required_node)
     if node is None:
         return _failed_for(RefusalReason.REQUIRED_NODE_UNKNOWN, ask.required_node, ask, None)
-    if not fits(node.capacity, ask.resource):
-        # It can never run there: no other ask gives way to it.
-        return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.capacity)
+    room = room_on_node(state, ask, node)
+    has_room = fits(room, ask.resource)
     yielding = ordinary_reservations(state, node)
+    if not has_room and _gives_way(state, entry, ask, node, yielding):
+        return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, room)
     held_for_others = node.reserved and not yielding and candidate.reserved_node != node.node_id
-    has_room = fits(node.available, ask.resource)
     may_place = not held_for_others and has_room
     reason = refusal_of(state.node_checks, ask, node, allocate=True) if may_place else None
     if isinstance(reason, Pending):
         return PASSED_OVER  # The reservations stay: until there is an answer nothing changes.
-    room = room_beside_kept(entry, ask) if has_room else None
-    if room is not None:
+    beside = room_beside_kept(entry, ask) if has_room else None
+    if beside is not None:
         # A reservation would keep the node from those for whom the room is kept back: the reserved pass gives
         # it up, whatever else refuses the ask.
         due_ns = now_ns + _WAITS_FOR_TIME_NS  # The node may be full then, and have a victim.
         root = entry.queue.above[-1].path
-        return FailedTry((refused(RefusalReason.QUEUE_QUOTA, root, ask, room, until_ns=due_ns),))
+        return FailedTry((refused(RefusalReason.QUEUE_QUOTA, root, ask, beside, until_ns=due_ns),))
     for owner, key in yielding:
         unreserve(state, owner, key)
     if may_place and reason is None and commit(state, entry, ask, node):
@@ -65,7 +67,25 @@ def try_required_node(
         return False
     if reason:
         return FailedTry((denied_by_rm(ask, node.node_id, reason, now_ns),))
-    return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.available)
+    return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, room)
+
+
+def _gives_way(
+    state: PartitionState,
+    entry: ApplicationEntry,
+    ask: Ask,
+    node: NodeEntry,
+    yielding: Sequence[tuple[ApplicationEntry, str]],
+) -> bool:
+    """Return whether an ask without room on its node leaves it to others.
+
+    It does where the node is too small, less what other work has there that can run nowhere else; and where
+    nothing may end for it, but something ends there for another ask.
+    """
+    if not fits(most_room_on(node), ask.resource):
+        return True
+    is_claimed = any(state.claims.find(key) is not None for _, key in yielding)
+    return is_claimed and not can_be_served(state, entry, ask, node)
 
 
 def room_beside_kept(entry: ApplicationEntry, ask: Ask) -> Resource | None:

@@ -18,7 +18,7 @@ from ..applications.reservations import Reservation
 from ..applications.state import ApplicationState
 from ..nodes.block import NodeEntry
 from ..predicates.node_checks import Pending
-from ..preemption.required_node import preempt_for_required_node
+from ..preemption.required_node import preempt_for_required_node, room_on_node
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
@@ -242,7 +242,7 @@ class _Visit:
             return False
         node = state.nodes.get(reservation.node_id)
         if node is not None and ask.required_node:
-            if not fits(node.available, ask.resource):
+            if not fits(room_on_node(state, ask, node), ask.resource):
                 self.always_retry = True
                 until_ns = preempt_for_required_node(state, entry, record, node)
                 if until_ns is not None:

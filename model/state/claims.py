@@ -215,6 +215,22 @@ class PreemptionClaims:
                     held[level.path] = add(held.get(level.path), needed)
         return held
 
+    def held_on(self, node_id: str, but_for: str) -> Resource:
+        """Return what is held on a node for the asks that need it and have preempted there.
+
+        Other asks that have preempted need no such amount: their reservations keep the node for them, but
+        for asks that need it, which have precedence.
+
+        Args:
+            node_id: The node.
+            but_for: The key of an ask whose own claim does not count.
+        """
+        return total_of(
+            claim.needed(claim.entry.queue.above[-1], lambda victim: victim.node_id == node_id)
+            for key, claim in self.by_key.items()
+            if claim.ask.required_node == node_id and key != but_for
+        )
+
     def unclaimed(self) -> tuple[EndingVictim, ...]:
         """Return the victims that have not ended and are of no claim."""
         return tuple(self._unclaimed.values())

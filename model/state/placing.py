@@ -172,18 +172,8 @@ def ordinary_reservations(state: PartitionState, node: NodeEntry) -> list[tuple[
     Each is given by its application and the key of its ask. Where there is one, nothing else is reserved: a
     node has one reservation, or only those of asks that can run nowhere else.
     """
-    if not node.reserved:
-        return []
-    keys = node.node.facts().reservations
-    found = []
-    for entry in state.entries.values():
-        if not entry.facts.reserved:
-            continue
-        for reservation, _ in entry.application.reservations.with_asks():
-            yields = not reservation.required and reservation.node_id == node.node_id
-            if reservation.allocation_key in keys and yields:
-                found.append((entry, reservation.allocation_key))
-    return found
+    on_node = state.reserved.on_node(node.node_id)
+    return [(each.entry, each.ask.allocation_key) for each in on_node if not each.ask.required_node]
 
 
 def unreserve(state: PartitionState, entry: ApplicationEntry, allocation_key: str) -> None:

@@ -25,7 +25,7 @@ LEFT: Final = {
     r"furnish\w*": "apply_template",
     r"let(s|ting)? go": "release, drop, stop",
     r"nobody|somebody|whoever": "the subject itself: a thread, an ask, a queue",
-    r"owed|owes?|spoken for": "entitled, committed",
+    r"owes?|spoken for": "entitled, committed",
     r"(?<!there )(is|are|was|were) none of": "is not one of",
     r"(is|are|was|were) wanted": "requested, expected, asked for, required",
     r"no word on": "says nothing of",

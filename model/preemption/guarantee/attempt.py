@@ -14,7 +14,7 @@ from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
 from ...nodes.block import NodeEntry
 from ...predicates.node_checks import NodeChecks
 from ...queues.application_entry import ApplicationEntry
-from ...resources.resource import Resource, total_of
+from ...resources.resource import Resource, fits, total_of
 from ...state.partition_state import PartitionState
 from ...state.placing import unreserve
 from ...state.preemption_attempts import AttemptShape, change_stamp, due_ns
@@ -26,12 +26,7 @@ from ..protection import Protected, ProtectedVictims, Protection
 from ..victims import Victim
 from ..work_lost import WorkLost
 from .attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
-from .candidate_nodes import (
-    PreemptibleReservations,
-    find_candidate_nodes,
-    preemptible_reservations,
-    reservations_inside,
-)
+from .candidate_nodes import find_candidate_nodes, yielding_nodes, yielding_nodes_inside
 from .candidate_victims import CandidateVictims, collect_victims
 from .decision import NoPreemption, PreemptionPlan, PreemptionView, decide, lack_of_queues, may_be_entitled
 from .ledger import QueueFactsOf, unbound_facts
@@ -162,10 +157,14 @@ def _may_try_again(asking: _Asking) -> bool:
     predicates to agree.
     """
     state, entry, candidate, nodes_tried = asking
-    if state.claims.find(candidate.ask.allocation_key) is not None:
+    ask = candidate.ask
+    if state.claims.find(ask.allocation_key) is not None:
         return False
-    before = state.preemptions.last_for(candidate.ask.allocation_key, entry.application_id)
-    return before is None or not (nodes_tried and candidate.reserved_node == before.node_id)
+    before = state.preemptions.last_for(ask.allocation_key, entry.application_id)
+    if before is None or not nodes_tried or candidate.reserved_node != before.node_id:
+        return True
+    node = state.nodes.get(before.node_id)
+    return node is None or not fits(node.available, ask.resource)
 
 
 def _shape(asking: _Asking) -> AttemptShape:
@@ -192,13 +191,14 @@ def _attempt(
     decided = _decide(asking, victims, state.node_checks)
     if not isinstance(decided, _Decided):
         return decided
-    plan, preemptible = decided.plan, decided.preemptible
+    plan = decided.plan
     node = state.nodes.get(plan.node_id)
     if node is None or mark_all(plan.victims) is not None:
         return NoPreemption.TOO_LATE
     _carry_out(state, asking.entry, decided)
-    if plan.node_id in preemptible and node.reserved:
-        unreserve(state, *preemptible[plan.node_id])
+    if plan.node_id in decided.yielding:
+        for reserved in list(state.reserved.on_node(plan.node_id)):
+            unreserve(state, reserved.entry, reserved.ask.allocation_key)
     return node
 
 
@@ -219,7 +219,7 @@ class _Decided(NamedTuple):
     view: PreemptionView
     plan: PreemptionPlan
     record: PreemptionRecord
-    preemptible: PreemptibleReservations
+    yielding: frozenset[str]
 
 
 def _decide(
@@ -287,10 +287,10 @@ class _Moment:
         self._is_inside = is_inside
         is_limited = candidate.kind is CandidateKind.LIMIT
         self._limits = limits_without_room(state, entry, candidate.ask) if is_limited else ()
-        self._preemptible = (
-            reservations_inside(state, entry.queue, candidate.ask)
+        self._yielding = (
+            yielding_nodes_inside(state, entry.queue, candidate.ask)
             if is_inside
-            else preemptible_reservations(state, candidate.ask, facts_of.committed)
+            else yielding_nodes(state, candidate.ask, facts_of.committed)
         )
 
     def decided(
@@ -308,7 +308,7 @@ class _Moment:
         record = record_of(view, plan, self._entry, self._state.now_ns())
         if _must_pause(self._state, record):
             return NoPreemption.REPEATS
-        return _Decided(view, plan, record, self._preemptible)
+        return _Decided(view, plan, record, self._yielding)
 
     def view(self, victims: dict[str, tuple[Victim, ...]]) -> PreemptionView:
         """Return all that the decision depends on; `victims` is what is known of the leaves, and grows."""
@@ -370,7 +370,7 @@ class _Moment:
             candidates,
             reserved_node=self._candidate.reserved_node,
             nodes_tried=self._nodes_tried,
-            preemptible=self._preemptible,
+            yielding=self._yielding,
         )
         levels: list[tuple[Resource | None, Resource]]
         levels = [(limit.limit, limit.used) for limit in self._limits]

@@ -2,95 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from ...nodes.block import NodeEntry
-from ...queues.application_entry import ApplicationEntry
 from ...queues.queue import Queue
 from ...resources.resource import Resource, add, fits, total_of
 from ...state.claims import EndingVictim
 from ...state.partition_state import PartitionState
+from ...state.reserved_asks import ReservedAsk
 from ...values.allocation import Ask
 from ..claims import CommittedResources
+from ..required_node import can_be_served
 from .candidate_victims import CandidateVictims
-from .ledger import ProjectedUsage, QueueFactsOf, covers
+from .ledger import ProjectedUsage, QueueFactsOf
 from .node_solver import CandidateNode
 
 __all__ = [
     "STALE_AFTER_NS",
-    "PreemptibleReservations",
     "find_candidate_nodes",
-    "preemptible_reservations",
-    "reservations_inside",
+    "yielding_nodes",
+    "yielding_nodes_inside",
 ]
 
 STALE_AFTER_NS: Final = (2 * 60 * 60 + 2) * 1_000_000_000
 """How old a reserved ask must be before one of higher priority may take its node over, whatever its own queue
 is entitled to: twice the time a reservation waits, and the time until it is made."""
 
-PreemptibleReservations = dict[str, "tuple[ApplicationEntry, str]"]
-"""By node: the application and the allocation key of the reservation that may be dropped."""
 
+def yielding_nodes(state: PartitionState, ask: Ask, committed: CommittedResources) -> frozenset[str]:
+    """Find the nodes whose reservations may be dropped for an ask whose queue is entitled to more.
 
-def preemptible_reservations(
-    state: PartitionState, ask: Ask, committed: CommittedResources
-) -> PreemptibleReservations:
-    """Find the reservations that may be dropped for an ask whose queue is entitled to more.
-
-    Only ordinary ones may: those of asks whose queue is entitled to nothing and whose priority is no higher,
-    and those of lower priority that have waited for more than two hours.
+    Ordinary reservations of other asks may: those of asks that cannot preempt, since they are not entitled
+    or do not allow it, and whose priority is no higher; and those of lower priority that have waited for
+    more than two hours. So may those of asks that need the node, and for which nothing may end there that
+    makes enough room.
     """
-    found: PreemptibleReservations = {}
-    if not state.reservations:
-        return found
     before_ns = state.now_ns() - STALE_AFTER_NS
     by_leaf: dict[str, _Entitlement] = {}
-    for entry in state.entries.values():
-        if not entry.facts.reserved:
-            continue
+
+    def yields(reserved: ReservedAsk) -> bool:
+        entry, holder = reserved.entry, reserved.ask
+        if holder.required_node:
+            node = state.nodes.get(reserved.node_id)
+            return node is None or not can_be_served(state, entry, holder, node)
+        if holder.priority < ask.priority and holder.created_at_ns < before_ns:
+            return True
+        if holder.priority > ask.priority or not holder.allow_preempt_other:
+            return holder.priority <= ask.priority
         leaf = entry.queue
         entitlement = by_leaf.get(leaf.path)
         if entitlement is None:
             entitlement = by_leaf[leaf.path] = _Entitlement(leaf, committed)
-        for reservation, record in entry.application.reservations.with_asks():
-            if record is None or reservation.required or record.preemption_triggered:
-                continue
-            holder = record.ask
-            stale = holder.priority < ask.priority and holder.created_at_ns < before_ns
-            if stale or (holder.priority <= ask.priority and not entitlement.covers(holder.resource)):
-                found[reservation.node_id] = (entry, reservation.allocation_key)
-    return found
+        return not entitlement.covers(holder.resource)
+
+    return _nodes_where_all(state, ask, yields)
 
 
-def reservations_inside(state: PartitionState, leaf: Queue, ask: Ask) -> PreemptibleReservations:
-    """Find the ordinary reservations of the ask's own leaf that are held for asks of lower priority."""
-    if not state.reservations:
-        return {}
-    return {
-        reservation.node_id: (entry, reservation.allocation_key)
-        for entry in leaf.entries.by_id.values()
-        if entry.facts.reserved
-        for reservation, record in entry.application.reservations.with_asks()
-        if record is not None
-        and not (reservation.required or record.preemption_triggered)
-        and record.ask.priority < ask.priority
-    }
+def yielding_nodes_inside(state: PartitionState, leaf: Queue, ask: Ask) -> frozenset[str]:
+    """Find the nodes with ordinary reservations for asks of lower priority of the ask's own leaf."""
+
+    def yields(reserved: ReservedAsk) -> bool:
+        holder = reserved.ask
+        return reserved.entry.queue is leaf and not holder.required_node and holder.priority < ask.priority
+
+    return _nodes_where_all(state, ask, yields)
+
+
+def _nodes_where_all(
+    state: PartitionState, ask: Ask, yields: Callable[[ReservedAsk], bool]
+) -> frozenset[str]:
+    """Return the nodes whose reservations all yield; those of the ask and of preemptors never do."""
+    yielding: set[str] = set()
+    kept: set[str] = set()
+    for reserved in state.reserved.all():
+        if reserved.node_id not in kept:
+            key = reserved.ask.allocation_key
+            record = None if key == ask.allocation_key else reserved.entry.application.asks.record(key)
+            is_free = record is not None and not (record.placed or record.preemption_triggered)
+            (yielding if is_free and yields(reserved) else kept).add(reserved.node_id)
+    return frozenset(yielding - kept)
 
 
 class _Entitlement:
     """What a leaf is entitled to, for one attempt; many asks have the same size."""
 
     def __init__(self, leaf: Queue, committed: CommittedResources) -> None:
-        facts = QueueFactsOf(leaf, committed)(leaf)
-        self._remaining = ProjectedUsage(facts).remaining(facts)
+        self._facts = QueueFactsOf(leaf, committed)(leaf)
         self._covered: dict[Resource, bool] = {}
 
     def covers(self, resource: Resource) -> bool:
         """Return whether the leaf would be within its guarantee with so much more."""
         covered = self._covered.get(resource)
         if covered is None:
-            covered = self._covered[resource] = covers(self._remaining, resource, resource)
+            covered = self._covered[resource] = ProjectedUsage(self._facts, resource).is_entitled(resource)
         return covered
 
 
@@ -101,7 +106,7 @@ def find_candidate_nodes(
     *,
     reserved_node: str,
     nodes_tried: bool,
-    preemptible: PreemptibleReservations,
+    yielding: frozenset[str],
 ) -> tuple[CandidateNode, ...]:
     """Return the nodes that are large enough for the ask and without a reservation that must be kept.
 
@@ -126,7 +131,7 @@ def find_candidate_nodes(
         if node is not None
         and node.schedulable
         and fits(node.capacity, ask.resource)
-        and (not node.reserved or node.node_id == reserved_node or node.node_id in preemptible)
+        and (not node.reserved or node.node_id == reserved_node or node.node_id in yielding)
     )
 
 

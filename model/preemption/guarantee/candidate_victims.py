@@ -2,8 +2,9 @@
 
 Preemption looks for victims below the *fence root*: from the ask's leaf upwards the first queue that is a
 preemption fence, or that has no room for the ask under its own maximum and those above it (what is
-outside it would not help), or the root. On the way up and down the priority of the ask is converted, queue
-by queue, into what it counts as there.
+outside it would not help), or the root. Priorities are compared among the children of the first queue that
+contains both the ask and the victim: on the way up and down each is converted, queue by queue, by the offset
+of the queue that it leaves.
 """
 
 from __future__ import annotations
@@ -49,18 +50,21 @@ class CandidateVictims(NamedTuple):
 def fence_root(
     leaf: Queue, ask: Ask, committed: CommittedResources = NOTHING_COMMITTED
 ) -> tuple[Queue, dict[str, int]]:
-    """Find the fence root of an ask, and what its priority counts as in each queue up to it, by path."""
+    """Find the fence root of an ask, and what its priority counts as among the children of each queue.
+
+    The offset of a queue counts among its siblings, so not inside it.
+    """
     priority = ask.priority
     priorities: dict[str, int] = {}
     for level in leaf.above:
         settings = level.settings
+        priorities[level.path] = priority
+        if settings.preemption_policy is PreemptionPolicy.FENCE or not _has_room(level, ask, committed):
+            return level, priorities
         if settings.priority_policy is PriorityPolicy.FENCE:
             priority = settings.priority_offset
         else:
             priority += settings.priority_offset
-        priorities[level.path] = priority
-        if settings.preemption_policy is PreemptionPolicy.FENCE or not _has_room(level, ask, committed):
-            return level, priorities
     return leaf.above[-1], priorities
 
 
@@ -119,7 +123,7 @@ class _Search:
         self.facts_of = facts_of
         self.known = known
         self.priorities: dict[str, int] = {}
-        self.ledger = ProjectedUsage(facts_of(leaf))
+        self.ledger = ProjectedUsage(facts_of(leaf), ask.resource)
         self.victims: list[Victim] = []
         self.protection: Protection | None = None
         self.work_lost: WorkLost | None = None
@@ -148,7 +152,7 @@ class _Search:
     def visit_own_leaf(self) -> None:
         """Collect what has a lower priority in the leaf of the ask."""
         if self.leaf.settings.preemption_policy is not PreemptionPolicy.DISABLED:
-            facts = unbound_facts(self.leaf, of_victims=True)
+            facts = unbound_facts(self.leaf)
             self.collect(self.leaf, facts, self.ask.priority - 1, fenced=False)
 
     def visit(self, queue: Queue, priority: int, *, fenced: bool) -> None:
@@ -173,7 +177,7 @@ class _Search:
         if queue.settings.preemption_policy is PreemptionPolicy.DISABLED:
             return
         facts = self.facts_of(queue)
-        if self.ledger.gives(facts, self.ask.resource):
+        if self.ledger.gives(facts):
             self.collect(queue, facts, priority, fenced=fenced)
 
     def collect(self, queue: Queue, facts: QueueFacts, priority: int, *, fenced: bool) -> None:

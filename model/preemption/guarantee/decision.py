@@ -23,15 +23,15 @@ from typing import Final
 from ...limits.usage_tree import LimitBlocker
 from ...predicates.node_checks import NodeChecks, Pending
 from ...queues.queue import Queue
-from ...resources.resource import Resource, add, fits
+from ...resources.resource import Resource, add, fits, subtract_eliminating_negative
 from ...state.claims import EndingVictim
 from ...values.allocation import Ask
 from ..victims import Need, Victim, given_back, needed_only, queue_order
 from ..whole_jobs import those_begun_first
 from .candidate_victims import CandidateVictims
-from .ledger import ProjectedUsage, QueueFacts, covers, is_within
+from .ledger import ProjectedUsage, QueueFacts
 from .node_choice import NodeChoice, NoNode, choose_node
-from .node_solver import CandidateNode, NodeSolver
+from .node_solver import CandidateNode, NodeSolver, helps
 
 __all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_of_queues", "may_be_entitled"]
 
@@ -180,37 +180,22 @@ def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | 
 def may_be_entitled(leaf: QueueFacts, ask: Ask) -> bool:
     """Return whether the ask's queue can be entitled to it at all, whatever is preempted.
 
-    No allocation is examined. A queue without a guarantee is entitled to nothing; and what the ask's own leaf
-    uses does not become less.
+    No allocation is examined.
     """
-    ledger = ProjectedUsage(leaf)
-    own = ledger.own_remaining(leaf)
-    if own is None:
-        return ledger.remaining(leaf) is not None
-    return covers(own, ask.resource, ask.resource)
+    return ProjectedUsage(leaf, ask.resource).may_be_entitled(ask.resource)
 
 
 def _is_entitled_if_all_go(view: PreemptionView) -> bool:
     """Return whether the ask's queue can be within its guarantee with the ask if all candidates end."""
-    ledger = ProjectedUsage(view.leaf)
-    asked = view.ask.resource
-    if covers(ledger.remaining(view.leaf), asked, asked):
-        return True
+    ledger = ProjectedUsage(view.leaf, view.ask.resource)
     ledger.put(view.leaf, view.ask.resource)
+    if ledger.is_entitled():
+        return True
     for victim in view.candidates.victims:
         ledger.take(view.candidates.facts[victim.queue.path], victim.resource)
-        if _asked_is_within(ledger, view):
+        if ledger.is_entitled():
             return True
     return False
-
-
-def _asked_is_within(ledger: ProjectedUsage, view: PreemptionView) -> bool:
-    """Return whether the ask's queue is within its guarantee, for the types that are asked for."""
-    remaining = ledger.remaining(view.leaf)
-    if remaining is None:
-        return False
-    asked = view.ask.resource.items()
-    return is_within(Resource({name: remaining.get(name) for name, quantity in asked if quantity > 0}))
 
 
 def _for_queue(view: PreemptionView, node: NodeChoice) -> tuple[Victim, ...] | None:
@@ -219,8 +204,7 @@ def _for_queue(view: PreemptionView, node: NodeChoice) -> tuple[Victim, ...] | N
     given = given_back(on_node)
     if fits(given, view.lack):
         return ()
-    asked = view.ask.resource
-    ledger = ProjectedUsage(view.leaf)
+    ledger = ProjectedUsage(view.leaf, view.ask.resource)
     for victim in on_node:
         ledger.take(view.candidates.facts[victim.queue.path], victim.resource)
         ledger.put(view.leaf, victim.resource)
@@ -228,13 +212,14 @@ def _for_queue(view: PreemptionView, node: NodeChoice) -> tuple[Victim, ...] | N
     chosen: list[Victim] = []
     back = given
     for victim in those_begun_first(view.candidates.victims, on_node):
-        if victim.key in taken or not _helps(view.lack, victim):
-            continue
         facts = view.candidates.facts[victim.queue.path]
-        if not ledger.may_lose(facts, victim.resource, asked):
+        lack = subtract_eliminating_negative(view.lack, back)
+        if victim.key in taken or not helps(lack, victim, ledger.gives(facts)):
+            continue
+        if not ledger.may_lose(facts, victim.resource):
             continue
         ledger.take(facts, victim.resource)
-        if not covers(ledger.remaining(view.leaf), victim.resource, asked):
+        if not ledger.is_entitled(victim.resource):
             ledger.put(facts, victim.resource)
             continue
         ledger.put(view.leaf, victim.resource)
@@ -243,10 +228,6 @@ def _for_queue(view: PreemptionView, node: NodeChoice) -> tuple[Victim, ...] | N
         if fits(back, view.lack):
             return tuple(chosen)
     return None
-
-
-def _helps(lack: Resource, victim: Victim) -> bool:
-    return any(victim.resource.get(name) > 0 for name in lack)
 
 
 def _without_needless(
@@ -318,11 +299,11 @@ def _agrees(
 
 def _keeps_guarantees(view: PreemptionView, victims: Sequence[Victim]) -> bool:
     """Return whether all guarantees hold with the ask placed and all victims ended."""
-    ledger = ProjectedUsage(view.leaf)
+    ledger = ProjectedUsage(view.leaf, view.ask.resource)
     for victim in victims:
         facts = view.candidates.facts[victim.queue.path]
-        if not ledger.keeps_guarantees(facts, victim.resource, view.ask.resource):
+        if not ledger.keeps_guarantees(facts, victim.resource):
             return False
         ledger.take(facts, victim.resource)
     ledger.put(view.leaf, view.ask.resource)
-    return _asked_is_within(ledger, view)
+    return ledger.is_entitled()

@@ -1,12 +1,29 @@
-"""The arithmetic of guarantees, on a copy of the queues that may be changed at will.
+"""The definitions of preemption for a guarantee: owed, entitled, above; type by type.
 
-`QueueFacts` are what preemption needs to know of a queue, as values. A `ProjectedUsage` is a temporary layer
-on top of them: what would be used if some allocations ended and others were placed. Many layers share the
-same facts, so that each node can be tried with a new one at the cost of an empty dict.
+All of them are functions of `QueueFacts`, which are what preemption needs to know of a queue, as values,
+and of the types that an ask requests: a quantity of zero requests nothing, and types that are not requested
+do not count. *Used* is what is allocated less what is being preempted already; on the path of the ask, what
+other asks have preempted for counts as used as well.
 
-What counts as used is what is allocated less what is being preempted already. A guarantee holds for its
-own types alone: of any other type nothing is guaranteed, and nothing is limited. Only types that are asked
-for are checked, and a quantity of zero asks for nothing.
+* The queue that *serves* a type is the nearest one, from the leaf of the ask up, whose guarantee names the
+  type.
+* *Owed* of a type is the guarantee of the queue that serves it less what that queue uses.
+* An ask is *entitled* to the types that are served, if no less of each is owed than it requests. Of a type
+  that no queue of its path names it is entitled to nothing: such a type comes with what ends for another
+  type.
+* *Above* its guarantee is what a queue uses more of a type than it is guaranteed; all of it, if its
+  guarantee does not name the type. What is guaranteed to a queue that the ask is in protects nothing from
+  the ask.
+* A leaf *gives* a type that the ask is entitled to, and of which it and each queue above it, up to the
+  first one that the ask is in, is above its guarantee. Where none of them names the type, the leaf gives it
+  unless the queue that serves the ask is above the leaf as well: then both have the same claim to it.
+* A leaf *may lose* an allocation with some of a type that it gives, if no queue falls from above its
+  guarantee to below it in a type that the ask is entitled to, nor at all below it in another type that is
+  requested.
+
+A `ProjectedUsage` is a temporary layer on top of the facts: what would be used if some allocations ended
+and others were placed. Many layers share the same facts, so that each node can be tried with a new one at
+the cost of an empty dict.
 """
 
 from __future__ import annotations
@@ -16,11 +33,10 @@ from dataclasses import dataclass
 from typing import final
 
 from ...queues.queue import Queue
-from ...resources.combinations import merge_if_not_present
-from ...resources.resource import EMPTY, Resource, add, component_wise_min, fits_actual, subtract
+from ...resources.resource import EMPTY, Resource, add, subtract
 from ..claims import NOTHING_COMMITTED, CommittedResources
 
-__all__ = ["ProjectedUsage", "QueueFacts", "QueueFactsOf", "covers", "is_within", "unbound_facts"]
+__all__ = ["ProjectedUsage", "QueueFacts", "QueueFactsOf", "unbound_facts"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,12 +50,28 @@ class QueueFacts:
     """Allocated less what is being preempted; above the ask, with what other asks have preempted for."""
     above_ask: bool
     """The queue is the ask's leaf or above it."""
+    is_unbound: bool = False
+    """It is the leaf of an ask that preempts in it by priority: no guarantee decides."""
 
-    def excess(self, name: str) -> int | None:
-        """Return how much more of a type the queue uses than is guaranteed to it, `None` if nothing is."""
-        if self.guaranteed is None or not self.guaranteed.has(name):
-            return None
-        return self.used.get(name) - self.guaranteed[name]
+    @property
+    def path_up(self) -> Iterator[QueueFacts]:
+        """Walk this queue and those above it, the root last."""
+        level: QueueFacts | None = self
+        while level is not None:
+            yield level
+            level = level.parent
+
+    def names(self, name: str) -> bool:
+        """Return whether the guarantee of this queue names a type."""
+        return self.guaranteed is not None and self.guaranteed.has(name)
+
+    def above(self, name: str) -> int:
+        """Return how much more of a type that its guarantee names the queue uses than is guaranteed to it."""
+        return self.used.get(name) - (self.guaranteed or EMPTY)[name]
+
+    def serving(self, name: str) -> QueueFacts | None:
+        """Return the nearest queue from this one up whose guarantee names a type, `None` without one."""
+        return next((level for level in self.path_up if level.names(name)), None)
 
 
 @final
@@ -66,52 +98,33 @@ class QueueFactsOf:
         return facts
 
 
-def unbound_facts(leaf: Queue, *, of_victims: bool = False) -> QueueFacts:
-    """Return the facts of a leaf that no guarantee binds, as inside of it, where its sum stays.
-
-    As the leaf of the ask it has a guarantee of no type, which lets it use anything; as that of the
-    victims it has none, and gives everything.
-    """
-    return QueueFacts(leaf.path, None, None if of_victims else EMPTY, EMPTY, True)
-
-
-def is_within(remaining: Resource | None) -> bool:
-    """Return whether a queue with that much left of its guarantee uses no more; `None`: it has none."""
-    return remaining is not None and all(quantity >= 0 for quantity in remaining.values())
-
-
-def covers(remaining: Resource | None, resource: Resource, asked: Resource) -> bool:
-    """Return whether that much left of a guarantee is enough for a resource, in the types that are asked for.
-
-    A type that the guarantee does not name is not limited by it. Without a guarantee nothing is covered.
-    """
-    part = Resource(dict(_part_asked_for(resource, asked)))
-    return remaining is not None and fits_actual(remaining, part)
-
-
-def _part_asked_for(resource: Resource, asked: Resource) -> Iterator[tuple[str, int]]:
-    """Walk what a resource has of the types that are asked for."""
-    for name, quantity in asked.items():
-        if quantity > 0 and resource.get(name) > 0:
-            yield name, resource[name]
+def unbound_facts(leaf: Queue) -> QueueFacts:
+    """Return the facts of a leaf in which asks preempt by priority: no guarantee decides, its sum stays."""
+    return QueueFacts(leaf.path, None, None, EMPTY, above_ask=True, is_unbound=True)
 
 
 def _protectors(queue: QueueFacts) -> Iterator[QueueFacts]:
     """Walk from a leaf up to the first queue that the ask is in, which is not included."""
-    level: QueueFacts | None = queue
-    while level is not None and not level.above_ask:
-        yield level
-        level = level.parent
+    return (level for level in queue.path_up if not level.above_ask)
 
 
 @final
 class ProjectedUsage:
     """What queues would use if some allocations ended and others were placed; temporary, for one ask."""
 
-    def __init__(self, ask_leaf: QueueFacts) -> None:
+    def __init__(self, ask_leaf: QueueFacts, asked: Resource) -> None:
         self.ask_leaf = ask_leaf
+        self._asked = [name for name, quantity in asked.items() if quantity > 0]
+        self._serving: dict[str, QueueFacts] = {}
+        """The queue that serves each type requested, if there is one."""
+        for name in self._asked:
+            serving = ask_leaf.serving(name)
+            if serving is not None:
+                self._serving[name] = serving
         self._less: dict[str, Resource] = {}
         """By path, how much less is used than the facts say; negative for more."""
+        self._gives: dict[str, frozenset[str]] = {}
+        """By path of a leaf, what is known of `gives`."""
 
     def used(self, queue: QueueFacts) -> Resource:
         """Return what a queue would use."""
@@ -120,81 +133,81 @@ class ProjectedUsage:
 
     def take(self, queue: QueueFacts, resource: Resource) -> None:
         """Subtract a resource from a leaf and all above it."""
-        level: QueueFacts | None = queue
-        while level is not None:
+        for level in queue.path_up:
             self._less[level.path] = add(self._less.get(level.path), resource)
-            level = level.parent
 
     def put(self, queue: QueueFacts, resource: Resource) -> None:
         """Add a resource to a leaf and all above it."""
-        level: QueueFacts | None = queue
-        while level is not None:
+        for level in queue.path_up:
             self._less[level.path] = subtract(self._less.get(level.path, EMPTY), resource)
-            level = level.parent
 
-    def own_remaining(self, queue: QueueFacts) -> Resource | None:
-        """Return what a queue has left of its own guarantee, `None` without one; negative for an excess."""
-        guaranteed = queue.guaranteed
-        if guaranteed is None:
+    def owed(self, name: str) -> int | None:
+        """Return what is owed of a type that is requested, `None` if no guarantee names it."""
+        serving = self._serving.get(name)
+        if serving is None or serving.guaranteed is None:
             return None
-        used = self.used(queue)
-        return Resource({name: quantity - used.get(name) for name, quantity in guaranteed.items()})
+        return serving.guaranteed[name] - self.used(serving).get(name)
 
-    def remaining(self, queue: QueueFacts) -> Resource | None:
-        """Return what a queue has left of its guarantee and of those above; `None` if nothing is guaranteed.
+    def is_entitled(self, resource: Resource = EMPTY) -> bool:
+        """Return whether a resource may be taken for the ask: it is owed that much of each type served.
 
-        Where the ask's own leaf has a guarantee, that one counts, and those above only for types that it does
-        not name. The guarantees above such a leaf limit no other queue: what they give is divided by the
-        guarantees below them.
+        Without a resource: whether it is owed what is projected to be used. Nothing is owed where no type is
+        served; where no guarantee decides, everything is.
         """
-        above = self.remaining(queue.parent) if queue.parent is not None else None
-        own = self.own_remaining(queue)
-        if own is None:
-            return above
-        if queue is self.ask_leaf:
-            return merge_if_not_present(own, above)
-        if queue.above_ask and self.ask_leaf.guaranteed is not None:
-            return None
-        return component_wise_min(own, above)
+        if self.ask_leaf.is_unbound:
+            return True
+        return bool(self._serving) and all(
+            (owed := self.owed(name)) is not None and owed >= resource.get(name)
+            for name in self._serving
+            if not len(resource) or resource.get(name) > 0
+        )
 
-    def gives(self, queue: QueueFacts, asked: Resource) -> frozenset[str]:
-        """Return the types asked for that a leaf has to give.
+    def may_be_entitled(self, asked: Resource) -> bool:
+        """Return whether the ask can be entitled to what it requests, whatever ends.
 
-        Without any guarantee it has to give them all. Otherwise it gives those of which it uses more than is
-        guaranteed, to it and to each queue above it that the ask is not in, as far as they name the type.
+        What the ask's own leaf uses does not become less; what the queues above it use may.
         """
-        remaining = self.remaining(queue)
-        wanted = [name for name, _ in _part_asked_for(asked, asked)]
-        if remaining is None:
-            return frozenset(wanted)
-        kept = {
-            name
-            for level in _protectors(queue)
-            for name in wanted
-            if (excess := level.excess(name)) is not None and excess <= 0
-        }
-        return frozenset(name for name in wanted if remaining.get(name) < 0 and name not in kept)
+        if self.ask_leaf.is_unbound:
+            return True
+        return bool(self._serving) and all(
+            serving is not self.ask_leaf or (self.owed(name) or 0) >= asked.get(name)
+            for name, serving in self._serving.items()
+        )
 
-    def may_lose(self, queue: QueueFacts, resource: Resource, asked: Resource) -> bool:
-        """Return whether a leaf may lose a resource to an ask.
+    def gives(self, queue: QueueFacts) -> frozenset[str]:
+        """Return the types requested that a leaf gives."""
+        found = self._gives.get(queue.path)
+        if found is None:
+            entitled = self._asked if self.ask_leaf.is_unbound else self._serving
+            found = frozenset(name for name in entitled if self._is_given(queue, name))
+            self._gives[queue.path] = found
+        return found
 
-        It must lose some of a type that it has to give, and keep its guarantees. A type of which it uses no
-        more than its guarantee gives nothing, and prevents nothing.
+    def _is_given(self, queue: QueueFacts, name: str) -> bool:
+        naming = [level for level in _protectors(queue) if level.names(name)]
+        if naming:
+            return all(level.above(name) > 0 for level in naming)
+        serving = self._serving.get(name)
+        return serving is None or all(level is not serving for level in queue.path_up)
+
+    def may_lose(self, queue: QueueFacts, resource: Resource) -> bool:
+        """Return whether a leaf may lose a resource to the ask."""
+        gives = any(resource.get(name) > 0 for name in self.gives(queue))
+        return gives and self.keeps_guarantees(queue, resource)
+
+    def keeps_guarantees(self, queue: QueueFacts, resource: Resource) -> bool:
+        """Return whether a leaf and those above it that the ask is not in keep their guarantees without it.
+
+        Whether a queue is above its guarantee is what the facts say, so the order of several victims does not
+        matter, nor whether one is spared in the end.
         """
-        gives = any(resource.get(name) > 0 for name in self.gives(queue, asked))
-        return gives and self.keeps_guarantees(queue, resource, asked)
-
-    def keeps_guarantees(self, queue: QueueFacts, resource: Resource, asked: Resource) -> bool:
-        """Return whether no type asked for would fall from above a guarantee to below it.
-
-        The leaf is checked, and those above it that the ask is not in. Whether a queue is above its guarantee
-        is what the facts say, so the order of several victims does not matter, nor whether one is spared in
-        the end.
-        """
+        lost = [(name, quantity) for name in self._asked if (quantity := resource.get(name)) > 0]
         for level in _protectors(queue):
             less = self._less.get(level.path, EMPTY)
-            for name, quantity in _part_asked_for(resource, asked):
-                excess = level.excess(name)
-                if excess is not None and 0 < excess < less.get(name) + quantity:
+            for name, quantity in lost:
+                if not level.names(name):
+                    continue
+                above = level.above(name)
+                if above < less.get(name) + quantity and (above > 0 or name not in self._serving):
                     return False
         return True

@@ -7,19 +7,23 @@ is lost with these), then of their node's id, and each is computed only when the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple, final
 
-from ...resources.comparisons import equals_or_empty
 from ...resources.resource import Resource, add, fits, subtract_eliminating_negative
 from ...state.claims import EndingVictim
 from ...values.allocation import Ask
 from ..victims import Need, Victim, cost_of, needed_only
 from .candidate_victims import CandidateVictims
-from .ledger import ProjectedUsage, QueueFacts, covers
+from .ledger import ProjectedUsage, QueueFacts
 
-__all__ = ["CandidateNode", "NodeSolution", "NodeSolver"]
+__all__ = ["CandidateNode", "NodeSolution", "NodeSolver", "helps"]
+
+
+def helps(lack: Resource, victim: Victim, given: Iterable[str]) -> bool:
+    """Return whether a victim reduces what is lacking of one of the types that its queue gives."""
+    return any(lack.get(name) > 0 and victim.resource.get(name) > 0 for name in given)
 
 
 class CandidateNode(NamedTuple):
@@ -112,52 +116,53 @@ class NodeSolver:
     def _solve(self, candidate: CandidateNode) -> NodeSolution | None:
         if fits(candidate.available, self._ask.resource):
             return NodeSolution(0, candidate.node_id, ())
-        ordered = self._keeping_guarantees(self._useful(candidate))
+        useful, others = self._useful(candidate)
+        ledger = ProjectedUsage(self._ask_leaf, self._ask.resource)
+        useful = self._keeping_guarantees(ledger, useful)
         available = candidate.available
-        for position, victim in enumerate(ordered, start=1):
+        for position, victim in enumerate(useful, start=1):
             available = add(available, victim.resource)
             if fits(available, self._ask.resource):
-                return self._without_needless(candidate, ordered[:position], ordered[position:])
+                spare = useful[position:] + self._keeping_guarantees(ledger, others)
+                return self._without_needless(candidate, useful[:position], spare)
         return None
 
-    def _useful(self, candidate: CandidateNode) -> list[Victim]:
-        """Return the victims on a node: first those that reduce what it lacks, in order, then the others.
+    def _useful(self, candidate: CandidateNode) -> tuple[list[Victim], list[Victim]]:
+        """Return the victims on a node that reduce what it lacks of a type that they give, and the others.
 
-        What victims give back is counted for the ask's queue, as if it used it: a victim that would lift the
-        queue above its guarantee is skipped.
+        Both are in order. What victims give back is counted for the ask's queue, as if it used it: a victim
+        that would lift the queue above its guarantee is skipped.
         """
         asked = self._ask.resource
-        ledger = ProjectedUsage(self._ask_leaf)
+        ledger = ProjectedUsage(self._ask_leaf, asked)
         available = candidate.available
         lack = subtract_eliminating_negative(asked, available)
         head: list[Victim] = []
         tail: list[Victim] = []
         for victim in self._on_node.get(candidate.node_id, ()):
             facts = self._candidates.facts[victim.queue.path]
-            if not ledger.may_lose(facts, victim.resource, asked):
+            if not ledger.may_lose(facts, victim.resource):
                 continue
             ledger.take(facts, victim.resource)
-            if not covers(ledger.remaining(self._ask_leaf), victim.resource, asked):
+            if not ledger.is_entitled(victim.resource):
                 ledger.put(facts, victim.resource)
                 continue
-            after = add(available, victim.resource)
-            lack_after = subtract_eliminating_negative(asked, after)
-            if equals_or_empty(lack, lack_after):
+            if helps(lack, victim, ledger.gives(facts)):
+                ledger.put(self._ask_leaf, victim.resource)
+                available = add(available, victim.resource)
+                lack = subtract_eliminating_negative(asked, available)
+                head.append(victim)
+            else:
                 ledger.put(facts, victim.resource)
                 tail.append(victim)
-            else:
-                ledger.put(self._ask_leaf, victim.resource)
-                available, lack = after, lack_after
-                head.append(victim)
-        return head + tail
+        return head, tail
 
-    def _keeping_guarantees(self, victims: list[Victim]) -> list[Victim]:
+    def _keeping_guarantees(self, ledger: ProjectedUsage, victims: list[Victim]) -> list[Victim]:
         """Return those of the victims that may end one after the other and leave all guarantees kept."""
-        ledger = ProjectedUsage(self._ask_leaf)
         kept = []
         for victim in victims:
             facts = self._candidates.facts[victim.queue.path]
-            if ledger.may_lose(facts, victim.resource, self._ask.resource):
+            if ledger.may_lose(facts, victim.resource):
                 ledger.take(facts, victim.resource)
                 kept.append(victim)
         return kept

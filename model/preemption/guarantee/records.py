@@ -7,13 +7,14 @@ from ...limits.usage_tree import LimitBlocker
 from ...queues.application_entry import ApplicationEntry
 from ...queues.queue import Queue
 from ...resources.quantity_texts import resource_text
+from ...resources.resource import Resource
 from ...state.preemption_log import PreemptionCause, PreemptionRecord
 from ..acts import victim_record
 from ..protection import position_of_property
 from ..victims import Victim, described
 from ..work_lost import work_text
 from .decision import PreemptionPlan, PreemptionView
-from .ledger import ProjectedUsage, QueueFacts
+from .ledger import QueueFacts
 
 __all__ = ["record_of"]
 
@@ -24,7 +25,7 @@ def record_of(
     """Return what is remembered of a plan that has been carried out."""
     ask = view.ask
     if view.inside is None:
-        served = _with_guarantee(view.leaf)
+        served = _naming(view.leaf, ask.resource)
         assert served is not None, f"{view.leaf.path} preempts without a guarantee: please report"
         cause, queue_path, claim = PreemptionCause.GUARANTEE, served.path, _usage(served)
     else:
@@ -53,12 +54,10 @@ def record_of(
     )
 
 
-def _with_guarantee(queue: QueueFacts) -> QueueFacts | None:
-    """Return the lowest queue from this one up that has a guarantee: the one that is served or protected."""
-    level: QueueFacts | None = queue
-    while level is not None and level.guaranteed is None:
-        level = level.parent
-    return level
+def _naming(queue: QueueFacts, asked: Resource) -> QueueFacts | None:
+    """Return the nearest queue from this one up that is guaranteed something of what is requested."""
+    types = [name for name, quantity in asked.items() if quantity > 0]
+    return next((level for level in queue.path_up if any(map(level.names, types))), None)
 
 
 def _setting(leaf: Queue) -> str:
@@ -99,7 +98,8 @@ def _why(view: PreemptionView, victim: Victim, need: str, now_ns: int) -> str:
         order = f"{whose}the willing go first, then the lowest priority, {jobs}{first}{among}"
         return f"{described(victim)}; {order}, and {need}"
     facts = view.candidates.facts[victim.queue.path]
-    guaranteed = ProjectedUsage(view.leaf).remaining(facts) is not None
-    protected = _with_guarantee(facts) if guaranteed else None
+    protected = _naming(facts, view.ask.resource)
+    if protected is not None and protected.above_ask:
+        protected = None
     excess = f"nothing is guaranteed to {facts.path}" if protected is None else _usage(protected)
     return f"{excess}; {described(victim)}; the willing go first, {jobs}{first}{among}, and {need}"

@@ -29,6 +29,10 @@ QUEUES = """
 """
 
 
+def both(memory: int, vcore: int) -> Resource:
+    return a_resource(memory=memory, vcore=vcore)
+
+
 def a_scene(queues: str = QUEUES, *, partition: str = ON) -> Scene:
     scene = Scene(queues, partition=partition)
     scene.nodes("n1", capacity=a_resource(memory=1000, vcore=1000))
@@ -170,6 +174,37 @@ LOWERED = {
             resources: {max: {memory: 100, vcore: 100m}}
         """,
         "root.q.p",
+    ),
+    # Shares of a half each are rounded down to nothing.
+    "what is left over by rounding, from one leaf after the other": Lowered(
+        [
+            Running("x0 x1", "root.p.x", resource=a_resource(vcore=1)),
+            Running("y0 y1", "root.p.y", resource=a_resource(vcore=1)),
+        ],
+        a_resource(vcore=3),
+        ["x1"],
+        """
+        - name: p
+          properties: {quota.preemption.delay: 10s}
+          resources: {max: {vcore: 100m}}
+          queues: [{name: x}, {name: y}]
+        """,
+    ),
+    # One vcore is above the maximum: of that x has to give none, since its share is rounded down.
+    "no more of a type than is above its maximum": Lowered(
+        [
+            Running("memory", "root.p.x", resource=memory(3)),
+            Running("both", "root.p.x", resource=both(3, 3)),
+            Running("y0 y1 y2 y3", "root.p.y", resource=a_resource(vcore=1)),
+        ],
+        both(3, 6),
+        ["memory", "y3"],
+        """
+        - name: p
+          properties: {quota.preemption.delay: 10s}
+          resources: {max: {memory: 100, vcore: 100m}}
+          queues: [{name: x}, {name: y}]
+        """,
     ),
     # Each leaf by its share of what is above the guarantees of that type.
     "a type in leaves that are short of another one": Lowered(

@@ -13,7 +13,7 @@ from support.model.preemption_scenes import HUNDRED, Running, Scene, memory
 from licorne.model.preemption.victims import given_back
 from licorne.model.resources.resource import Resource, add, fits
 from licorne.model.state.preemption_log import PreemptionCause
-from licorne.model.values.messages import TerminationType
+from licorne.model.values.messages import NodeAction, TerminationType
 
 QUEUES = """
     - name: a
@@ -151,18 +151,45 @@ def test_what_is_on_its_way_out_is_not_chosen() -> None:
     assert ["v2"] == scene.preempted
 
 
-def test_an_ask_whose_room_another_ask_of_the_node_took_preempts_again() -> None:
-    """In the recorded core it waits for ever: it has preempted before."""
+def test_another_ask_of_the_node_does_not_take_the_room_of_what_ended() -> None:
+    """It makes room for itself; in the recorded core it takes the room, and the first one waits for ever."""
     scene = a_full_node()
     needs_node(scene, resource=memory(30))
-    scene.release("v4", application_id="root.b", termination=TerminationType.PREEMPTED_BY_SCHEDULER)
+    scene.end("v4")
     needs_node(scene, "smaller", resource=TWENTY)
-    scene.settle()
-
-    assert "smaller" in scene.placements
     assert ["v4", "v3", "v2"] == scene.preempted
-    scene.settle()
+    scene.end("v3")
+
     assert "ds" in scene.placements
+    assert "smaller" not in scene.placements
+    scene.settle()
+    assert "smaller" in scene.placements
+
+
+def test_an_ask_of_the_node_that_may_end_nothing_does_not_take_the_room_of_what_ended() -> None:
+    """Even if what the node had left would do with it."""
+    scene = a_scene()
+    scene.runs("v0", "v1", "v2", resource=memory(30))
+    needs_node(scene, "low", memory(35), priority=-1)
+    needs_node(scene, resource=memory(30))
+    assert ["v2"] == scene.preempted
+    scene.end("v2")
+
+    assert "ds" in scene.placements
+    assert "low" not in scene.placements
+
+
+def test_an_ask_keeps_no_node_that_work_of_the_node_leaves_too_small() -> None:
+    """What can run nowhere else stays as long as the node; others use the rest."""
+    scene = a_scene()
+    scene.update_node("n2", NodeAction.DRAIN_NODE)
+    scene.runs("bound", resource=memory(60), required_node="n1")
+    needs_node(scene, resource=memory(50))
+    scene.asks("other", resource=memory(40), may_preempt=False)
+    scene.run_until_idle()
+
+    assert scene.placements["other"] == "n1"
+    assert scene.state.reservations == 0
 
 
 def test_two_asks_do_not_preempt_for_what_their_queue_has_room_for_once() -> None:

@@ -227,6 +227,25 @@ def test_an_ask_that_lost_its_node_preempts_again_when_its_victims_are_gone() ->
     assert ["v9", "v4"] == scene.preempted
 
 
+def test_an_ask_whose_node_another_ask_needs_preempts_again() -> None:
+    """A member of a daemon set takes what the node has left; the room for the first one is too small then."""
+    scene = Scene(TWO_QUEUES)
+    scene.nodes("n1", capacity=memory(50))
+    scene.runs(*TEN_KEYS[:4])
+    scene.asks("p1", resource=memory(20))
+    scene.wait(11)
+    assert ["v3"] == scene.preempted
+    scene.asks("ds", required_node="n1", may_preempt=False)
+    scene.run_until_idle()
+    scene.end("v3")
+    scene.wait(31)
+
+    assert "ds" in scene.placements
+    assert ["v3", "v2"] == scene.preempted
+    scene.end("v2")
+    assert "p1" in scene.placements
+
+
 def a_fragmented_cluster(*small: str) -> Scene:
     """Two full nodes, the first one of a queue within its guarantee, and small ones on which no ask fits."""
     scene = Scene(f"{TWO_QUEUES}\n    - name: c\n      resources: {{guaranteed: {{memory: 50}}}}")
@@ -361,19 +380,9 @@ def with_a_reserved_node() -> Scene:
     return scene
 
 
-def test_a_young_reservation_keeps_its_node() -> None:
-    """An ask within the guarantee of its queue comes before others, whatever its priority."""
+def test_the_reservation_of_a_queue_mate_that_may_not_preempt_yields() -> None:
+    """It waits until something ends by itself. Both are of one application: the recorded core stops there."""
     scene = with_a_reserved_node()
-    scene.asks("p1")
-    scene.wait(11)
-
-    assert [] == scene.preempted
-
-
-def test_an_old_reservation_of_a_lower_priority_yields() -> None:
-    """It has waited for two hours; here both are of one application, which stops the recorded core."""
-    scene = with_a_reserved_node()
-    scene.advance(2 * 3600 + 3)
     scene.asks("p1")
     scene.wait(11)
 

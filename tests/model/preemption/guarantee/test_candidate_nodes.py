@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from support.model.builders import TEN, a_resource, an_ask
 from support.model.preemption_scenes import HUNDRED, TWO_QUEUES, Scene
 
 from licorne.model.preemption.claims import NOTHING_COMMITTED
 from licorne.model.preemption.guarantee.candidate_nodes import (
     STALE_AFTER_NS,
-    PreemptibleReservations,
     find_candidate_nodes,
-    preemptible_reservations,
+    yielding_nodes,
 )
 from licorne.model.preemption.guarantee.candidate_victims import collect_victims
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
@@ -31,7 +31,7 @@ def candidate_nodes(
     *,
     reserved_node: str = "",
     nodes_tried: bool = True,
-    preemptible: PreemptibleReservations | None = None,
+    yielding: frozenset[str] = frozenset(),
 ) -> list[str]:
     leaf = scene.queue("root.a")
     ask = an_ask(resource=TEN)
@@ -42,22 +42,22 @@ def candidate_nodes(
         candidates,
         reserved_node=reserved_node,
         nodes_tried=nodes_tried,
-        preemptible=preemptible or {},
+        yielding=yielding,
     )
     return sorted(room.node_id for room in found)
 
 
-def preemptible(scene: Scene, priority: int) -> list[str]:
+def yielding(scene: Scene, priority: int, key: str = "ask-1") -> list[str]:
     """The asks whose reservations yield to one of that priority."""
-    found = preemptible_reservations(scene.state, an_ask(priority=priority), NOTHING_COMMITTED)
-    return [key for _, key in found.values()]
+    nodes = yielding_nodes(scene.state, an_ask(key, priority=priority), NOTHING_COMMITTED)
+    return [each.ask.allocation_key for node in nodes for each in scene.state.reserved.on_node(node)]
 
 
-def with_a_reservation(priority: int = -1, queue: str = "root.a") -> Scene:
+def with_a_reservation(priority: int = -1, queue: str = "root.a", *, may_preempt: bool = True) -> Scene:
     """The two nodes that are left have room for nothing larger than five, and n1 is reserved."""
     scene = a_scene()
     scene.runs("v3", node="n3", resource=a_resource(memory=95))
-    scene.asks("old", priority=priority, queue=queue, may_preempt=False)
+    scene.asks("old", priority=priority, queue=queue, may_preempt=may_preempt)
     scene.wait(3)
     assert scene.state.reservations == 1
     return scene
@@ -87,38 +87,52 @@ def test_a_node_that_another_ask_has_may_not() -> None:
     """But the ask's own one may, and one whose reservation yields."""
     scene = with_a_reservation()
     (reserved,) = [entry.node_id for entry in scene.state.nodes if entry.reserved]
-    preemptible = {reserved: (scene.entry("root.a"), "old")}
 
     assert reserved not in candidate_nodes(scene)
     assert reserved in candidate_nodes(scene, reserved_node=reserved)
-    assert reserved in candidate_nodes(scene, preemptible=preemptible)
+    assert reserved in candidate_nodes(scene, yielding=frozenset({reserved}))
 
 
 def test_a_reservation_is_stale_after_two_hours_for_a_higher_priority() -> None:
     """For an equal one it is not, nor is it before."""
     scene = with_a_reservation(priority=0)
-    assert [] == preemptible(scene, priority=1)
+    assert [] == yielding(scene, priority=1)
     scene.advance(STALE_AFTER_NS // 10**9 + 1)
 
-    assert ["old"] == preemptible(scene, priority=1)
-    assert [] == preemptible(scene, priority=0)
+    assert ["old"] == yielding(scene, priority=1)
+    assert [] == yielding(scene, priority=0)
 
 
 def test_the_reservation_of_an_ask_above_its_guarantee_yields_at_once() -> None:
     """To one of no lower priority: the ask that holds it is entitled to nothing."""
     scene = with_a_reservation(priority=1, queue="root.b")
 
-    assert ["old"] == preemptible(scene, priority=1)
-    assert [] == preemptible(scene, priority=0)
+    assert ["old"] == yielding(scene, priority=1)
+    assert [] == yielding(scene, priority=0)
 
 
 def test_the_reservation_of_an_ask_within_its_guarantee_stays() -> None:
     """An ask within its guarantee goes first; one larger than the guarantee is entitled to nothing."""
     scene = with_a_reservation(priority=0)
-    assert [] == preemptible(scene, priority=9)
+    assert [] == yielding(scene, priority=9)
     scene.queue("root.a").set_quota(a_resource(memory=9), None)
 
-    assert ["old"] == preemptible(scene, priority=9)
+    assert ["old"] == yielding(scene, priority=9)
+
+
+def test_the_reservation_of_an_ask_that_may_not_preempt_yields_at_once() -> None:
+    """It waits until something ends by itself, while the other one makes the room."""
+    scene = with_a_reservation(priority=0, may_preempt=False)
+
+    assert ["old"] == yielding(scene, priority=0)
+    assert [] == yielding(scene, priority=-1)
+
+
+def test_the_own_reservation_of_an_ask_does_not_yield_to_it() -> None:
+    """Without it another ask would take what ends."""
+    scene = with_a_reservation(priority=0, queue="root.b")
+
+    assert [] == yielding(scene, priority=0, key="old")
 
 
 def test_the_reservation_of_an_ask_that_has_preempted_never_yields() -> None:
@@ -127,16 +141,18 @@ def test_the_reservation_of_an_ask_that_has_preempted_never_yields() -> None:
     scene.application("root.a").asks.note_preemption("old", scene.clock.now_ns(), triggered=True)
     scene.advance(STALE_AFTER_NS // 10**9 + 1)
 
-    assert [] == preemptible(scene, priority=1)
+    assert [] == yielding(scene, priority=1)
 
 
-def test_the_reservation_of_a_required_node_never_yields() -> None:
-    """The ask has nowhere else to go."""
+@pytest.mark.parametrize(("priority", "yields"), [(-1, ["bound"]), (0, [])])
+def test_the_reservation_of_a_required_node_yields_while_nothing_may_end_for_it(
+    priority: int, yields: list[str]
+) -> None:
+    """One that makes room for itself has nowhere else to go, whatever the priority of the other."""
     scene = a_scene()
-    scene.asks("bound", priority=-1, required_node="n1", may_preempt=False, resource=TEN)
-    scene.runs("high", node="n1", priority=9, resource=a_resource(memory=1))
+    scene.asks("bound", priority=priority, required_node="n1", may_preempt=False, resource=TEN)
     scene.run_until_idle()
-    scene.advance(STALE_AFTER_NS // 10**9 + 1)
-
     assert scene.state.reservations == 1
-    assert [] == preemptible(scene, priority=1)
+
+    assert yields == yielding(scene, priority=-2)
+    assert yields == yielding(scene, priority=1)

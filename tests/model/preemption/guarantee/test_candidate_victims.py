@@ -40,7 +40,7 @@ QUEUES = """
 FULL_PARENT = """
     - name: p
       resources: {max: {memory: 20}}
-      queues: [{name: a}, {name: b}]
+      queues: [{name: a, resources: {guaranteed: {memory: 20}}}, {name: b}]
     - name: o
 """
 
@@ -139,18 +139,25 @@ def test_the_bound_is_the_innermost_fence_or_full_queue() -> None:
 
 
 def test_offsets_translate_priorities_on_the_way_up() -> None:
-    """What an ask of root.p.a counts as: a hundred more there, five less than that at its parent."""
+    """What an ask of root.p.a counts as among the children of root.p: a hundred more."""
     root, priorities = fence_root(a_scene().queue("root.p.a"), an_ask(priority=1))
 
     assert root.path == "root.p"
-    assert {"root.p.a": 101, "root.p": 96} == priorities
+    assert {"root.p.a": 1, "root.p": 101} == priorities
+
+
+def test_the_offset_of_a_queue_does_not_count_inside_it() -> None:
+    """That of root.p is -5: all of its children have it, whether they are asked or ask."""
+    running = [Running("equal", "root.p.b", priority=100), Running("higher", "root.p.b", priority=101)]
+
+    assert ["equal"] == found(a_scene(running), "root.p.a", an_ask(priority=0))
 
 
 def test_a_priority_fence_on_the_way_up_hides_the_priority() -> None:
     """Outside, everything behind the fence has the priority of the fence."""
     _, priorities = fence_root(a_scene().queue("root.q.fenced"), an_ask(priority=50))
 
-    assert {"root.q.fenced": 3, "root.q": 3, "root": 3} == priorities
+    assert {"root.q.fenced": 50, "root.q": 3, "root": 3} == priorities
 
 
 def test_what_shares_no_type_with_the_ask_is_no_victim() -> None:

@@ -14,8 +14,6 @@ from licorne.model.preemption.guarantee.ledger import (
     ProjectedUsage,
     QueueFacts,
     QueueFactsOf,
-    covers,
-    is_within,
 )
 from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
@@ -26,13 +24,14 @@ QUEUES = """
       queues:
       - {name: own, resources: {guaranteed: {memory: 40}}}
       - name: none
+      - name: other
     - name: q
       resources: {guaranteed: {memory: 50}}
       queues:
       - {name: c, resources: {guaranteed: {memory: 20}}}
       - name: d
     - name: free
-    - name: pp
+    - {name: pp, resources: {guaranteed: {memory: 1000, vcore: 1000m}}}
     - {name: b, resources: {guaranteed: {memory: 50, vcore: 5m}}}
     - name: r
       resources: {guaranteed: {memory: 50, vcore: 5m}}
@@ -61,13 +60,15 @@ def a_tree(**used: Resource) -> QueueTree:
     return tree
 
 
-def facts(tree: QueueTree, ask_path: str, path: str) -> tuple[ProjectedUsage, QueueFacts]:
+def facts(
+    tree: QueueTree, ask_path: str, path: str, asked: Resource = ONE_EACH
+) -> tuple[ProjectedUsage, QueueFacts]:
     """Return a fresh ledger for an ask in one leaf, and the facts of another queue."""
     ask_leaf, queue = tree.find(ask_path), tree.find(path)
     assert ask_leaf is not None
     assert queue is not None
     facts_of = QueueFactsOf(ask_leaf)
-    return ProjectedUsage(facts_of(ask_leaf)), facts_of(queue)
+    return ProjectedUsage(facts_of(ask_leaf), asked), facts_of(queue)
 
 
 def test_what_is_being_preempted_is_not_used() -> None:
@@ -94,45 +95,36 @@ def test_facts_are_taken_once() -> None:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What leaves use, and what remains of the guarantees that bind a queue, for an ask of a leaf."""
+    """What leaves use, and what is owed to a leaf of some memory, vcores and gpus that are requested."""
 
     used: dict[str, Resource]
     ask_leaf: str
-    queue: str
-    remaining: Resource | None
+    owed: tuple[int | None, int | None, int | None]
 
 
 GUARANTEES = {
-    "without a guarantee on the way up nothing remains: that is no guarantee of nothing": Guarantee(
-        {"free": memory(10)}, "root.free", "root.free", None
+    "nothing is owed without a guarantee, which is no guarantee of nothing": Guarantee(
+        {"free": memory(10)}, "root.free", (None, None, None)
     ),
-    "the leaf of the ask has its own guarantee, those above are for what is below it": Guarantee(
-        {"own": memory(10), "none": memory(500)}, "root.p.own", "root.p.own", memory(30)
+    "the nearest guarantee that names a type serves it, whatever those above have left": Guarantee(
+        {"own": memory(10), "none": both(500, 2)}, "root.p.own", (30, 8, None)
     ),
-    "a leaf of the ask without a guarantee shares that of its parent": Guarantee(
-        {"own": memory(40)}, "root.p.none", "root.p.none", both(60, 10)
+    "a leaf without a guarantee shares that of its parent": Guarantee(
+        {"own": memory(40)}, "root.p.none", (60, 10, None)
     ),
-    "another leaf is bound by every guarantee above it": Guarantee(
-        {"c": memory(10), "d": memory(30)}, "root.free", "root.q.c", memory(10)
-    ),
-    "another leaf is bound by the guarantee that is exceeded most": Guarantee(
-        {"c": memory(50), "d": memory(30)}, "root.free", "root.q.c", memory(-30)
-    ),
-    "queues above an ask with a guarantee bind no sibling of its leaf": Guarantee(
-        {"none": memory(10)}, "root.p.own", "root.p.none", None
-    ),
-    "queues above an ask without a guarantee bind its siblings, which share it": Guarantee(
-        {"own": memory(10)}, "root.p.none", "root.p", both(90, 10)
+    "what is used above a guarantee is owed to others": Guarantee(
+        {"c": memory(50), "d": memory(30)}, "root.q.d", (-30, None, None)
     ),
 }
 
 
 @pytest.mark.parametrize("case", GUARANTEES.values(), ids=GUARANTEES)
-def test_what_remains_of_guarantees(case: Guarantee) -> None:
-    """The least of each type counts."""
-    ledger, queue = facts(a_tree(**case.used), case.ask_leaf, case.queue)
+def test_what_is_owed(case: Guarantee) -> None:
+    """Type by type."""
+    asked = a_resource(memory=1, vcore=1, gpu=1)
+    ledger, _ = facts(a_tree(**case.used), case.ask_leaf, case.ask_leaf, asked)
 
-    assert case.remaining == ledger.remaining(queue)
+    assert case.owed == tuple(ledger.owed(name) for name in ("memory", "vcore", "gpu"))
 
 
 def test_a_name_that_begins_like_another_is_not_above_it() -> None:
@@ -163,6 +155,7 @@ class Loss:
     gives: set[str]
     may_lose: list[Resource]
     may_not_lose: list[Resource]
+    ask_leaf: str = "root.pp"
 
 
 LOSSES = {
@@ -172,8 +165,23 @@ LOSSES = {
     "a leaf loses what is above the guarantee of its parent and no more": Loss(
         {"d": memory(60)}, "root.q.d", memory(1), {"memory"}, [memory(10)], [memory(11)]
     ),
-    "a leaf loses nothing for a type that it has no excess of": Loss(
-        {"c": memory(80)}, "root.q.c", a_resource(gpu=1), set(), [], [memory(1)]
+    "a type that no guarantee of the ask names entitles it to nothing": Loss(
+        {"c": memory(80)}, "root.q.c", a_resource(gpu=1), set(), [], [a_resource(gpu=1)]
+    ),
+    "all that is used of a type that the guarantees of a leaf do not name is above them": Loss(
+        {"c": both(10, 3)}, "root.q.c", a_resource(vcore=1), {"vcore"}, [both(10, 3)], [memory(1)]
+    ),
+    "a type that the ask is not entitled to is lost with another one while it is above a guarantee": Loss(
+        {"b": both(60, 10)}, "root.b", ONE_EACH, {"memory"}, [both(10, 5)], [both(1, 6)], "root.q.c"
+    ),
+    "and not where no more of it is used than is guaranteed": Loss(
+        {"b": both(60, 5)}, "root.b", ONE_EACH, {"memory"}, [memory(10)], [both(1, 1)], "root.q.c"
+    ),
+    "what both are owed by the same queue, neither gives to the other": Loss(
+        {"none": memory(500)}, "root.p.none", memory(1), set(), [], [memory(1)], "root.p.other"
+    ),
+    "a leaf that is served by a queue of its own takes what others have of a common guarantee": Loss(
+        {"none": memory(500)}, "root.p.none", memory(1), {"memory"}, [memory(500)], [], "root.p.own"
     ),
     "a leaf without a guarantee may lose everything": Loss(
         {"free": memory(10)}, "root.free", memory(1), {"memory"}, [memory(10)], []
@@ -208,11 +216,11 @@ LOSSES = {
 @pytest.mark.parametrize("case", LOSSES.values(), ids=LOSSES)
 def test_what_a_queue_gives_and_may_lose(case: Loss) -> None:
     """For an ask of a leaf elsewhere, type by type."""
-    ledger, queue = facts(a_tree(**case.used), "root.pp", case.queue)
+    ledger, queue = facts(a_tree(**case.used), case.ask_leaf, case.queue, case.asked)
     losses = case.may_lose + case.may_not_lose
 
-    assert case.gives == ledger.gives(queue, case.asked)
-    assert case.may_lose == [lost for lost in losses if ledger.may_lose(queue, lost, case.asked)]
+    assert case.gives == ledger.gives(queue)
+    assert case.may_lose == [lost for lost in losses if ledger.may_lose(queue, lost)]
 
 
 def test_several_that_go_for_one_ask_do_not_pass_through_a_guarantee() -> None:
@@ -220,26 +228,24 @@ def test_several_that_go_for_one_ask_do_not_pass_through_a_guarantee() -> None:
     ledger, b = facts(a_tree(b=both(90, 6)), "root.pp", "root.b")
     ledger.take(b, ONE_EACH)
 
-    assert not ledger.may_lose(b, ONE_EACH, ONE_EACH)
-    assert ledger.may_lose(b, memory(1), ONE_EACH)
+    assert not ledger.may_lose(b, ONE_EACH)
+    assert ledger.may_lose(b, memory(1))
 
 
-def test_a_guarantee_covers_what_it_has_left_of_the_types_asked_for() -> None:
-    """Nothing is covered without a guarantee, and nothing limits a type that it does not name."""
-    left = a_resource(memory=-1, vcore=5)
+def test_an_ask_is_entitled_to_what_is_owed_of_each_type_that_is_served() -> None:
+    """Nothing is owed without a guarantee; and one of memory alone is no licence for vcores alone."""
+    tree = a_tree(own=both(10, 8))
+    ledger, own = facts(tree, "root.p.own", "root.p.own")
 
-    assert covers(left, a_resource(vcore=5, gpu=9), a_resource(vcore=1, gpu=1))
-    assert covers(left, a_resource(memory=1, vcore=5), a_resource(memory=0, vcore=1))
-    assert not covers(left, a_resource(vcore=6), a_resource(vcore=1))
-    assert not covers(left, ONE_EACH, ONE_EACH)
-    assert not covers(None, ONE_EACH, ONE_EACH)
-
-
-def test_within_a_guarantee_means_within_every_type() -> None:
-    """And a queue without one is within none."""
-    assert is_within(memory(0))
-    assert not is_within(a_resource(memory=1, vcore=-1))
-    assert not is_within(None)
+    assert ledger.is_entitled(both(30, 2))
+    assert not ledger.is_entitled(both(31, 0))
+    assert not ledger.is_entitled(both(1, 3))
+    assert not facts(tree, "root.free", "root.free")[0].is_entitled(ONE_EACH)
+    assert not facts(tree, "root.q.c", "root.q.c", a_resource(vcore=1))[0].is_entitled(a_resource(vcore=1))
+    ledger.put(own, both(30, 2))
+    assert ledger.is_entitled()
+    ledger.put(own, memory(1))
+    assert not ledger.is_entitled()
 
 
 @settings(max_examples=60)
@@ -249,9 +255,9 @@ def test_within_a_guarantee_means_within_every_type() -> None:
 )
 def test_losing_one_after_the_other_never_breaks_a_guarantee(used: int, losses: list[int]) -> None:
     """However the losses are chosen, as long as each may be lost when its turn comes."""
-    ledger, c = facts(a_tree(c=memory(used), d=memory(40)), "root.free", "root.q.c")
+    ledger, c = facts(a_tree(c=memory(used), d=memory(40)), "root.pp", "root.q.c")
     for quantity in losses:
-        if ledger.may_lose(c, memory(quantity), memory(1)):
+        if ledger.may_lose(c, memory(quantity)):
             ledger.take(c, memory(quantity))
 
     assert ledger.used(c).get("memory") >= min(used, 20)
