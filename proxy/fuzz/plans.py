@@ -12,6 +12,7 @@ from ...model.errors import LicorneError
 from ..scheduler.engine_names import engine_named
 
 __all__ = [
+    "BEGIN",
     "OPERATOR",
     "PROCESS",
     "REFERENCE",
@@ -69,8 +70,26 @@ _OPERATOR_WEIGHTS: Final = {
 _MANAGER_ACTIONS: Final = by_weight(_MANAGER_WEIGHTS)
 _OPERATOR_ACTIONS: Final = by_weight(_OPERATOR_WEIGHTS)
 _REFERENCE_ACTIONS: Final = by_weight(
-    {"ask": 40, "schedule": 20, "finish": 14, "submit": 8, "add node": 5, "change node": 5}
+    {
+        "ask": 36,
+        "schedule": 20,
+        "finish": 12,
+        "submit": 8,
+        "wait": 6,
+        "resize": 5,
+        "change node": 5,
+        "add node": 4,
+        "report foreign": 4,
+        "withdraw": 3,
+        "reload": 3,
+        "remove node": 1,
+        "remove application": 1,
+    }
 )
+BEGIN: Final = "begin"
+"""The step with which another world begins in a plan for the second scheduler."""
+_WORLDS: Final = 4
+"""How many there are in one, each with as many steps as another plan has: their steps are quick."""
 _UNSETTLING: Final = frozenset({"reload", "change partitions", "crash", "cut", "kill", "break"})
 """Actions after which more may be used than a maximum allows."""
 _CALM: Final = 0.3
@@ -169,8 +188,12 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     """
     rng = random.Random(f"plan {seed}")  # noqa: S311 - it plays, and keeps no secret
     if engine == REFERENCE:
-        drawn = [PlannedStep(0, "add node", _draw(rng), 0) for _ in range(3)]
-        drawn += [PlannedStep(0, one_of(rng, _REFERENCE_ACTIONS), _draw(rng), 0) for _ in range(steps - 3)]
+        drawn = []
+        for _ in range(_WORLDS):
+            drawn += [PlannedStep(0, action, _draw(rng), 0) for action in (BEGIN, *["add node"] * 3)]
+            drawn += [
+                PlannedStep(0, one_of(rng, _REFERENCE_ACTIONS), _draw(rng), 0) for _ in range(steps - 3)
+            ]
         return Plan(
             seed,
             engine,
