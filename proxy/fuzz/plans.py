@@ -57,6 +57,7 @@ _MANAGER_WEIGHTS: Final = {
     "crash": 1,
     "stumble": 3,
     "save": 4,
+    "resize": 5,
 }
 _OPERATOR_WEIGHTS: Final = {
     "validate": 12,
@@ -90,7 +91,7 @@ BEGIN: Final = "begin"
 """The step with which another world begins in a plan for the second scheduler."""
 _WORLDS: Final = 4
 """How many there are in one, each with as many steps as another plan has: their steps are quick."""
-_UNSETTLING: Final = frozenset({"reload", "change partitions", "crash", "cut", "kill", "break"})
+_UNSETTLING: Final = frozenset({"reload", "change partitions", "crash", "cut", "kill", "break", "resize"})
 """Actions after which more may be used than a maximum allows."""
 _CALM: Final = 0.3
 """How many plans have none of them."""
@@ -104,6 +105,10 @@ _LEFT_OUT_MAX: Final = 12
 """With more than these left out, a plan has all after all."""
 _DOORS: Final = (PROCESS, PROCESS, PROCESS, SESSION, SESSION, STREAMS)
 _PAUSES_MS: Final = (0, 0, 0, 0, 1, 1, 20, 200, 1_000, 3_000, 11_000)
+_LONG_PAUSES_MS: Final = (*_PAUSES_MS, 40_000, 1_000_000)
+"""Longer than placeholders wait."""
+_LONG: Final = 0.15
+"""How many plans for a stepped scheduler have such pauses."""
 
 
 @final
@@ -218,8 +223,10 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     left_out = {action for action in (*_MANAGER_WEIGHTS, *_OPERATOR_WEIGHTS) if rng.random() < _LEAVING_OUT}
     if rng.random() < _CALM:
         left_out |= _UNSETTLING
+    dice = random.Random(f"pauses {seed}")  # noqa: S311 - likewise; all others fall as without it
+    pauses_ms = _LONG_PAUSES_MS if steppable and dice.random() < _LONG else _PAUSES_MS
     while len(drawn) < steps:
-        step = _drawn_step(rng, managers)
+        step = _drawn_step(rng, managers, pauses_ms)
         if step.action not in left_out or len(left_out) > _LEFT_OUT_MAX:
             drawn.append(step)
     is_narrow = rng.random() < _NARROW
@@ -227,10 +234,10 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     return Plan(seed, engine, shares, doors, picker, chance, is_recorded, is_narrow, tuple(drawn))
 
 
-def _drawn_step(rng: random.Random, managers: int) -> PlannedStep:
+def _drawn_step(rng: random.Random, managers: int, pauses_ms: Sequence[int]) -> PlannedStep:
     who = OPERATOR if rng.random() < 0.1 else int(rng.random() * managers)
     actions = _OPERATOR_ACTIONS if who == OPERATOR else _MANAGER_ACTIONS
-    return PlannedStep(who, one_of(rng, actions), _draw(rng), one_of(rng, _PAUSES_MS))
+    return PlannedStep(who, one_of(rng, actions), _draw(rng), one_of(rng, pauses_ms))
 
 
 def one_of(rng: random.Random, choices: Sequence[T]) -> T:

@@ -115,7 +115,7 @@ class ReferenceScheduler(ReferenceLife):
         self._without_node = 0
         known = [*application.asks.values()]
         known += [task.ask for task in self.running.values() if task.application is application]
-        last = max(known, key=lambda ask: (-ask.priority, ask.arrival))
+        last = max(known, key=ReferenceAsk.place)
         for ask in application.in_order():
             if application.waits_for_placeholder(ask):
                 continue
@@ -384,10 +384,9 @@ class ReferenceScheduler(ReferenceLife):
             policy = leaf.properties.get("application.sort.policy")
             if policy == "users":
                 user = (leaf.use_of(application.user, self.now_ns, possible), application.user)
-                return (priority if by_priority else 0, user, application.arrival)
+                return (priority if by_priority else 0, user, *name)
             if policy != "fair":
-                arrival = application.arrival
-                return (priority, arrival) if by_priority else (arrival, priority, application.name)
+                return (priority, *name) if by_priority else (name[0], priority, name[1])
             guaranteed = leaf.guaranteed or {}
             parts = sorted(
                 (

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, TypeAlias, final
 
 from ...model.configuration.reader import inspect
-from .configurations import DYNAMIC_PARENT, random_configuration
+from .configurations import DYNAMIC_PARENT, USERS, random_configuration
 from .plans import one_of
 
-__all__ = ["LARGE", "PEOPLE", "ReferenceConfigurations"]
+__all__ = ["LARGE", "ReferenceConfigurations"]
 
 Json: TypeAlias = "dict[str, Any]"
 
-PEOPLE: Final[Mapping[str, tuple[str, ...]]] = {
-    "ada": ("analysts",),
-    "bob": ("analysts", "builders"),
-    "eve": (),
-    "kim": ("cooks",),
-    "lea": ("builders", "cooks"),
-    "max": ("cooks", "analysts"),
-    "noa": ("drivers",),
-    "tom": ("drivers", "builders", "analysts"),
-}
 LARGE: Final = 2**53
 """How much more memory everything has where quantities come near the bound of 64 bits."""
 _GROUPS: Final = ("analysts", "builders", "cooks", "drivers")
@@ -74,7 +64,7 @@ class ReferenceConfigurations:
             self._base["queues"][0] = _backfilling(rng)
             self.leaves = ("root.a",)
         self._holders = {
-            id_of: (_holders(rng, PEOPLE), _holders(rng, _GROUPS))
+            id_of: (_holders(rng, USERS), _holders(rng, _GROUPS))
             for id_of, _ in _walk(self._base["queues"][0])
         }
 

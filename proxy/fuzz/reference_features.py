@@ -7,7 +7,7 @@ from typing import Final
 
 __all__ = ["FEATURES", "LIKELY", "MODES", "WAITS"]
 
-MODES: Final = ("plain", "plain", "preempts", "reserves", "gangs", "promises", "daemons")
+MODES: Final = ("plain", "plain", "preempts", "reserves", "gangs", "promises", "promises", "daemons")
 """What the second scheduler does not know together with each other."""
 FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "users": ("plain", "reserves", "gangs", "daemons"),
@@ -22,6 +22,8 @@ FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "nodes": ("plain", "reserves", "gangs", "promises"),
     "times": ("plain", "gangs", "promises"),
     "pauses": ("plain",),
+    "ages": ("plain", "reserves", "gangs", "daemons"),
+    "late": ("gangs",),
 }
 """With which modes each feature goes."""
 LIKELY: Final = 0.35

@@ -124,8 +124,7 @@ class ReferenceLife:
 
     def submit(self, application: ReferenceApplication) -> None:
         """Take an application."""
-        self._arrivals += 1
-        application.arrival = self._arrivals
+        application.arrival = self.now_ns
         self.applications[application.name] = application
         application.queue.applications.append(application)
         application.group = application.queue.group_for(application.groups)
@@ -133,8 +132,9 @@ class ReferenceLife:
     def ask(self, name: str, ask: ReferenceAsk) -> None:
         """Take an ask of an application."""
         self._arrivals += 1
-        ask.arrival, ask.since_ns = self._arrivals, self.now_ns
+        ask.arrival, ask.since_ns = self._arrivals, ask.since_ns or self.now_ns
         application = self.applications[name]
+        application.arrival = min(application.arrival, ask.since_ns)
         application.asks[ask.key] = ask
         if ask.placeholder:
             application.to_come[ask.group] = application.to_come.get(ask.group, 0) + 1
@@ -170,6 +170,7 @@ class ReferenceLife:
             self.claims.pop(key, None)
         application.asks.clear()
         for key in keys:
+            self.swaps.pop(key, None)
             self._take_off(key)
         self._forget(application)
         return keys
@@ -233,9 +234,15 @@ class ReferenceLife:
         return ask.key
 
     def end(self, key: str) -> None:
-        """Forget something that runs, and let its application come to its end if it was the last."""
+        """Forget something that runs, and let its application come to its end if it was the last.
+
+        A member that was to take the place of a placeholder waits again.
+        """
         task = self._take_off(key)
         application = task.application
+        if key in self.swaps:
+            _, ask = self.swaps.pop(key)
+            application.asks[ask.key] = ask
         if not task.ask.placeholder:
             if application.state == "Failing":
                 self._fail_if_empty(application)
@@ -311,7 +318,7 @@ class ReferenceLife:
         asked: list[str] = []
         while True:
             dues = [
-                (due_ns, application.arrival, application, kind)
+                (due_ns, application.name, application, kind)
                 for application in self.applications.values()
                 for kind, due_ns in enumerate((application.due_ns, application.placeholders_due_ns))
                 if due_ns is not None and due_ns <= to_ns
@@ -336,9 +343,18 @@ class ReferenceLife:
         application.placeholders_due_ns = None
         if application.state in ("Running", "Completing"):
             return self._leaving(application)
-        asked = [key for key, task in self.running.items() if task.application is application]
+        asked = [
+            key
+            for key, task in self.running.items()
+            if task.application is application and not task.is_leaving
+        ]
+        for key in asked:
+            self.running[key].is_leaving = True
         waiting = [*application.asks.values()]
         application.asks.clear()
+        if application.hard:
+            swaps = [key for key, (owner, _) in self.swaps.items() if owner is application]
+            waiting += [self.swaps.pop(key)[1] for key in swaps]
         for ask in waiting:
             self.unreserve(ask.key)
             if ask.placeholder:

@@ -84,6 +84,8 @@ class ReferenceAsk:
     """It may end others."""
     willing: bool = True
     """Others may end it, before those that are not willing."""
+    originator: bool = False
+    """It ends last of all."""
     group: str = ""
     """The task group of a gang."""
     placeholder: bool = False
@@ -91,6 +93,10 @@ class ReferenceAsk:
     """How long it runs at most; `None` for any time."""
     required_node: str = ""
     """The only node that it can run on; the empty text for any."""
+
+    def place(self) -> tuple[int, int, int]:
+        """Return its place among the asks of its application."""
+        return -self.priority, self.since_ns, self.arrival
 
 
 @final
@@ -105,9 +111,10 @@ class RunningTask:
     is_leaving: bool = False
     """The RM was asked to end it."""
 
-    def place_as_victim(self) -> tuple[bool, int, int, str]:
-        """Return its place among victims in a leaf: the willing, the lowest priority, the youngest first."""
-        return not self.ask.willing, self.ask.priority, -self.ask.since_ns, self.ask.key
+    def place_as_victim(self) -> tuple[bool, bool, int, int, str]:
+        """Return its place among victims: the willing, the lowest priority, the youngest first."""
+        ask = self.ask
+        return ask.originator, not (ask.willing or ask.originator), ask.priority, -ask.since_ns, ask.key
 
 
 @final
@@ -118,6 +125,7 @@ class ReferenceApplication:
     name: str
     queue: ReferenceQueue
     arrival: int
+    """When it was submitted, or its oldest ask was created, in nanoseconds."""
     user: str = ""
     groups: tuple[str, ...] = ()
     group: str | None = None
@@ -149,7 +157,7 @@ class ReferenceApplication:
 
     def in_order(self) -> list[ReferenceAsk]:
         """Return what waits, in the order in which it is tried."""
-        return sorted(self.asks.values(), key=lambda ask: (-ask.priority, ask.arrival))
+        return sorted(self.asks.values(), key=ReferenceAsk.place)
 
     def waits_for_placeholder(self, ask: ReferenceAsk) -> bool:
         """Return whether an ask is to take the place of a placeholder."""

@@ -55,6 +55,8 @@ class ReferenceRun(ResourceManager):
         self._placed: list[tuple[str, str]] = []
         self._asked_to_end: list[tuple[str, int]] = []
         self._gone: set[str] = set()
+        self.to_confirm: list[str] = []
+        """Placeholders that make way for members, and have not ended yet."""
         self._refused: set[str] = set()
         self.serial = 0
         with _with_reservations(on=mode == "reserves"):
@@ -176,11 +178,24 @@ class ReferenceRun(ResourceManager):
             self._compare_decision([(decision.key, decision.node)], [])
             self.reference.place(decision.key, decision.node)
         elif decision.kind == "replace":
-            application, _ = self.reference.swaps[decision.victim]
-            self.say_ended(application.name, decision.victim, si.PLACEHOLDER_REPLACED)
-            self.scheduler.deliver()
-            self.reference.replace(decision.victim)
-            self._compare_decision([(decision.key, decision.node)], [])
+            self.to_confirm.append(decision.victim)
+            if "late" not in self.features:
+                self.confirm(decision.victim)
+
+    def confirm(self, placeholder: str) -> None:
+        """Say that a placeholder has ended, if it has not; then the member runs that takes its place."""
+        self.to_confirm.remove(placeholder)
+        task = self.reference.running.get(placeholder)
+        if task is None:
+            return
+        self._placed.clear()
+        self.say_ended(task.application.name, placeholder, si.PLACEHOLDER_REPLACED)
+        self.scheduler.deliver()
+        if placeholder in self.reference.swaps:
+            self._compare_decision([(self.reference.replace(placeholder), task.node.name)], [])
+        else:
+            self.reference.end(placeholder)
+            self._compare_decision([], [])
 
     def _compare_decision(self, placed: list[tuple[str, str]], ending: list[str]) -> None:
         """Compare the last decision with the one that is right.

@@ -13,8 +13,9 @@ from typing import Any, Final, final
 
 from ..si import si_pb2 as si
 from .cluster_record import KnownApplication, KnownNode, Size, Task
+from .configurations import USERS
 from .plans import BEGIN, Plan, PlannedStep, one_of
-from .reference_configurations import LARGE, PEOPLE
+from .reference_configurations import LARGE
 from .reference_features import WAITS
 from .reference_placement import Submission, queue_for
 from .reference_queues import ReferenceApplication, ReferenceAsk
@@ -25,6 +26,8 @@ __all__ = ["ACTIONS", "ReferenceWorld"]
 _ONE_SIZE: Final = {"memory": 30, "vcore": 300}
 _MORE_TASKS: Final = 2
 """How many more tasks come with each where asks preempt, so that they lack room."""
+_CREATED_SECONDS: Final = 946_684_000
+"""Some minutes before the beginning of time."""
 _WALLTIMES: Final = (None, 5, 10, 20, 60, 60, 300)
 _GONE: Final = si.STOPPED_BY_RM
 
@@ -67,6 +70,8 @@ class ReferenceWorld:
 class _World(ReferenceRun):
     """One of these worlds, with what happens in it."""
 
+    _younger_seconds = 0
+
     def run(self, steps: list[PlannedStep]) -> None:
         """Take steps, then let all be placed that can be."""
         text = json.dumps({"partitions": [self.partition]})
@@ -92,7 +97,7 @@ class _World(ReferenceRun):
         memory = 1 + int(rng.random() * 40)
         size = {"memory": memory, "vcore": 20 + int(rng.random() * 380)}
         if "gangs" in self.features or "promises" in self.features:
-            size = {"memory": one_of(rng, (10, 20, 40)), "vcore": one_of(rng, (50, 100))}
+            size = {"memory": one_of(rng, (10, 20, 40, 60)), "vcore": one_of(rng, (50, 100))}
         if "types" in self.features:
             size["gpu"] = int(rng.random() * 3)
             left_out = one_of(
@@ -176,8 +181,8 @@ class _World(ReferenceRun):
     def _submit(self, rng: random.Random) -> None:
         """Submit an application, in some worlds with a gang, or to a queue that is perhaps not there."""
         leaf, name = one_of(rng, self.configurations.leaves), self._name("a")
-        user = one_of(rng, [*PEOPLE])
-        application = KnownApplication(name, PARTITION, leaf, user, [*PEOPLE[user]])
+        user = one_of(rng, [*USERS])
+        application = KnownApplication(name, PARTITION, leaf, user, [*USERS[user]])
         if "rules" in self.features:
             application.queue = one_of(
                 rng, (leaf, leaf, leaf, "root.dynamic.x", "fresh", "root.fresh.y", "a.b", "")
@@ -192,7 +197,7 @@ class _World(ReferenceRun):
         for count, size in application.gang.values():
             for kind, value in size.items():
                 announced[kind] = announced.get(kind, 0) + count * value
-        groups = PEOPLE[user] or (user,)
+        groups = tuple(USERS[user]) or (user,)
         submission = Submission(application.queue, user, groups, application.tags, announced)
         queue = queue_for(self.reference.root, self.partition.get("placementrules", []), submission)
         request = si.ApplicationRequest(rmID=RM_ID, new=[application.message()])
@@ -222,19 +227,24 @@ class _World(ReferenceRun):
         if application.to_come and rng.random() < 0.8:
             task.group = one_of(rng, [*application.to_come])
         if "daemons" in self.features:
-            task.preemptible = rng.random() < 0.8
+            task.preemptible, task.originator = rng.random() < 0.7, rng.random() < 0.3
             if rng.random() < 0.3 and self.reference.nodes:
                 task.required_node = one_of(rng, [*self.reference.nodes])
         if "promises" in self.features:
             task.priority = 0
-            seconds = one_of(rng, _WALLTIMES)
-            task.walltime = f"{seconds}s" if seconds else ""
+            task.walltime = _walltime(rng)
+        if "ages" in self.features and rng.random() < 0.4:
+            self._younger_seconds += 1 + int(rng.random() * 3)  # No two are of one age.
+            task.created_seconds = _CREATED_SECONDS + self._younger_seconds * one_of(rng, (-1, 1))
         self._ask_for(task)
-        for _ in range(_MORE_TASKS if self.preempts else 0):
+        for _ in range(_MORE_TASKS if self.features & {"preempts", "promises"} else 0):
             self.wait(MILLISECOND_NS)  # The order of asks that come at one moment is beyond the second one.
-            priority = int(rng.random() * 7) - 3
-            more = Task(self._name("k"), one_of(rng, names), PARTITION, dict(_ONE_SIZE), priority)
-            more.preemptible, more.preempts = rng.random() < 0.8, rng.random() < 0.8
+            more = Task(self._name("k"), one_of(rng, names), PARTITION, self._size(rng))
+            if self.preempts:
+                more.priority = int(rng.random() * 7) - 3
+                more.preemptible, more.preempts = rng.random() < 0.8, rng.random() < 0.8
+            else:
+                more.walltime = _walltime(rng)
             if more.application in self.reference.applications:
                 self._ask_for(more)
 
@@ -247,7 +257,9 @@ class _World(ReferenceRun):
         if refused:
             return
         ask = ReferenceAsk(task.key, dict(task.size), task.priority, 0)
-        ask.preempts, ask.willing = task.preempts, task.preemptible
+        ask.preempts, ask.willing, ask.originator = task.preempts, task.preemptible, task.originator
+        if task.created_seconds:
+            ask.since_ns = task.created_seconds * SECOND_NS
         ask.group, ask.placeholder, ask.required_node = task.group, task.placeholder, task.required_node
         ask.walltime_ns = int(task.walltime[:-1]) * SECOND_NS if task.walltime else None
         self.reference.ask(task.application, ask)
@@ -313,11 +325,20 @@ class _World(ReferenceRun):
             self.reference.configure(self.partition)
 
     def _let_time_pass(self, rng: random.Random) -> None:
+        """Wait, or confirm the end of a placeholder after all."""
+        if self.to_confirm and rng.random() < 0.5:
+            self.confirm(one_of(rng, self.to_confirm))
+            return
         seconds = [each for name in sorted(self.features) for each in WAITS.get(name, ())]
         if seconds:
             self.wait(int(one_of(rng, seconds) * SECOND_NS))
         else:
             self.schedule()
+
+
+def _walltime(rng: random.Random) -> str:
+    seconds = one_of(rng, _WALLTIMES)
+    return f"{seconds}s" if seconds else ""
 
 
 ACTIONS: Final[dict[str, Callable[[_World, random.Random], None]]] = {
