@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
 from ...model.requests.gang_submissions import GANG_SIZE_TAG
-from ...model.values.allocation import CHECKPOINT_TIME_TAG, REQUIRED_NODE_TAG, WALLTIME_TAG
+from ...model.values.allocation import CHECKPOINT_TIME_TAG, CREATION_TIME_TAG, REQUIRED_NODE_TAG, WALLTIME_TAG
 from ..si import constants
 from ..si import si_pb2 as si
 from ..simulation.si_messages import resource_message
@@ -39,6 +39,8 @@ class KnownNode:
     partition: str
     size: Size
     drained: bool = False
+    may_be_full: bool = False
+    """More may run there than it has: it has become smaller, or something there larger."""
 
     def message(self, action: si.NodeInfo.ActionFromRM) -> si.NodeInfo:
         """Return what is said of it."""
@@ -106,6 +108,10 @@ class Task:
     """When its work was saved last, in seconds since 1970; 0 if it never was."""
     walltime: str = ""
     """How long it runs at most, as its tag says it; empty for no tag."""
+    originator: bool = False
+    """Its application ends with it."""
+    created_seconds: int = 0
+    """When it was created by its own account, in seconds since 1970; 0 if it does not say."""
 
     def message(self) -> si.Allocation:
         """Return the ask, or the allocation if it runs."""
@@ -118,6 +124,7 @@ class Task:
             taskGroupName=self.group,
             placeholder=self.placeholder,
             nodeID=self.node,
+            originator=self.originator,
             preemptionPolicy=si.PreemptionPolicy(
                 allowPreemptSelf=self.preemptible, allowPreemptOther=self.preempts
             ),
@@ -126,6 +133,8 @@ class Task:
             allocation.allocationTags[REQUIRED_NODE_TAG] = self.required_node
         if self.saved_seconds:
             allocation.allocationTags[CHECKPOINT_TIME_TAG] = str(self.saved_seconds)
+        if self.created_seconds:
+            allocation.allocationTags[CREATION_TIME_TAG] = str(self.created_seconds)
         if self.walltime:
             allocation.allocationTags[WALLTIME_TAG] = self.walltime
         if not self.application:
@@ -225,8 +234,10 @@ class ClusterRecord:
         self.end([key])
 
     def _check_room(self, name: str) -> None:
-        """Check that a node is large enough for what the RM runs there; nodes never become smaller."""
+        """Check that a node is large enough for what the RM runs there."""
         node = self.nodes.get(name)
+        if node is not None and node.may_be_full:
+            return
         tasks = [task for task in self.running.values() if task.node == name]
         for resource_type, size in () if node is None else node.size.items():
             used = sum(task.size.get(resource_type, 0) for task in tasks)
@@ -335,10 +346,13 @@ class ClusterRecord:
             RecordError: it does not.
         """
         shown: dict[str, str] = {}
+        sizes: dict[str, Size] = {}
         waiting: set[str] = set()
         states: dict[str, str] = {}
         for documents in snapshot["applications"].values():
             for document in documents:
+                for each in (*(document.get("allocations") or ()), *(document.get("requests") or ())):  # type: ignore[misc]
+                    sizes[each["allocationKey"]] = each["resource"]
                 state = str(document["applicationState"])
                 if state not in OVER:  # Those that are over have given their names free.
                     states[str(document["applicationID"])] = state
@@ -346,6 +360,8 @@ class ClusterRecord:
                 waiting |= {each["allocationKey"] for each in document.get("requests") or ()}  # type: ignore[attr-defined]
         _compare("runs", {key: task.node for key, task in self.running.items()}, shown)
         _compare("waits", dict.fromkeys(self.waiting), dict.fromkeys(waiting - {*shown}))
+        known_sizes = {key: task.size for key, task in (*self.running.items(), *self.waiting.items())}
+        _compare("is the size", known_sizes, {key: sizes[key] for key in known_sizes})
         on_nodes = {
             str(allocation["allocationKey"]): str(node["nodeID"])
             for nodes in snapshot["nodes"].values()

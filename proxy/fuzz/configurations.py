@@ -27,7 +27,16 @@ __all__ = [
     "task_size",
 ]
 
-USERS: Final = {"ada": ["analysts"], "bob": ["analysts", "builders"], "eve": [], "kim": ["cooks"]}
+USERS: Final = {
+    "ada": ["analysts"],
+    "bob": ["analysts", "builders"],
+    "eve": [],
+    "kim": ["cooks"],
+    "lea": ["builders", "cooks"],
+    "max": ["cooks", "analysts"],
+    "noa": ["drivers"],
+    "tom": ["drivers", "builders", "analysts"],
+}
 DYNAMIC_PARENT: Final = "dynamic"
 _NAMES: Final = ("a", "b", "c")
 _LEVELS_MAX: Final = 2

@@ -18,16 +18,16 @@ from ..client.recovery import Recovery
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager, SchedulerAPI
 from .callbacks import CALLBACKS, CallbackFaults, World
-from .cluster_record import ClusterRecord, KnownApplication, KnownNode, RecordError, Size, Task
+from .cluster_record import ClusterRecord, KnownApplication, RecordError, Task
 from .configurations import (
     DYNAMIC_PARENT,
     INVALID_CONFIGURATIONS,
     USERS,
     Configuration,
-    node_size,
     random_configuration,
     task_size,
 )
+from .manager_nodes import NodeActions, action_of
 from .plans import PROCESS, STREAMS, one_of
 from .runtime_floor import RuntimeFloor
 from .si_client import OlderGeneration
@@ -44,11 +44,12 @@ _LATE_PLACEHOLDER: Final = 0.05
 """How often a gang asks for one more placeholder in place of a member."""
 _REGISTERING: Final = 0.3
 """How many of the callbacks that take long register again first."""
-_NODES_MAX: Final = 12
+_FITTING: Final = 0.8
+"""How many members have the size of their placeholders."""
 _WAITING_MAX: Final = 60
 
 
-class SimulatedManager(ResourceManager):
+class SimulatedManager(NodeActions, ResourceManager):
     """A resource manager with its record.
 
     Args:
@@ -111,7 +112,7 @@ class SimulatedManager(ResourceManager):
                 rmID=self.rm_id, policyGroup="queues", config=self.configuration.text
             ),
             CALLBACKS[self._predicate_habit](self, self._process, self._epoch),
-            nodes=[node.message(_action_of(node)) for node in record.nodes.values()],
+            nodes=[node.message(action_of(node)) for node in record.nodes.values()],
             applications=[application.message() for application in record.applications.values()],
             allocations=[task.message() for task in (*record.running.values(), *record.foreign.values())],
             asks=[task.message() for task in record.waiting.values()],
@@ -150,7 +151,8 @@ class SimulatedManager(ResourceManager):
         if process == self._process:
             self.connect()
 
-    def _send(self, request: si.NodeRequest | si.ApplicationRequest | si.AllocationRequest) -> None:
+    def send(self, request: si.NodeRequest | si.ApplicationRequest | si.AllocationRequest) -> None:
+        """Send a request, if the scheduler can be reached."""
         request.rmID = self.rm_id
         self._world.note(self.rm_id, "says", request)
         assert self._recovery is not None, "a manager is connected before it is used"
@@ -190,7 +192,7 @@ class SimulatedManager(ResourceManager):
         for ask in response.releasedAsks:
             record.released(si.AllocationRelease(allocationKey=ask.allocationKey), asks=True)
         if unwanted:
-            self._send_releases(
+            self.send_releases(
                 [
                     (each.applicationID, each.allocationKey, record.partitions[each.applicationID], _STOPPED)
                     for each in unwanted
@@ -246,55 +248,6 @@ class SimulatedManager(ResourceManager):
         self._serial += 1
         return f"{self.rm_id}-{kind}{self._serial}"
 
-    def add_node(self, rng: random.Random) -> None:
-        """Report a new node."""
-        if len(self.record.nodes) >= _NODES_MAX:
-            return
-        self.report_node(KnownNode(self.new_name("n"), one_of(rng, self.partitions), node_size(rng)))
-
-    def add_many_nodes(self, rng: random.Random) -> None:
-        """Report hundreds of new nodes in one message."""
-        names = [self.new_name("n") for _ in range(rng.randint(100, 300))]
-        nodes = [KnownNode(name, one_of(rng, self.partitions), node_size(rng)) for name in names]
-        self.record.nodes |= {node.name: node for node in nodes}
-        self._send(si.NodeRequest(nodes=[node.message(_action_of(node)) for node in nodes]))
-
-    def report_node(self, node: KnownNode) -> None:
-        """Report this new node."""
-        self.record.nodes[node.name] = node
-        self._send(si.NodeRequest(nodes=[node.message(_action_of(node))]))
-
-    def change_node(self, rng: random.Random) -> None:
-        """Drain a node, undo that, or let it grow."""
-        if not self.record.nodes:
-            return
-        node = one_of(rng, [*self.record.nodes.values()])
-        if rng.random() < 0.5:
-            self.change_drained(node)
-            return
-        self.grow_node(node, {name: rng.randrange(20) for name in node.size})
-
-    def grow_node(self, node: KnownNode, by: Size) -> None:
-        """Let this node grow."""
-        node.size = {name: value + by[name] for name, value in node.size.items()}
-        self._send(si.NodeRequest(nodes=[node.message(si.NodeInfo.UPDATE)]))
-
-    def change_drained(self, node: KnownNode) -> None:
-        """Drain a node, or undo that."""
-        node.drained = not node.drained
-        action = si.NodeInfo.DRAIN_NODE if node.drained else si.NodeInfo.DRAIN_TO_SCHEDULABLE
-        self._send(si.NodeRequest(nodes=[node.message(action)]))
-
-    def remove_node(self, rng: random.Random) -> None:
-        """Lose a node with all that runs there."""
-        if self.record.nodes:
-            self.lose_node(one_of(rng, [*self.record.nodes]))
-
-    def lose_node(self, name: str) -> None:
-        """Lose this node."""
-        node = self.record.lose_node(name)
-        self._send(si.NodeRequest(nodes=[node.message(si.NodeInfo.DECOMISSION)]))
-
     def submit(self, rng: random.Random) -> None:
         """Submit an application, perhaps a gang with its placeholders."""
         user = one_of(rng, [*USERS])
@@ -305,7 +258,7 @@ class SimulatedManager(ResourceManager):
         tasks = self._submissions.begin(application, rng)
         self.record.applications[application.name] = application
         self.record.partitions[application.name] = application.partition
-        self._send(si.ApplicationRequest(new=[application.message()]))
+        self.send(si.ApplicationRequest(new=[application.message()]))
         if tasks:
             self._ask(tasks)
 
@@ -326,7 +279,7 @@ class SimulatedManager(ResourceManager):
             task.preempts = rng.random() < 0.7
             if application.gang and rng.random() < 0.7:
                 task.group = one_of(rng, [*application.gang])
-                task.size = application.gang[task.group][1]
+                task.size = application.gang[task.group][1] if rng.random() < _FITTING else task_size(rng)
                 task.placeholder = rng.random() < _LATE_PLACEHOLDER
             elif rng.random() < 0.1 and self.record.nodes:
                 nodes = [node.name for node in self.record.nodes.values()
@@ -337,24 +290,7 @@ class SimulatedManager(ResourceManager):
 
     def _ask(self, tasks: list[Task]) -> None:
         self.record.waiting |= {task.key: task for task in tasks}
-        self._send(si.AllocationRequest(allocations=[task.message() for task in tasks]))
-
-    def report_foreign(self, rng: random.Random) -> None:
-        """Report what another scheduler runs on a node, or that some of it has ended."""
-        record = self.record
-        if record.foreign and rng.random() < 0.5:
-            self.end_foreign(one_of(rng, [*record.foreign]))
-        elif record.nodes:
-            node = one_of(rng, [*record.nodes.values()])
-            task = Task(self.new_name("f"), "", node.partition, task_size(rng), node=node.name)
-            task.preemptible = rng.random() < 0.5
-            record.foreign[task.key] = task
-            self._send(si.AllocationRequest(allocations=[task.message()]))
-
-    def end_foreign(self, key: str) -> None:
-        """Report the end of what another scheduler ran."""
-        task = self.record.end_foreign(key)
-        self._send_releases([("", key, task.partition, _STOPPED)])
+        self.send(si.AllocationRequest(allocations=[task.message() for task in tasks]))
 
     def finish(self, rng: random.Random) -> None:
         """End some of what runs."""
@@ -364,7 +300,7 @@ class SimulatedManager(ResourceManager):
     def fail_starts(self, rng: random.Random) -> None:
         """Say of some of what was placed that it could not be started on its node."""
         rows = self.record.fail_starts(rng)
-        self._send_releases([(*row, si.SCHEDULING_FAILED_ON_RM) for row in rows])
+        self.send_releases([(*row, si.SCHEDULING_FAILED_ON_RM) for row in rows])
 
     def withdraw(self, rng: random.Random) -> None:
         """Want some of what waits no more."""
@@ -385,9 +321,9 @@ class SimulatedManager(ResourceManager):
         own = [key for key, termination in ends if termination == _STOPPED]
         self.record.end_running(own)
         self.record.end(key for key, _ in ends)
-        self._send_releases(rows)
+        self.send_releases(rows)
 
-    def _send_releases(self, rows: list[tuple[str, str, str, int]]) -> None:
+    def send_releases(self, rows: list[tuple[str, str, str, int]]) -> None:
         """Say that tasks have ended, each by its application, key, partition and termination type."""
         if not rows:
             return
@@ -399,7 +335,7 @@ class SimulatedManager(ResourceManager):
                 partitionName=partition,
                 terminationType=termination,
             )
-        self._send(request)
+        self.send(request)
 
     def confirm(self, rng: random.Random) -> None:
         """Confirm some of what the scheduler wants ended."""
@@ -422,7 +358,7 @@ class SimulatedManager(ResourceManager):
             return  # It has come to its end meanwhile.
         self.record.end(self.record.tasks_of(name))
         removal = si.RemoveApplicationRequest(applicationID=name, partitionName=application.partition)
-        self._send(si.ApplicationRequest(remove=[removal]))
+        self.send(si.ApplicationRequest(remove=[removal]))
 
     def reload(self, rng: random.Random) -> None:
         """Load another configuration, or one that is refused."""
@@ -459,7 +395,18 @@ class SimulatedManager(ResourceManager):
         if now_ns is not None and running:
             task = one_of(rng, running)
             task.saved_seconds = max(1, now_ns // 10**9 - rng.randrange(100))
-            self._send(si.AllocationRequest(allocations=[task.message()]))
+            self.send(si.AllocationRequest(allocations=[task.message()]))
+
+    def resize(self, rng: random.Random) -> None:
+        """Give something that runs or waits another size, where the scheduler does nothing meanwhile."""
+        record = self.record
+        tasks = [task for task in (*record.settled(), *record.waiting.values()) if not task.group]
+        if tasks and not self._is_older and self._world.scheduler_time_ns() is not None:
+            task = one_of(rng, tasks)
+            task.size = task_size(rng)
+            if task.node:
+                record.nodes[task.node].may_be_full = True
+            self.send(si.AllocationRequest(allocations=[task.message()]))
 
     def crash(self, rng: random.Random) -> None:
         """Register once more, or begin as a new process if it is one; the record is what runs."""
@@ -483,7 +430,3 @@ class SimulatedManager(ResourceManager):
     def is_answered(self) -> bool:
         """Whether each application that was submitted has a state."""
         return all(application.state for application in self.record.applications.values())
-
-
-def _action_of(node: KnownNode) -> si.NodeInfo.ActionFromRM:
-    return si.NodeInfo.CREATE_DRAIN if node.drained else si.NodeInfo.CREATE

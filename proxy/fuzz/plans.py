@@ -12,6 +12,7 @@ from ...model.errors import LicorneError
 from ..scheduler.engine_names import engine_named
 
 __all__ = [
+    "BEGIN",
     "OPERATOR",
     "PROCESS",
     "REFERENCE",
@@ -56,6 +57,7 @@ _MANAGER_WEIGHTS: Final = {
     "crash": 1,
     "stumble": 3,
     "save": 4,
+    "resize": 5,
 }
 _OPERATOR_WEIGHTS: Final = {
     "validate": 12,
@@ -69,9 +71,27 @@ _OPERATOR_WEIGHTS: Final = {
 _MANAGER_ACTIONS: Final = by_weight(_MANAGER_WEIGHTS)
 _OPERATOR_ACTIONS: Final = by_weight(_OPERATOR_WEIGHTS)
 _REFERENCE_ACTIONS: Final = by_weight(
-    {"ask": 40, "schedule": 20, "finish": 14, "submit": 8, "add node": 5, "change node": 5}
+    {
+        "ask": 36,
+        "schedule": 20,
+        "finish": 12,
+        "submit": 8,
+        "wait": 6,
+        "resize": 5,
+        "change node": 5,
+        "add node": 4,
+        "report foreign": 4,
+        "withdraw": 3,
+        "reload": 3,
+        "remove node": 1,
+        "remove application": 1,
+    }
 )
-_UNSETTLING: Final = frozenset({"reload", "change partitions", "crash", "cut", "kill", "break"})
+BEGIN: Final = "begin"
+"""The step with which another world begins in a plan for the second scheduler."""
+_WORLDS: Final = 4
+"""How many there are in one, each with as many steps as another plan has: their steps are quick."""
+_UNSETTLING: Final = frozenset({"reload", "change partitions", "crash", "cut", "kill", "break", "resize"})
 """Actions after which more may be used than a maximum allows."""
 _CALM: Final = 0.3
 """How many plans have none of them."""
@@ -85,6 +105,10 @@ _LEFT_OUT_MAX: Final = 12
 """With more than these left out, a plan has all after all."""
 _DOORS: Final = (PROCESS, PROCESS, PROCESS, SESSION, SESSION, STREAMS)
 _PAUSES_MS: Final = (0, 0, 0, 0, 1, 1, 20, 200, 1_000, 3_000, 11_000)
+_LONG_PAUSES_MS: Final = (*_PAUSES_MS, 40_000, 1_000_000)
+"""Longer than placeholders wait."""
+_LONG: Final = 0.15
+"""How many plans for a stepped scheduler have such pauses."""
 
 
 @final
@@ -169,8 +193,12 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     """
     rng = random.Random(f"plan {seed}")  # noqa: S311 - it plays, and keeps no secret
     if engine == REFERENCE:
-        drawn = [PlannedStep(0, "add node", _draw(rng), 0) for _ in range(3)]
-        drawn += [PlannedStep(0, one_of(rng, _REFERENCE_ACTIONS), _draw(rng), 0) for _ in range(steps - 3)]
+        drawn = []
+        for _ in range(_WORLDS):
+            drawn += [PlannedStep(0, action, _draw(rng), 0) for action in (BEGIN, *["add node"] * 3)]
+            drawn += [
+                PlannedStep(0, one_of(rng, _REFERENCE_ACTIONS), _draw(rng), 0) for _ in range(steps - 3)
+            ]
         return Plan(
             seed,
             engine,
@@ -195,8 +223,10 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     left_out = {action for action in (*_MANAGER_WEIGHTS, *_OPERATOR_WEIGHTS) if rng.random() < _LEAVING_OUT}
     if rng.random() < _CALM:
         left_out |= _UNSETTLING
+    dice = random.Random(f"pauses {seed}")  # noqa: S311 - likewise; all others fall as without it
+    pauses_ms = _LONG_PAUSES_MS if steppable and dice.random() < _LONG else _PAUSES_MS
     while len(drawn) < steps:
-        step = _drawn_step(rng, managers)
+        step = _drawn_step(rng, managers, pauses_ms)
         if step.action not in left_out or len(left_out) > _LEFT_OUT_MAX:
             drawn.append(step)
     is_narrow = rng.random() < _NARROW
@@ -204,10 +234,10 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     return Plan(seed, engine, shares, doors, picker, chance, is_recorded, is_narrow, tuple(drawn))
 
 
-def _drawn_step(rng: random.Random, managers: int) -> PlannedStep:
+def _drawn_step(rng: random.Random, managers: int, pauses_ms: Sequence[int]) -> PlannedStep:
     who = OPERATOR if rng.random() < 0.1 else int(rng.random() * managers)
     actions = _OPERATOR_ACTIONS if who == OPERATOR else _MANAGER_ACTIONS
-    return PlannedStep(who, one_of(rng, actions), _draw(rng), one_of(rng, _PAUSES_MS))
+    return PlannedStep(who, one_of(rng, actions), _draw(rng), one_of(rng, pauses_ms))
 
 
 def one_of(rng: random.Random, choices: Sequence[T]) -> T:

@@ -33,6 +33,8 @@ class PreemptionEffects:
         if isinstance(message, si.AllocationResponse):
             self._hear(rm_id, message)
         elif isinstance(message, si.AllocationRequest) and not _changes_room(message):
+            for allocation in message.allocations:  # Perhaps it has another size now.
+                self._forget(rm_id, allocation.allocationKey)
             for release in message.releases.allocationsToRelease:
                 self._forget(rm_id, release.allocationKey)
         elif verb in ("says", "registers", "is refused") or rm_id == "operator":

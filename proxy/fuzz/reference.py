@@ -1,285 +1,282 @@
 """A second scheduler, as small as it can be: what is right, at any cost.
 
-It knows one partition with static queues, and of queues the maxima, guarantees, priorities, weights, what
-they and their users have used and all orders of applications. It knows the limits of users, not those of
-groups. It has no gangs and no reservations. It preempts inside of queues alone, where all tasks are of one
-size: one victim is enough then.
-Every order is computed anew at each step, and nothing is remembered of what failed before. So it checks all
-that makes the real scheduler fast: orders that are kept, tries that are not repeated.
+It knows one partition: nodes and what others run there, queues with their maxima, guarantees, numbers of
+applications, priorities, weights and past use, the limits of users and groups, all orders, gangs with their
+placeholders, reservations, promises of starts in one leaf (`reference_plan`), and where applications go
+(`reference_placement`). It preempts inside of queues alone, where all tasks are of one size: one victim is
+enough then.
+Every order is computed anew at each step, and nothing is remembered of what failed before, but for the
+attempts to preempt that one visit of a leaf has made: there are ten of them. So it checks all that makes the
+real scheduler fast: orders that are kept, tries that are not repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterator
 from typing import Any, Final, NamedTuple, final
 
 from ...model.configuration.durations import parse_duration_ns
 from .cluster_record import Size
+from .reference_life import ReferenceLife
+from .reference_plan import next_start
+from .reference_queues import (
+    ReferenceApplication,
+    ReferenceAsk,
+    ReferenceNode,
+    ReferenceQueue,
+    RunningTask,
+    add_to,
+    fits_within,
+    is_starting,
+    largest_share,
+    mean_of,
+    part_of,
+)
 
-__all__ = [
-    "ReferenceApplication",
-    "ReferenceAsk",
-    "ReferenceDecision",
-    "ReferenceNode",
-    "ReferenceScheduler",
-]
+__all__ = ["Blocked", "ReferenceDecision", "ReferenceScheduler"]
 
-_LOWEST: Final = -(2**31)
-_INHERITED_AS: Final = {"priority.policy": "default", "priority.offset": "0"}
-"""What children have of these properties of their parent, if they do not have their own."""
-
-
-@final
-@dataclass(slots=True)
-class ReferenceNode:
-    """A node, and what of it is used."""
-
-    name: str
-    size: Size
-    used: Size = field(default_factory=dict)
-    drained: bool = False
-
-    def has_room_for(self, size: Size) -> bool:
-        """Return whether it may be used, and something fits."""
-        fits = all(self.used.get(name, 0) + value <= self.size.get(name, 0) for name, value in size.items())
-        return fits and not self.drained
-
-    def usage(self) -> float:
-        """Return the mean of the parts that are used of memory and of vcore."""
-        parts = [self.used.get(name, 0) / total for name, total in self.size.items() if total]
-        return sum(parts) / len(parts) if parts else 0.0
-
-
-@final
-@dataclass(slots=True)
-class ReferenceAsk:
-    """An ask that waits."""
-
-    key: str
-    size: Size
-    priority: int
-    arrival: int
-    since_ns: int = 0
-    preempts: bool = False
-    """It may end others."""
-    willing: bool = True
-    """Others may end it, before those that are not willing."""
+_ATTEMPTS_MAX: Final = 10
+"""How many attempts to preempt a visit of a leaf makes."""
+_RESERVATION_DELAY_NS: Final = 2_000_000_000
 
 
 class ReferenceDecision(NamedTuple):
-    """An ask that is placed, or for which a victim has to end first, and its node."""
+    """What is done for an ask: it is placed, or something ends for it first."""
 
     key: str
     node: str
     victim: str = ""
-    """The empty text if the ask is placed."""
+    """What ends before it runs; the empty text if nothing does."""
+    kind: str = "place"
+    """`place`, `preempt`, `replace` a placeholder, `cancel` one that is too small, or `reserve` the node."""
 
 
-class _RunningTask(NamedTuple):
-    """Something that runs."""
+class Blocked(NamedTuple):
+    """What blocks an ask or an application: the name of a reason, and whose limit it is, where."""
 
-    application: ReferenceApplication
-    node: ReferenceNode
-    ask: ReferenceAsk
-
-    def place_as_victim(self) -> tuple[bool, int, int, str]:
-        """Return its place among victims in a leaf: the willing, the lowest priority, the youngest first."""
-        return not self.ask.willing, self.ask.priority, -self.ask.since_ns, self.ask.key
-
-
-@final
-@dataclass(slots=True)
-class ReferenceApplication:
-    """An application, what of it waits, and what it uses."""
-
-    name: str
-    queue: _ReferenceQueue
-    arrival: int
-    user: str = ""
-    asks: dict[str, ReferenceAsk] = field(default_factory=dict)
-    used: Size = field(default_factory=dict)
-
-    def priority(self) -> int:
-        """Return the highest priority of what waits."""
-        return max((ask.priority for ask in self.asks.values()), default=_LOWEST)
+    reason: str
+    kind: str
+    subject: str
+    path: str = ""
 
 
 @final
-class _ReferenceQueue:
-    """A queue, as the configuration has it, and what is used in it."""
-
-    def __init__(self, document: dict[str, Any], parent: _ReferenceQueue | None) -> None:
-        self.name: str = document["name"]
-        self.parent = parent
-        self.path: str = self.name if parent is None else f"{parent.path}.{self.name}"
-        resources = document.get("resources", {})
-        self.maximum = _quantities(resources.get("max"))
-        self.guaranteed = _quantities(resources.get("guaranteed"))
-        self.lend = _quantities(resources.get("lend")) or {}
-        inherited = {} if parent is None else parent.properties | _INHERITED_AS
-        inherited.pop("fair.weight", None)
-        self.properties: dict[str, str] = inherited | document.get("properties", {})
-        self.used: Size = {}
-        self.used_from: list[tuple[int, Size]] = []
-        """What it used, as far as it counts, from which moment on."""
-        self.used_by: dict[str, list[tuple[int, Size]]] = {}
-        """What each user used in it, likewise."""
-        limits = document.get("limits", ())
-        weighing = [limit for limit in limits if "weight" in limit]
-        self.weights = {user: int(limit["weight"]) for limit in weighing for user in limit["users"]}
-        self.limits = {
-            user: _quantities(limit["maxresources"])
-            for limit in limits
-            if "maxresources" in limit
-            for user in limit["users"]
-        }
-        """The most that users may use; of `*` for all that are not named."""
-        self.children = [_ReferenceQueue(child, self) for child in document.get("queues", ())]
-        self.applications: list[ReferenceApplication] = []
-
-    def tree(self) -> Iterator[_ReferenceQueue]:
-        """Return the queue and all below it."""
-        yield self
-        for child in self.children:
-            yield from child.tree()
-
-    def path_up(self) -> Iterator[_ReferenceQueue]:
-        """Return the queue and all above it."""
-        yield self
-        if self.parent is not None:
-            yield from self.parent.path_up()
-
-    def asks(self) -> Iterator[ReferenceAsk]:
-        """Return all that waits here and below."""
-        for queue in self.tree():
-            for application in queue.applications:
-                yield from application.asks.values()
-
-    def counted_for(self, name: str, path: Container[_ReferenceQueue]) -> int:
-        """Return what it counts as for an ask of a path: outside of that no less than what is kept back."""
-        below = sum(child.counted_for(name, path) for child in self.children)
-        if not self.children:
-            below = self.used.get(name, 0)
-        if self in path or name not in self.lend:
-            return below
-        return max(below, (self.guaranteed or {}).get(name, 0) - self.lend[name])
-
-    def above_guarantee(self) -> Size:
-        """Return what is used above the guarantee."""
-        guaranteed = self.guaranteed or {}
-        return {name: max(value - guaranteed.get(name, 0), 0) for name, value in self.used.items()}
-
-    def counted(self) -> Size:
-        """Return what counts of what is used: what is above the guarantee, or all."""
-        counts_all = self.parent is not None and self.parent.properties.get("fair.count") == "all"
-        return dict(self.used) if counts_all else self.above_guarantee()
-
-    def use_of(self, user: str, now_ns: int, possible: Size) -> tuple[float, float]:
-        """Return what orders the users of a leaf; the smallest goes first."""
-        history = self.used_by.get(user, [])
-        used: dict[str, float] = {**(history[-1][1] if history else {})}
-        weight = self.weights.get(user, self.weights.get("*", 1))
-        share = _largest_share(used, possible) / weight
-        half_life = self.properties.get("fair.half-life")
-        if half_life is None:
-            return share, share
-        mean = _mean(history, now_ns, parse_duration_ns(half_life))
-        return _largest_share(mean, possible) / weight, share
-
-    def sorts_by_priority(self) -> bool:
-        """Return whether priorities come before shares and times."""
-        return self.properties.get("application.sort.priority") != "disabled"
-
-    def priority(self) -> int:
-        """Return the priority that the parent sees."""
-        own = [application.priority() for application in self.applications]
-        highest = max([*own, *(child.priority() for child in self.children)], default=_LOWEST)
-        if highest == _LOWEST:
-            return highest
-        offset = int(self.properties.get("priority.offset", "0"))
-        return offset if self.properties.get("priority.policy") == "fence" else highest + offset
-
-
-@final
-class ReferenceScheduler:
+class ReferenceScheduler(ReferenceLife):
     """The second scheduler.
 
     Args:
         partition: The document of a partition's configuration.
+        reserves: Whether nodes are reserved.
     """
 
-    def __init__(self, partition: dict[str, Any]) -> None:
-        self._root = _ReferenceQueue(partition["queues"][0], None)
-        self._fair = partition.get("nodesortpolicy", {}).get("type", "fair") == "fair"
-        self.nodes: dict[str, ReferenceNode] = {}
-        self.applications: dict[str, ReferenceApplication] = {}
-        self.now_ns = 0
-        self._running: dict[str, _RunningTask] = {}
-        self._arrivals = 0
+    def __init__(self, partition: dict[str, Any], *, reserves: bool = False) -> None:
+        super().__init__(partition)
+        self._reserves = reserves
+        self._attempts = self._without_node = 0
+        self.is_exhausted = False
+        """The last step has made all attempts to preempt that it may; the next one goes on."""
+        self._tried: set[tuple[object, ...]] = set()
+        """For whom attempts to preempt have failed since time has passed."""
 
-    # ------------------------------------------------------------------------------- what is reported
-
-    def submit(self, name: str, path: str, user: str) -> None:
-        """Take an application."""
-        queue = next(queue for queue in self._root.tree() if queue.path == path)
-        self._arrivals += 1
-        application = self.applications[name] = ReferenceApplication(name, queue, self._arrivals, user)
-        queue.applications.append(application)
-
-    def ask(
-        self, application: str, key: str, size: Size, priority: int, *, preempts: bool, willing: bool
-    ) -> None:
-        """Take an ask."""
-        self._arrivals += 1
-        asks = self.applications[application].asks
-        asks[key] = ReferenceAsk(key, size, priority, self._arrivals, self.now_ns, preempts, willing)
-
-    def end(self, key: str) -> None:
-        """Forget something that runs or waits."""
-        for application in self.applications.values():
-            application.asks.pop(key, None)
-        if key in self._running:
-            application, node, ask = self._running.pop(key)
-            self._count(application, node, ask.size, -1)
-
-    def forget(self, name: str) -> None:
-        """Forget an application that has ended."""
-        application = self.applications.pop(name)
-        application.queue.applications.remove(application)
-
-    def application_of(self, key: str) -> str:
-        """Return the application of something that runs."""
-        return self._running[key].application.name
+    def forget_attempts(self) -> None:
+        """Let each attempt to preempt be made again: enough time has passed."""
+        self._tried.clear()
 
     # --------------------------------------------------------------------------------- what is decided
 
     def step(self) -> ReferenceDecision | None:
-        """Place one ask, or decide what ends for one; return that, `None` if neither can be done."""
-        for leaf in self._leaves(self._root):
-            for application in self._applications(leaf):
-                for ask in sorted(application.asks.values(), key=lambda ask: (-ask.priority, ask.arrival)):
-                    is_limited = self._is_limited(application, ask.size)
-                    has_quota = self._has_quota(leaf, ask.size)
-                    node = self._node_for(ask) if has_quota and not is_limited else None
-                    if node is not None:
-                        self.place(ask.key, node.name)
-                        return ReferenceDecision(ask.key, node.name)
-                    users = (application.user,) if is_limited else None
-                    preempted = self._preempt_inside(leaf, ask, users, has_quota=has_quota)
-                    if preempted is not None:
-                        return preempted
+        """Decide what a cycle does, and do it but for what the RM has to confirm; `None` for nothing."""
+        self.is_exhausted = False
+        if not any(self.total().values()):
+            return None
+        found = self._place_reserved() or self._replace_placeholder()
+        if found is None:
+            root = self.root
+            found = next_start(self) if "backfill.reservations" in root.properties else self._regular()
+        if found is not None and found.kind == "place":
+            self.place(found.key, found.node)
+        return found
+
+    def _regular(self) -> ReferenceDecision | None:
+        for leaf in self.leaves(self.root):
+            self._attempts = _ATTEMPTS_MAX
+            for application in self.applications_of(leaf):
+                if self.start_blockers(application) or application.backs_off_until_ns > self.now_ns:
+                    continue
+                found = self._walk(application)
+                if found is not None:
+                    return found
         return None
 
-    def place(self, key: str, node_name: str) -> None:
-        """Let an ask run on a node."""
-        application = next(each for each in self.applications.values() if key in each.asks)
-        ask, node = application.asks.pop(key), self.nodes[node_name]
-        self._running[key] = _RunningTask(application, node, ask)
-        self._count(application, node, ask.size, 1)
+    def _walk(self, application: ReferenceApplication) -> ReferenceDecision | None:
+        """Try the asks of an application; it backs off when too many of them have found no node."""
+        properties = application.queue.properties
+        most = int(properties.get("application.unschedasks.backoff", "0"))
+        self._without_node = 0
+        known = [*application.asks.values()]
+        known += [task.ask for task in self.running.values() if task.application is application]
+        last = max(known, key=ReferenceAsk.place)
+        for ask in application.in_order():
+            if application.waits_for_placeholder(ask):
+                continue
+            found = self._try(application, ask)
+            if found is not None:
+                return found
+            if 0 < most <= self._without_node and ask is not last:
+                delay = properties.get("application.unschedasks.backoff.delay", "30s")
+                application.backs_off_until_ns = self.now_ns + parse_duration_ns(delay)
+                return None
+        return None
+
+    def _try(self, application: ReferenceApplication, ask: ReferenceAsk) -> ReferenceDecision | None:
+        if ask.required_node:
+            return self._try_daemon(application, ask)
+        leaf = application.queue
+        is_limited = any(self.limit_blockers(application, ask.size, ask.key))
+        has_quota = not any(self.quota_blockers(leaf, ask.size, ask.key))
+        node = self.node_for(ask.size) if has_quota and not is_limited else None
+        if node is not None:
+            return ReferenceDecision(ask.key, node.name)
+        self._without_node += has_quota and not is_limited
+        if self._reserves and has_quota and not is_limited:
+            reserved = self._node_to_reserve(ask)
+            if reserved is not None:
+                self.reserve(application, ask.key, reserved)
+                return ReferenceDecision(ask.key, reserved.name, kind="reserve")
+        users = (application.user,) if is_limited else None
+        return self._preempt_inside(leaf, ask, users, has_quota=has_quota)
+
+    # ----------------------------------------------------------------------------------- reservations
+
+    def _place_reserved(self) -> ReferenceDecision | None:
+        """Place an ask on the node that is reserved for it, or on one that no ask has reserved."""
+        for leaf in self.leaves(self.root):
+            holders = dict.fromkeys(self.application_asking(key) for key in self.reserved)
+            for application in [each for each in holders if each.queue is leaf]:
+                if self.start_blockers(application):
+                    continue
+                found = self._place_reserved_of(application)
+                if found is not None:
+                    return found
+        return None
+
+    def _place_reserved_of(self, application: ReferenceApplication) -> ReferenceDecision | None:
+        elsewhere = []
+        for key in [key for key in self.reserved if key in application.asks]:
+            ask, node = application.asks[key], self.reserved[key]
+            if ask.required_node:
+                found = self._place_daemon(application, ask, node)
+                if found is not None:
+                    return found
+                continue
+            blockers = [*self.quota_blockers(application.queue, ask.size, ask.key)]
+            if self._is_barred(application, ask):
+                self.unreserve(key)
+            elif not blockers and node.has_room_for(ask.size):
+                return ReferenceDecision(key, node.name)
+            elif not blockers:
+                elsewhere.append(ask)
+        for ask in elsewhere:
+            found = self.node_for(ask.size)
+            if found is not None:
+                return ReferenceDecision(ask.key, found.name)
+        return None
+
+    def _place_daemon(
+        self, application: ReferenceApplication, ask: ReferenceAsk, node: ReferenceNode
+    ) -> ReferenceDecision | None:
+        """Place an ask on the node that it needs and has reserved, or choose what ends there for it."""
+        if self._is_barred(application, ask):
+            self.unreserve(ask.key)
+            return None
+        if fits_within(node.available(), ask.size):
+            return ReferenceDecision(ask.key, node.name)
+        victim = self.claims.get(ask.key)
+        if victim is not None and victim.ask.key in self.running:
+            return None
+        possible = [
+            task
+            for task in self.running.values()
+            if task.node is node and not task.ask.required_node and task.ask.priority <= ask.priority
+            if task not in self.claims.values()
+        ]
+        if possible:
+            self.claims[ask.key] = victim = min(possible, key=RunningTask.place_as_victim)
+            self.to_end.append((victim.ask.key, "preempted"))
+        return None
+
+    def _is_barred(self, application: ReferenceApplication, ask: ReferenceAsk) -> bool:
+        """Return whether a limit or a maximum below the root has no room for an ask."""
+        blockers = self.quota_blockers(application.queue, ask.size, ask.key)
+        return any(self.limit_blockers(application, ask.size, ask.key)) or any(
+            blocked.path != "root" for blocked in blockers
+        )
+
+    def _try_daemon(self, application: ReferenceApplication, ask: ReferenceAsk) -> ReferenceDecision | None:
+        """Place an ask on the node that it needs, drained or not, or reserve that."""
+        node = self.nodes.get(ask.required_node)
+        if node is None or not fits_within(node.size, ask.size) or self._is_barred(application, ask):
+            return None
+        held = bool(node.reserved_for) and ask.key not in node.reserved_for
+        if not held and fits_within(node.available(), ask.size):
+            return ReferenceDecision(ask.key, node.name)
+        if ask.key in self.reserved:
+            return None
+        self.reserve(application, ask.key, node)
+        return ReferenceDecision(ask.key, node.name, kind="reserve")
+
+    def _node_to_reserve(self, ask: ReferenceAsk) -> ReferenceNode | None:
+        """Return the node with the least use for others, of equals the first in the order of nodes."""
+        if ask.key in self.reserved or self.now_ns - ask.since_ns <= _RESERVATION_DELAY_NS:
+            return None
+        possible = [node for node in self.nodes_in_order() if not node.drained and not node.reserved_for]
+
+        def beyond(node: ReferenceNode) -> float:
+            left = node.available()
+            return sum(
+                1.0 if ask.size.get(name, 0) <= 0 else (value - ask.size[name]) / value
+                for name, value in left.items()
+                if value > max(ask.size.get(name, 0), 0)
+            )
+
+        return min((node for node in possible if fits_within(node.size, ask.size)), key=beyond, default=None)
+
+    # -------------------------------------------------------------------------------------- gangs
+
+    def _replace_placeholder(self) -> ReferenceDecision | None:
+        """Let a member take the place of a placeholder that is large enough, on its node.
+
+        A placeholder before that which is too small for the first member is cancelled.
+        """
+        for leaf in self.leaves(self.root):
+            for application in self.applications_of(leaf):
+                found = self._replace_of(application)
+                if found is not None:
+                    return found
+        return None
+
+    def _replace_of(self, application: ReferenceApplication) -> ReferenceDecision | None:
+        for ask in application.in_order():
+            if ask.placeholder or not ask.group:
+                continue
+            for key, task in application.placeholders.items():
+                if task.is_leaving or task.ask.group != ask.group:
+                    continue
+                task.is_leaving = True
+                names = {*ask.size, *task.ask.size}
+                if any(task.ask.size.get(name, 0) < ask.size.get(name, 0) for name in names):
+                    self.to_end.append((key, "cancelled"))
+                    continue
+                del application.asks[ask.key]
+                self.swaps[key] = (application, ask)
+                self.unreserve(ask.key)
+                return ReferenceDecision(ask.key, task.node.name, key, "replace")
+        return None
+
+    # --------------------------------------------------------------------------------- preemption
 
     def _preempt_inside(
-        self, leaf: _ReferenceQueue, ask: ReferenceAsk, users: Container[str] | None, *, has_quota: bool
+        self, leaf: ReferenceQueue, ask: ReferenceAsk, users: Container[str] | None, *, has_quota: bool
     ) -> ReferenceDecision | None:
         """Return the victim in its leaf and the node for an ask that has no room, `None` for no victim.
 
@@ -287,18 +284,34 @@ class ReferenceScheduler:
 
         The node is the one where the victim is the first by willingness and priority, of equals the first by
         name. Where the queues have no room, a node that has room needs no victim: the first of all ends then.
+        One attempt counts for all asks of one priority in the leaf, and of one user if a limit is the reason.
         """
         properties = leaf.properties
         if not ask.preempts or properties.get("preemption.within") != "lower-priority":
             return None
-        if properties.get("preemption.policy") == "disabled":
+        shape = (leaf.path, ask.priority, users, has_quota)
+        if self._attempts <= 0:
+            self.is_exhausted = True
             return None
-        running = [each for each in self._running.values() if each.application.queue is leaf]
+        if shape in self._tried:
+            return None
+        self._attempts -= 1
+        found = self._victim_inside(leaf, ask, users, has_quota=has_quota)
+        if found is None:
+            self._tried.add(shape)
+        return found
+
+    def _victim_inside(
+        self, leaf: ReferenceQueue, ask: ReferenceAsk, users: Container[str] | None, *, has_quota: bool
+    ) -> ReferenceDecision | None:
+        if leaf.properties.get("preemption.policy") == "disabled":
+            return None
+        running = [each for each in self.running.values() if each.application.queue is leaf]
         if users is not None:
             running = [each for each in running if each.application.user in users]
             has_quota = False
         possible = sorted(
-            (each for each in running if each.ask.priority < ask.priority), key=_RunningTask.place_as_victim
+            (each for each in running if each.ask.priority < ask.priority), key=RunningTask.place_as_victim
         )
         if not possible:
             return None
@@ -314,51 +327,55 @@ class ReferenceScheduler:
         if not choices:
             return None
         _, node_name, victim = min(choices)
-        return ReferenceDecision(ask.key, node_name, victim)
+        return ReferenceDecision(ask.key, node_name, victim, "preempt")
 
-    def _leaves(self, parent: _ReferenceQueue) -> Iterator[_ReferenceQueue]:
-        if not parent.children:
+    # -------------------------------------------------------------------------------------- orders
+
+    def leaves(self, parent: ReferenceQueue) -> Iterator[ReferenceQueue]:
+        """Return the leaves with something that waits, in order."""
+        if not parent.is_parent:
             yield parent
             return
         by_priority = parent.sorts_by_priority()
 
-        def place(queue: _ReferenceQueue) -> tuple[object, ...]:
+        def place(queue: ReferenceQueue) -> tuple[object, ...]:
             first, second = -queue.priority(), self._share(queue)
             waiting = -sum(sum(ask.size.values()) for ask in queue.asks())
             use = self._use(parent, queue)
             return (*((first, use, second) if by_priority else (use, second, first)), waiting, queue.name)
 
         for child in sorted((child for child in parent.children if any(child.asks())), key=place):
-            yield from self._leaves(child)
+            yield from self.leaves(child)
 
-    def _use(self, parent: _ReferenceQueue, queue: _ReferenceQueue) -> float:
+    def _use(self, parent: ReferenceQueue, queue: ReferenceQueue) -> float:
         """Return what orders a queue by its past and its weight; the smallest goes first."""
         half_life = parent.properties.get("fair.half-life")
         if half_life is None and not any("fair.weight" in child.properties for child in parent.children):
             return 0.0
         if queue.guaranteed and any(queue.guaranteed.values()):
-            parts = [_part(queue.used.get(name, 0), most) for name, most in queue.guaranteed.items()]
+            parts = [part_of(queue.used.get(name, 0), most) for name, most in queue.guaranteed.items()]
             if max(parts) < 1:
                 return -1.0
         used: dict[str, float] = {**queue.counted()}
         if half_life is not None:
-            used = _mean(queue.used_from, self.now_ns, parse_duration_ns(half_life))
-        return _largest_share(used, self._possible(parent)) / int(queue.properties.get("fair.weight", "1"))
+            used = mean_of(queue.used_from, self.now_ns, parse_duration_ns(half_life))
+        return largest_share(used, self._possible(parent)) / int(queue.properties.get("fair.weight", "1"))
 
-    def _possible(self, queue: _ReferenceQueue) -> Size:
+    def _possible(self, queue: ReferenceQueue) -> Size:
         """Return what a queue could have: the nodes, and over them the maxima from above down to its own."""
-        possible = self._total()
+        possible = self.total()
         for level in reversed([*queue.path_up()][:-1]):
             possible |= level.maximum or {}
         return possible
 
-    def _share(self, queue: _ReferenceQueue) -> float:
+    def _share(self, queue: ReferenceQueue) -> float:
         """Return the largest part that a queue uses of its guarantee, or else of what it could have."""
         limits = self._possible(queue) | (queue.guaranteed or {})
-        parts = [_part(used, limits[name]) for name, used in queue.used.items() if name in limits]
+        parts = [part_of(used, limits[name]) for name, used in queue.used.items() if name in limits]
         return max(parts, default=0.0)
 
-    def _applications(self, leaf: _ReferenceQueue) -> list[ReferenceApplication]:
+    def applications_of(self, leaf: ReferenceQueue) -> list[ReferenceApplication]:
+        """Return the applications with something that waits, in order."""
         by_priority = leaf.sorts_by_priority()
         possible = self._possible(leaf)
 
@@ -367,14 +384,13 @@ class ReferenceScheduler:
             policy = leaf.properties.get("application.sort.policy")
             if policy == "users":
                 user = (leaf.use_of(application.user, self.now_ns, possible), application.user)
-                return (priority if by_priority else 0, user, application.arrival)
+                return (priority if by_priority else 0, user, *name)
             if policy != "fair":
-                arrival = application.arrival
-                return (priority, arrival) if by_priority else (arrival, priority, application.name)
+                return (priority, *name) if by_priority else (name[0], priority, name[1])
             guaranteed = leaf.guaranteed or {}
             parts = sorted(
                 (
-                    _part(used, guaranteed[kind]) if guaranteed.get(kind) else float(used)
+                    part_of(used, guaranteed[kind]) if guaranteed.get(kind) else float(used)
                     for kind, used in application.used.items()
                     if used
                 ),
@@ -384,85 +400,84 @@ class ReferenceScheduler:
 
         return sorted((each for each in leaf.applications if each.asks), key=place)
 
-    def _is_limited(self, application: ReferenceApplication, size: Size) -> bool:
-        """Return whether a limit of its user, in its leaf or above, has no room for so much more."""
-        user = application.user
-        for queue in application.queue.path_up():
-            most = queue.limits.get(user, queue.limits.get("*")) or {}
-            used: Size = {}
-            for each in self._running.values():
-                if each.application.user == user and queue in each.application.queue.path_up():
-                    _add(used, each.ask.size, 1)
-            if any(used.get(name, 0) + size.get(name, 0) > value for name, value in most.items()):
-                return True
-        return False
+    def node_for(self, size: Size) -> ReferenceNode | None:
+        """Return the first node in order that has room and is not reserved."""
+        possible = (node for node in self.nodes_in_order() if not node.reserved_for)
+        return next((node for node in possible if node.has_room_for(size)), None)
 
-    def _has_quota(self, leaf: _ReferenceQueue, size: Size) -> bool:
-        """Return whether a leaf and all above it may use so much more."""
-        total = self._total()
+    # ------------------------------------------------------------------------------------ what blocks
+
+    def start_blockers(self, application: ReferenceApplication) -> list[Blocked]:
+        """Return which numbers of applications do not let an application start that has not started."""
+        if application.state != "Accepted":
+            return []
+        blocked = [
+            Blocked("QUEUE_APPLICATIONS", "queue", queue.path)
+            for queue in application.queue.path_up()
+            if queue.applications_max and queue.running() >= queue.applications_max
+        ]
+        if is_starting(application):
+            blocked = []
+        for queue in application.queue.path_up():
+            for kind, holder, limit in queue.limit_of(application):
+                others = [each for below in queue.tree() for each in below.applications if each.runs]
+                count = sum(holder == (each.user if kind == "user" else each.group) for each in others)
+                if 0 < limit.applications <= count and not application.runs:
+                    blocked.append(Blocked("USER_APPLICATIONS", kind, holder, queue.path))
+        return blocked
+
+    def limit_blockers(
+        self, application: ReferenceApplication, size: Size, key: str = ""
+    ) -> Iterator[Blocked]:
+        """Return which limits of its user and group have no room for so much more, for one of its asks."""
+        for queue in application.queue.path_up():
+            for kind, holder, limit in queue.limit_of(application):
+                left = dict(limit.most)
+                for name, value in self.use_of_holder(queue, kind, holder).items():
+                    if name in left:
+                        left[name] -= value
+                for claimed in self._held(key, lambda each: self._counts(each, queue, kind, holder)):  # noqa: B023
+                    add_to(left, {name: claimed.get(name, 0) for name in left}, -1)
+                if not fits_within(left, size, unlimited=True):
+                    yield Blocked("USER_QUOTA", kind, holder, queue.path)
+
+    def use_of_holder(self, queue: ReferenceQueue, kind: str, holder: str) -> Size:
+        """Return what a user or a group uses in a queue and below."""
+        used: Size = {}
+        for task in self.running.values():
+            application = task.application
+            if self._counts(application, queue, kind, holder):
+                add_to(used, task.ask.size, 1)
+        return used
+
+    @staticmethod
+    def _counts(application: ReferenceApplication, queue: ReferenceQueue, kind: str, holder: str) -> bool:
+        own = application.user if kind == "user" else application.group
+        return holder == own and queue in application.queue.path_up()
+
+    def _held(self, key: str, counts: Callable[[ReferenceApplication], bool]) -> Iterator[Size]:
+        """Return what is held of a limit for other asks than the one with this key.
+
+        That is what they need, but for what their victims use of the same limit still.
+        """
+        for other, victim in self.claims.items():
+            application = self.application_asking(other)
+            if other == key or not counts(application):
+                continue
+            if victim.ask.key not in self.running or not counts(victim.application):
+                yield application.asks[other].size
+
+    def quota_blockers(self, leaf: ReferenceQueue, size: Size, key: str = "") -> Iterator[Blocked]:
+        """Return which of a leaf and all above it may not use so much more, for an ask with this key."""
+        total = self.total()
         path = [*leaf.path_up()]
         for queue in path:
-            maximum = total if queue.parent is None else queue.maximum or {}
-            for name, value in size.items():
-                most = maximum.get(name, 0 if queue.parent is None else None)
-                if most is not None and queue.counted_for(name, path) + value > most:
-                    return False
-        return True
-
-    def _node_for(self, ask: ReferenceAsk) -> ReferenceNode | None:
-        def place(node: ReferenceNode) -> tuple[float, str]:
-            return (node.usage() if self._fair else 1.0 - node.usage(), node.name)
-
-        return min(
-            (node for node in self.nodes.values() if node.has_room_for(ask.size)), key=place, default=None
-        )
-
-    def _total(self) -> Size:
-        total: Size = {}
-        for node in self.nodes.values():
-            _add(total, node.size, 1)
-        return total
-
-    def _count(self, application: ReferenceApplication, node: ReferenceNode, size: Size, sign: int) -> None:
-        for used in (application.used, node.used, *(queue.used for queue in application.queue.path_up())):
-            _add(used, size, sign)
-        for queue in application.queue.path_up():
-            queue.used_from.append((self.now_ns, queue.counted()))
-        history = application.queue.used_by.setdefault(application.user, [(0, {})])
-        now_used = dict(history[-1][1])
-        _add(now_used, size, sign)
-        history.append((self.now_ns, now_used))
-
-
-def _add(used: Size, size: Size, sign: int) -> None:
-    for name, value in size.items():
-        used[name] = used.get(name, 0) + sign * value
-
-
-def _mean(history: list[tuple[int, Size]], now_ns: int, half_life_ns: int) -> dict[str, float]:
-    """Return what was used on average, where each moment counts half after a half-life."""
-    total: dict[str, float] = {}
-    ends = [*(begin for begin, _ in history), now_ns][1:]
-    for (begin, used), end in zip(history, ends, strict=True):
-        part = 2 ** ((end - now_ns) / half_life_ns) - 2 ** ((begin - now_ns) / half_life_ns)
-        for name, value in used.items():
-            total[name] = total.get(name, 0.0) + value * part
-    return total
-
-
-def _largest_share(used: dict[str, float], possible: Size) -> float:
-    return max((value / possible[name] for name, value in used.items() if possible.get(name)), default=0.0)
-
-
-def _part(used: int, limit: int) -> float:
-    return used / limit if limit > 0 else float(used > 0)
-
-
-def _quantities(texts: dict[str, str] | None) -> Size | None:
-    """Read quantities of a configuration: thousandths of cores, and all else as it stands."""
-    if texts is None:
-        return None
-    return {
-        name: int(text[:-1]) if text.endswith("m") else int(text) * (1_000 if name == "vcore" else 1)
-        for name, text in texts.items()
-    }
+            is_root = queue.parent is None
+            left = {
+                name: most - queue.counted_for(name, path)
+                for name, most in (total if is_root else queue.maximum or {}).items()
+            }
+            for held in self._held(key, lambda each: queue in each.queue.path_up()):  # noqa: B023 - used here
+                add_to(left, {name: held.get(name, 0) for name in left}, -1)
+            if not fits_within(left, size, unlimited=not is_root):
+                yield Blocked("QUEUE_QUOTA", "queue", queue.path, queue.path)

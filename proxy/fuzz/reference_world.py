@@ -1,47 +1,44 @@
-"""A run of a plan on the engine `direct` and on the second scheduler: each decision must be the same."""
+"""A run of a plan on the engine `direct` and on the second scheduler: each decision must be the same.
+
+A plan has a few worlds, one after the other, each with a few of all features: faults show sooner where little
+else happens.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final, final
 
-from ..scheduler.scheduler import Scheduler
 from ..si import si_pb2 as si
-from ..si.api import ResourceManager
-from .cluster_record import KnownApplication, KnownNode, RecordError, Task
-from .configurations import DYNAMIC_PARENT, random_configuration
-from .plans import Plan, PlannedStep
-from .reference import ReferenceNode, ReferenceScheduler
+from .cluster_record import KnownApplication, KnownNode, Size, Task
+from .configurations import USERS
+from .plans import BEGIN, Plan, PlannedStep, one_of
+from .reference_configurations import LARGE
+from .reference_features import WAITS
+from .reference_placement import Submission, queue_for
+from .reference_queues import ReferenceApplication, ReferenceAsk
+from .reference_run import MILLISECOND_NS, PARTITION, RM_ID, SECOND_NS, ReferenceRun
 
 __all__ = ["ACTIONS", "ReferenceWorld"]
 
-_RM_ID: Final = "rm"
-_UNKNOWN: Final = frozenset({"maxapplications", "childtemplate", "placementrules", "preemption"})
-"""What the second scheduler does not know."""
-_KNOWN_PROPERTIES: Final = frozenset(
-    {
-        *("application.sort.policy", "application.sort.priority", "priority.offset", "priority.policy"),
-        *("fair.count", "fair.half-life", "fair.weight"),
-    }
-)
-_OF_PREEMPTION: Final = frozenset({"preemption.delay", "preemption.policy", "preemption.within"})
-_MILLISECOND_NS: Final = 1_000_000
-_ATTEMPT_NS: Final = 31_000 * _MILLISECOND_NS
-"""Longer than any delay of preemption, and than an ask waits after an attempt."""
-_VISITS_MAX: Final = 4
-"""How often a decision to preempt is waited for: a visit of a leaf makes ten attempts, the next goes on."""
 _ONE_SIZE: Final = {"memory": 30, "vcore": 300}
 _MORE_TASKS: Final = 2
 """How many more tasks come with each where asks preempt, so that they lack room."""
+_CREATED_SECONDS: Final = 946_684_000
+"""Some minutes before the beginning of time."""
+_WALLTIMES: Final = (None, 5, 10, 20, 60, 60, 300)
+_GONE: Final = si.STOPPED_BY_RM
+
+
+def _dice(text: str) -> random.Random:
+    return random.Random(text)  # noqa: S311 - it plays, and keeps no secret
 
 
 @final
-class ReferenceWorld(ResourceManager):
-    """The world of one plan.
+class ReferenceWorld:
+    """The worlds of one plan.
 
     Args:
         plan: The plan; only its seed and its steps count.
@@ -51,255 +48,312 @@ class ReferenceWorld(ResourceManager):
     def __init__(self, plan: Plan, note: Callable[[str, Any], None]) -> None:
         self._plan = plan
         self._note = note
-        rng = random.Random(f"reference {plan.seed}")  # noqa: S311 - it plays, and keeps no secret
-        configuration = random_configuration(rng)
-        dice = random.Random(f"preemption {plan.seed}")  # noqa: S311 - likewise; all others fall as without it
-        self._preempts = dice.random() < 0.5
-        """Asks preempt inside of queues: then no queue has a guarantee, and all tasks have one size."""
-        properties = _KNOWN_PROPERTIES | (_OF_PREEMPTION if self._preempts else frozenset())
-        partition = _known(json.loads(configuration.text)["partitions"][0], properties)
-        partition["preemption"] = {"enabled": self._preempts}
-        if self._preempts:
-            _let_all_preempt(partition["queues"][0], dice)
-        self._leaves = configuration.leaves
-        self._text = json.dumps({"partitions": [partition]})
-        self._reference = ReferenceScheduler(partition)
-        self._placed: list[tuple[str, str]] = []
-        self._victims: list[str] = []
-        self._running: list[str] = []
-        self._serial = 0
-        with _without_reservations():
-            self._scheduler = Scheduler(engine="direct")
 
     def run(self) -> None:
         """Take all steps.
 
         Raises:
-            RecordError: The schedulers decide differently.
+            RecordError: The schedulers decide differently, or show something else.
         """
-        registration = si.RegisterResourceManagerRequest(rmID=_RM_ID, policyGroup="queues", config=self._text)
-        with self._scheduler:
-            self._scheduler.register_resource_manager(registration, self)
-            for step in self._plan.steps:
-                self._take_step(step)
-            self._reference.now_ns = self._scheduler.now_ns()
-            self._schedule()
+        worlds: list[tuple[str, list[PlannedStep]]] = [(f"reference {self._plan.seed}", [])]
+        for step in self._plan.steps:
+            if step.action == BEGIN:
+                worlds.append((f"reference {step.draw}", []))
+            else:
+                worlds[-1][1].append(step)
+        for text, steps in worlds:
+            if steps:
+                _World(text, self._note).run(steps)
 
-    def update_allocation(self, response: si.AllocationResponse) -> None:
-        """Note what is placed, and what has to end."""
-        self._placed += [(each.allocationKey, each.nodeID) for each in response.new]
-        preempted = si.PREEMPTED_BY_SCHEDULER
-        self._victims += [
-            each.allocationKey for each in response.released if each.terminationType == preempted
-        ]
 
-    def update_application(self, response: si.ApplicationResponse) -> None:
-        """Forget what has ended: an application that has had nothing for a while."""
-        for each in response.updated:
-            if each.state == "Completed":
-                self._reference.forget(each.applicationID)
+@final
+class _World(ReferenceRun):
+    """One of these worlds, with what happens in it."""
 
-    def _take_step(self, step: PlannedStep) -> None:
-        self._reference.now_ns = self._scheduler.now_ns()
-        ACTIONS[step.action](self, random.Random(step.draw))  # noqa: S311 - likewise
-        self._wait(_MILLISECOND_NS)
+    _younger_seconds = 0
 
-    def _wait(self, nanoseconds: int) -> None:
-        """Let time pass for both."""
-        self._scheduler.advance_to(self._scheduler.now_ns() + nanoseconds)
-        self._reference.now_ns = self._scheduler.now_ns()
+    def run(self, steps: list[PlannedStep]) -> None:
+        """Take steps, then let all be placed that can be."""
+        text = json.dumps({"partitions": [self.partition]})
+        self.note("has", sorted(self.features))
+        registration = si.RegisterResourceManagerRequest(rmID=RM_ID, policyGroup="queues", config=text)
+        self.note("says", registration)
+        with self.scheduler:
+            self.scheduler.register_resource_manager(registration, self)
+            self.reference.now_ns = self.scheduler.now_ns()
+            for step in steps:
+                ACTIONS[step.action](self, _dice(str(step.draw)))
+                self.wait(MILLISECOND_NS)
+            self.schedule()
 
     def _name(self, kind: str) -> str:
-        self._serial += 1
-        return f"{kind}{self._serial}"
+        self.serial += 1
+        return f"{kind}{self.serial}"
+
+    def _size(self, rng: random.Random) -> Size:
+        """Return the size of a task."""
+        if self.one_size:
+            return dict(_ONE_SIZE)
+        memory = 1 + int(rng.random() * 40)
+        size = {"memory": memory, "vcore": 20 + int(rng.random() * 380)}
+        if "gangs" in self.features or "promises" in self.features:
+            size = {"memory": one_of(rng, (10, 20, 40, 60)), "vcore": one_of(rng, (50, 100))}
+        if "types" in self.features:
+            size["gpu"] = int(rng.random() * 3)
+            left_out = one_of(
+                rng, ((), ("gpu",), ("gpu", "vcore"), ("memory",), ("memory", "vcore"), ("vcore",))
+            )
+            for name in left_out:
+                if rng.random() < 0.5:
+                    size[name] = 0
+                else:
+                    del size[name]
+        return self._scaled(size)
+
+    def _node_size(self, rng: random.Random) -> Size:
+        size = {"memory": 30 + int(rng.random() * 120), "vcore": 300 + int(rng.random() * 1200)}
+        if "types" in self.features:
+            size["gpu"] = int(rng.random() * 4)
+            if rng.random() < 0.2:
+                size[one_of(rng, ("memory", "vcore", "gpu"))] = 0
+        return self._scaled(size)
+
+    def _scaled(self, size: Size) -> Size:
+        if "large" in self.features and "memory" in size:
+            size["memory"] *= LARGE
+        return size
 
     def _add_node(self, rng: random.Random) -> None:
-        size = {"memory": rng.randint(30, 150), "vcore": rng.randint(300, 1500)}
-        node = KnownNode(self._name("n"), "default", size)
-        self._reference.nodes[node.name] = ReferenceNode(node.name, dict(size))
-        self._report(node, si.NodeInfo.CREATE)
+        size, name = self._node_size(rng), self._name("n")
+        self.reference.add_node(name, size)
+        self._report(name, si.NodeInfo.CREATE)
 
-    def _report(self, node: KnownNode, action: si.NodeInfo.ActionFromRM) -> None:
-        request = si.NodeRequest(rmID=_RM_ID, nodes=[node.message(action)])
-        self._note("says", request)
-        self._scheduler.update_node(request)
+    def _report(self, name: str, action: si.NodeInfo.ActionFromRM, size: Size | None = None) -> None:
+        known = KnownNode(name, PARTITION, size or self.reference.nodes[name].size)
+        request = si.NodeRequest(rmID=RM_ID, nodes=[known.message(action)])
+        self.note("says", request)
+        self.scheduler.update_node(request)
 
     def _change_node(self, rng: random.Random) -> None:
-        nodes = [*self._reference.nodes.values()]
-        if not nodes:
+        """Drain a node, undo that, or let it grow; also shrink."""
+        if not self.reference.nodes:
             return
-        node = nodes[int(rng.random() * len(nodes))]
+        node = one_of(rng, [*self.reference.nodes.values()])
         if rng.random() < 0.5:
-            node.drained = not node.drained
-            action = si.NodeInfo.DRAIN_NODE if node.drained else si.NodeInfo.DRAIN_TO_SCHEDULABLE
-        else:
-            node.size = {name: value + rng.randrange(30) for name, value in node.size.items()}
-            action = si.NodeInfo.UPDATE
-        self._report(KnownNode(node.name, "default", node.size), action)
+            self.reference.drain_node(node.name, drained=not node.drained)
+            self._report(
+                node.name, si.NodeInfo.DRAIN_NODE if node.drained else si.NodeInfo.DRAIN_TO_SCHEDULABLE
+            )
+            return
+        size = {name: value + int(rng.random() * 30) for name, value in node.size.items()}
+        if "nodes" in self.features and rng.random() < 0.6:
+            size = self._node_size(rng)
+        self._report(node.name, si.NodeInfo.UPDATE, size)
+        self.reference.resize_node(node.name, size)
+
+    def _remove_node(self, rng: random.Random) -> None:
+        nodes = [*self.reference.nodes]
+        if "nodes" not in self.features or len(nodes) < 2:
+            self._ask(rng)
+            return
+        name = one_of(rng, nodes)
+        self._report(name, si.NodeInfo.DECOMISSION)
+        self.expect_gone(self.reference.lose_node(name))
+
+    def _report_foreign(self, rng: random.Random) -> None:
+        """Report what others run: something new, its size, its other node, or its end."""
+        if "foreign" not in self.features or not self.reference.nodes:
+            self._ask(rng)
+            return
+        reference = self.reference
+        known = [key for node in reference.nodes.values() for key in node.foreign]
+        if known and rng.random() < 0.25:
+            key = one_of(rng, known)
+            reference.end_foreign(key)
+            self.say_ended("", key, _GONE)
+            return
+        key = one_of(rng, known) if known and rng.random() < 0.6 else self._name("f")
+        node = one_of(rng, [*reference.nodes])
+        size = {name: value // 2 for name, value in self._size(rng).items()}
+        reference.put_foreign(key, node, size)
+        self._say_allocation(Task(key, "", PARTITION, size, node=node))
 
     def _submit(self, rng: random.Random) -> None:
-        leaf = self._leaves[int(rng.random() * len(self._leaves))]
-        name = self._name("a")
-        user = ("ada", "bob", "eve")[self._serial % 3]
-        application = KnownApplication(name, "default", leaf, user, [])
-        self._reference.submit(application.name, leaf, user)
-        request = si.ApplicationRequest(rmID=_RM_ID, new=[application.message()])
-        self._note("says", request)
-        self._scheduler.update_application(request)
+        """Submit an application, in some worlds with a gang, or to a queue that is perhaps not there."""
+        leaf, name = one_of(rng, self.configurations.leaves), self._name("a")
+        user = one_of(rng, [*USERS])
+        application = KnownApplication(name, PARTITION, leaf, user, [*USERS[user]])
+        if "rules" in self.features:
+            application.queue = one_of(
+                rng, (leaf, leaf, leaf, "root.dynamic.x", "fresh", "root.fresh.y", "a.b", "")
+            )
+            application.tags["namespace"] = one_of(rng, ("", "team", "root.dynamic.z", "dotted.team"))
+        if "gangs" in self.features and rng.random() < 0.7:
+            for group in ("tg1", "tg2")[: 1 + int(rng.random() * 2)]:
+                application.gang[group] = (1 + int(rng.random() * 3), self._size(rng))
+            application.hard = rng.random() < 0.4
+            application.timeout_ms = one_of(rng, (0, 0, 2_000, 20_000))
+        announced: Size = {}
+        for count, size in application.gang.values():
+            for kind, value in size.items():
+                announced[kind] = announced.get(kind, 0) + count * value
+        groups = tuple(USERS[user]) or (user,)
+        submission = Submission(application.queue, user, groups, application.tags, announced)
+        queue = queue_for(self.reference.root, self.partition.get("placementrules", []), submission)
+        request = si.ApplicationRequest(rmID=RM_ID, new=[application.message()])
+        self.note("says", request)
+        self.scheduler.update_application(request)
+        self.expect_refused(set() if queue else {name})
+        if queue is None:
+            return
+        timeout_ns = application.timeout_ms * MILLISECOND_NS
+        known = ReferenceApplication(
+            name, queue, 0, user, groups, None, announced, application.hard, timeout_ns
+        )
+        self.reference.submit(known)
+        for group, (count, size) in application.gang.items():
+            for _ in range(count):
+                task = Task(self._name("p"), name, PARTITION, dict(size), group=group, placeholder=True)
+                self._ask_for(task)
+                self.wait(MILLISECOND_NS)
 
     def _ask(self, rng: random.Random) -> None:
-        names = [*self._reference.applications]
+        names = [*self.reference.applications]
         if not names:
             return
-        size = {"memory": rng.randint(1, 40), "vcore": rng.randint(20, 400)}
-        priority = rng.randint(-3, 3) if rng.random() < 0.5 else 0
-        task = Task(self._name("k"), names[int(rng.random() * len(names))], "default", size, priority)
+        priority = int(rng.random() * 7) - 3 if rng.random() < 0.5 else 0
+        task = Task(self._name("k"), one_of(rng, names), PARTITION, self._size(rng), priority)
+        application = self.reference.applications[task.application]
+        if application.to_come and rng.random() < 0.8:
+            task.group = one_of(rng, [*application.to_come])
+        if "daemons" in self.features:
+            task.preemptible, task.originator = rng.random() < 0.7, rng.random() < 0.3
+            if rng.random() < 0.3 and self.reference.nodes:
+                task.required_node = one_of(rng, [*self.reference.nodes])
+        if "promises" in self.features:
+            task.priority = 0
+            task.walltime = _walltime(rng)
+        if "ages" in self.features and rng.random() < 0.4:
+            self._younger_seconds += 1 + int(rng.random() * 3)  # No two are of one age.
+            task.created_seconds = _CREATED_SECONDS + self._younger_seconds * one_of(rng, (-1, 1))
         self._ask_for(task)
-        for _ in range(_MORE_TASKS if self._preempts else 0):
-            self._wait(_MILLISECOND_NS)  # The order of asks that come at one moment is beyond the second one.
-            willing, preempts = rng.random() < 0.8, rng.random() < 0.8
-            application = names[int(rng.random() * len(names))]
-            priority = rng.randint(-3, 3)
-            more = Task(self._name("k"), application, "default", {}, priority)
-            more.preemptible, more.preempts = willing, preempts
-            self._ask_for(more)
+        for _ in range(_MORE_TASKS if self.features & {"preempts", "promises"} else 0):
+            self.wait(MILLISECOND_NS)  # The order of asks that come at one moment is beyond the second one.
+            more = Task(self._name("k"), one_of(rng, names), PARTITION, self._size(rng))
+            if self.preempts:
+                more.priority = int(rng.random() * 7) - 3
+                more.preemptible, more.preempts = rng.random() < 0.8, rng.random() < 0.8
+            else:
+                more.walltime = _walltime(rng)
+            if more.application in self.reference.applications:
+                self._ask_for(more)
 
     def _ask_for(self, task: Task) -> None:
-        if self._preempts:
-            task.size = _ONE_SIZE
-        self._reference.ask(
-            task.application,
-            task.key,
-            task.size,
-            task.priority,
-            preempts=task.preempts,
-            willing=task.preemptible,
-        )
-        request = si.AllocationRequest(rmID=_RM_ID, allocations=[task.message()])
-        self._note("says", request)
-        self._scheduler.update_allocation(request)
+        self._say_allocation(task)
+        is_known = task.application in self.reference.applications
+        refused = not any(task.size.values()) or not is_known
+        refused = refused or self.reference.applications[task.application].state == "Failing"
+        self.expect_refused({task.key} if refused else set())
+        if refused:
+            return
+        ask = ReferenceAsk(task.key, dict(task.size), task.priority, 0)
+        ask.preempts, ask.willing, ask.originator = task.preempts, task.preemptible, task.originator
+        if task.created_seconds:
+            ask.since_ns = task.created_seconds * SECOND_NS
+        ask.group, ask.placeholder, ask.required_node = task.group, task.placeholder, task.required_node
+        ask.walltime_ns = int(task.walltime[:-1]) * SECOND_NS if task.walltime else None
+        self.reference.ask(task.application, ask)
+
+    def _say_allocation(self, task: Task) -> None:
+        request = si.AllocationRequest(rmID=RM_ID, allocations=[task.message()])
+        self.note("says", request)
+        self.scheduler.update_allocation(request)
+
+    def _resize(self, rng: random.Random) -> None:
+        """Give something that waits or runs another size."""
+        reference = self.reference
+        waiting = [(key, each.name, "") for each in reference.applications.values() for key in each.asks]
+        running = [(key, task.application.name, task.node.name) for key, task in reference.running.items()]
+        rows = [row for row in (*waiting, *running) if not row[0].startswith("p")]
+        size = self._size(rng)
+        if "resizes" not in self.features or not rows or not any(size.values()):
+            self._ask(rng)
+            return
+        key, application, node = one_of(rng, rows)
+        reference.resize(key, size)
+        self._say_allocation(Task(key, application, PARTITION, size, node=node))
+        self.expect_refused(set())
 
     def _end(self, rng: random.Random) -> None:
-        if not self._running:
+        keys = [key for key, task in self.reference.running.items() if not task.ask.placeholder]
+        if keys:
+            self.release(one_of(rng, keys), _GONE)
+
+    def _withdraw(self, rng: random.Random) -> None:
+        """Take back an ask."""
+        applications = self.reference.applications.values()
+        keys = [
+            (key, each.name) for each in applications for key, ask in each.asks.items() if not ask.placeholder
+        ]
+        if keys:
+            key, application = one_of(rng, keys)
+            self.reference.withdraw(key)
+            self.say_ended(application, key, _GONE)
+
+    def _remove_application(self, rng: random.Random) -> None:
+        names = [*self.reference.applications]
+        if not names:
             return
-        self._release(self._running[int(rng.random() * len(self._running))], si.STOPPED_BY_RM)
+        name = one_of(rng, names)
+        removal = si.RemoveApplicationRequest(applicationID=name, partitionName=PARTITION)
+        request = si.ApplicationRequest(rmID=RM_ID, remove=[removal])
+        self.note("says", request)
+        self.scheduler.update_application(request)
+        self.expect_gone(self.reference.remove(name))
 
-    def _release(self, key: str, why: si.TerminationType) -> None:
-        self._running.remove(key)
-        request = si.AllocationRequest(rmID=_RM_ID)
-        request.releases.allocationsToRelease.add(
-            applicationID=self._reference.application_of(key), allocationKey=key, terminationType=why
-        )
-        self._reference.end(key)
-        self._note("says", request)
-        self._scheduler.update_allocation(request)
+    def _reload(self, rng: random.Random) -> None:
+        """Load a configuration with other settings."""
+        if "reloads" not in self.features:
+            self._ask(rng)
+            return
+        before, self.partition = self.partition, self.configurations.draw(rng)
+        text = json.dumps({"partitions": [self.partition]})
+        request = si.UpdateConfigurationRequest(rmID=RM_ID, config=text)
+        self.note("says", request)
+        self.scheduler.update_configuration(request)
+        if self.partition != before:  # Otherwise nodes do not find their places anew either.
+            self.reference.configure(self.partition)
 
-    def _schedule(self, _: random.Random | None = None) -> None:
-        """Let both decide until neither places anything, one decision after the other.
-
-        Where asks preempt, so much time passes before each decision that every one may be tried.
-        """
-        while True:
-            if self._preempts:
-                self._wait(_ATTEMPT_NS)
-            self._decide()
-            expected = self._reference.step()
-            if expected is None:
-                self._compare([], [])
-                return
-            if not expected.victim:
-                self._compare([(expected.key, expected.node)], [])
-            else:
-                self._go_on_until_decided()
-                self._compare([], [expected.victim])
-                self._release(expected.victim, si.PREEMPTED_BY_SCHEDULER)
-                self._decide()
-                self._compare([(expected.key, expected.node)], [])
-                self._reference.place(expected.key, expected.node)
-            self._running.append(expected.key)
-
-    def _decide(self) -> None:
-        """Let the scheduler take one decision."""
-        self._placed.clear()
-        self._victims.clear()
-        self._scheduler.schedule(1)
-        self._scheduler.deliver()
-        self._note("decides", [self._placed[:], self._victims[:]])
-
-    def _go_on_until_decided(self) -> None:
-        """Let the scheduler go on while it has decided nothing: it may have spent the attempts of a visit."""
-        for _ in range(_VISITS_MAX):
-            if self._placed or self._victims:
-                return
-            self._decide()
-
-    def _compare(self, placed: list[tuple[str, str]], victims: list[str]) -> None:
-        """Compare the last decision with the one that is right.
-
-        Raises:
-            RecordError: It is another one.
-        """
-        if (self._placed, self._victims) != (placed, victims):
-            raise RecordError(
-                f"the scheduler places {self._placed} and ends {self._victims}, "
-                f"and the second one places {placed} and ends {victims}"
-            )
+    def _let_time_pass(self, rng: random.Random) -> None:
+        """Wait, or confirm the end of a placeholder after all."""
+        if self.to_confirm and rng.random() < 0.5:
+            self.confirm(one_of(rng, self.to_confirm))
+            return
+        seconds = [each for name in sorted(self.features) for each in WAITS.get(name, ())]
+        if seconds:
+            self.wait(int(one_of(rng, seconds) * SECOND_NS))
+        else:
+            self.schedule()
 
 
-ACTIONS: Final[dict[str, Callable[[ReferenceWorld, random.Random], None]]] = {
-    "add node": ReferenceWorld._add_node,  # noqa: SLF001 - of this module
-    "change node": ReferenceWorld._change_node,  # noqa: SLF001 - likewise
-    "submit": ReferenceWorld._submit,  # noqa: SLF001 - likewise
-    "ask": ReferenceWorld._ask,  # noqa: SLF001 - likewise
-    "finish": ReferenceWorld._end,  # noqa: SLF001 - likewise
-    "schedule": ReferenceWorld._schedule,  # noqa: SLF001 - likewise
+def _walltime(rng: random.Random) -> str:
+    seconds = one_of(rng, _WALLTIMES)
+    return f"{seconds}s" if seconds else ""
+
+
+ACTIONS: Final[dict[str, Callable[[_World, random.Random], None]]] = {
+    "add node": _World._add_node,  # noqa: SLF001 - of this module
+    "change node": _World._change_node,  # noqa: SLF001 - likewise
+    "remove node": _World._remove_node,  # noqa: SLF001 - likewise
+    "report foreign": _World._report_foreign,  # noqa: SLF001 - likewise
+    "submit": _World._submit,  # noqa: SLF001 - likewise
+    "ask": _World._ask,  # noqa: SLF001 - likewise
+    "resize": _World._resize,  # noqa: SLF001 - likewise
+    "finish": _World._end,  # noqa: SLF001 - likewise
+    "withdraw": _World._withdraw,  # noqa: SLF001 - likewise
+    "remove application": _World._remove_application,  # noqa: SLF001 - likewise
+    "reload": _World._reload,  # noqa: SLF001 - likewise
+    "wait": _World._let_time_pass,  # noqa: SLF001 - likewise
+    "schedule": _World.schedule,
 }
 """What happens in such a world, by name."""
-
-
-def _known(queue: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    """Return the document of a partition or queue without what the second scheduler does not know.
-
-    Args:
-        queue: The document.
-        names: The properties that it knows.
-    """
-    known = {name: value for name, value in queue.items() if name not in _UNKNOWN}
-    if "properties" in known:
-        properties = known["properties"]
-        known["properties"] = {name: properties[name] for name in properties if name in names}
-    limits = [limit for limit in known.pop("limits", ()) if "users" in limit]
-    if limits:
-        kept = ("users", "weight", "maxresources")
-        known["limits"] = [{key: limit[key] for key in kept if key in limit} for limit in limits]
-    if "queues" in known:
-        known["queues"] = [
-            _known(child, names) for child in known["queues"] if child["name"] != DYNAMIC_PARENT
-        ]
-    return known
-
-
-def _let_all_preempt(root: dict[str, Any], rng: random.Random) -> None:
-    """Take the guarantees out of a tree of queues, and perhaps let all below its root preempt inside."""
-    queues = [root]
-    while queues:
-        queue = queues.pop()
-        for name in ("guaranteed", "lend"):
-            queue.get("resources", {}).pop(name, None)
-        queues += queue.get("queues", ())
-    if rng.random() < 0.7:
-        root.setdefault("properties", {})["preemption.within"] = "lower-priority"
-
-
-@contextmanager
-def _without_reservations() -> Iterator[None]:
-    """Let a scheduler that is made now reserve no nodes."""
-    before = os.environ.get("DISABLE_RESERVATION")
-    os.environ["DISABLE_RESERVATION"] = "true"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["DISABLE_RESERVATION"]
-        else:
-            os.environ["DISABLE_RESERVATION"] = before

@@ -28,9 +28,16 @@ def released(key: str, termination: Any) -> si.AllocationRelease:
     return si.AllocationRelease(allocationKey=key, applicationID="app", terminationType=termination)
 
 
-def snapshot(*runs: str, waits: tuple[str, ...] = (), state: str = "Running", drained: bool = False) -> Any:
-    allocations = [{"allocationKey": key, "nodeId": "n"} for key in runs]
-    requests = [{"allocationKey": key} for key in waits]
+def snapshot(
+    *runs: str,
+    waits: tuple[str, ...] = (),
+    state: str = "Running",
+    drained: bool = False,
+    memory: int = 1,
+) -> Any:
+    size = {"memory": memory}
+    allocations = [{"allocationKey": key, "nodeId": "n", "resource": size} for key in runs]
+    requests = [{"allocationKey": key, "resource": size} for key in waits]
     application = {
         "applicationID": "app",
         "applicationState": state,
@@ -85,12 +92,13 @@ def test_a_placement_that_cannot_be_is_found(allocation: si.Allocation, text: st
         (snapshot(waits=("waits",)), "what runs: {'runs': 'n'} for the RM"),
         (snapshot("runs", "more", waits=("waits",)), "{'more': 'n'} for the scheduler"),
         (snapshot("runs"), "what waits"),
+        (snapshot("runs", waits=("waits",), memory=2), "what is the size"),
         (snapshot("runs", waits=("waits",), state="Completing"), "what is the state"),
         (snapshot("runs", waits=("waits",), drained=True), "what is drained"),
     ],
 )
 def test_books_that_differ_are_found(shown: Any, text: str) -> None:
-    """Lost, too much, forgotten, in another state, or not to be used."""
+    """Lost, too much, forgotten, of another size, in another state, or not to be used."""
     record = a_record("runs", "waits")
     record.placed(placed("runs"))
 

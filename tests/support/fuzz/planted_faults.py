@@ -5,23 +5,15 @@ Each is a change of a line or two, of the kind that is made by mistake and looks
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["FAULTS", "Fault"]
+from support.fuzz.fault import Fault
+from support.fuzz.planted_core_faults import CORE_FAULTS
 
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One fault: `old`, which stands once in the file, becomes `new`."""
-
-    name: str
-    path: str
-    old: str
-    new: str
-
+__all__ = ["FAULTS"]
 
 FAULTS: Final = (
+    *CORE_FAULTS,
     # ------------------------------------------------------------------------------------------ model
     Fault(
         "a node is tried for what its capacity has room for",
@@ -32,8 +24,8 @@ FAULTS: Final = (
     Fault(
         "of two children the one that uses more goes first",
         "model/queues/order.py",
-        "        return (priority, share, waiting, child.name)",
-        "        return (priority, -share, waiting, child.name)",
+        "        return (priority, use, share, waiting, child.name)",
+        "        return (priority, use, -share, waiting, child.name)",
     ),
     Fault(
         "a whole gang that found no room is not tried when a node gains some",
@@ -113,8 +105,8 @@ FAULTS: Final = (
     Fault(
         "a failed try is remembered although something has ended",
         "model/state/charges.py",
-        "    state.placed.uncount(allocation.ask, entry.queue.path)\n    state.changes += 1",
-        "    state.placed.uncount(allocation.ask, entry.queue.path)",
+        "        state.ends.remove(allocation.ask, state.now_ns())\n    state.changes += 1",
+        "        state.ends.remove(allocation.ask, state.now_ns())",
     ),
     Fault(
         "a node keeps the room of what has ended elsewhere",

@@ -1,0 +1,203 @@
+"""What the scheduler shows, compared with what the second one counts: sums, states, reasons for waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...model.explanation.values import AskStatus, Explanation
+from .cluster_record import RecordError, Size
+from .reference import Blocked, ReferenceScheduler
+from .reference_queues import ReferenceApplication, ReferenceAsk, ReferenceQueue, add_to, fits_within
+
+__all__ = ["compare_figures", "compare_reasons"]
+
+
+def compare_figures(reference: ReferenceScheduler, snapshot: Any) -> None:
+    """Compare all that a snapshot shows of nodes, queues, applications, users and groups.
+
+    Raises:
+        RecordError: Something is another figure.
+    """
+    (root,) = snapshot["queues"].values()
+    shown = {queue["queuename"]: queue for queue in _tree(root)}
+    for queue in reference.root.tree():
+        if queue.path in shown or _is_in_use(queue):
+            _compare_queue(queue, shown.get(queue.path, {}))
+    _compare_nodes(reference, snapshot)
+    _compare_applications(reference, snapshot)
+    for kind, name in (("user", "userName"), ("group", "groupName")):
+        rows = [row for rows in snapshot[f"{kind}s"].values() for row in rows]
+        _compare_holders(reference, kind, {row[name]: row["queues"] for row in rows})
+
+
+def _is_in_use(queue: ReferenceQueue) -> bool:
+    return any(each.applications for each in queue.tree()) or not queue.is_dynamic
+
+
+def _compare_queue(queue: ReferenceQueue, document: Mapping[str, Any]) -> None:
+    pending: Size = {}
+    for ask in queue.asks():
+        add_to(pending, ask.size, 1)
+    running = sum(each.state == "Running" for below in queue.tree() for each in below.applications)
+    name = queue.path
+    _same(f"allocatedResource of {name}", queue.used, document.get("allocatedResource"))
+    _same(f"pendingResource of {name}", pending, document.get("pendingResource"))
+    _equal(f"runningApps of {name}", running, document.get("runningApps", 0))
+    _equal(f"maxRunningApps of {name}", queue.applications_max, document.get("maxRunningApps", 0))
+    if queue.parent is not None:
+        _same(f"maxResource of {name}", queue.maximum or {}, document.get("maxResource"))
+        _same(f"guaranteedResource of {name}", queue.guaranteed or {}, document.get("guaranteedResource"))
+
+
+def _compare_nodes(reference: ReferenceScheduler, snapshot: Any) -> None:
+    shown = {node["nodeID"]: node for nodes in snapshot["nodes"].values() for node in nodes}
+    _equal("the nodes", {*reference.nodes}, {*shown})
+    for name, node in reference.nodes.items():
+        document = shown[name]
+        occupied: Size = {}
+        for size in node.foreign.values():
+            add_to(occupied, size, 1)
+        _same(f"capacity of {name}", node.size, document.get("capacity"))
+        _same(f"allocated of {name}", node.used, document.get("allocated"))
+        _same(f"occupied of {name}", occupied, document.get("occupied"))
+        _same(f"available of {name}", node.available(), document.get("available"))
+        _equal(f"{name} is drained", node.drained, not document["schedulable"])
+        _equal(f"{name} is reserved", bool(node.reserved_for), document["isReserved"])
+        here = {key for key, task in reference.running.items() if task.node is node}
+        _equal(
+            f"what runs on {name}",
+            here,
+            {each["allocationKey"] for each in document.get("allocations") or ()},
+        )
+
+
+def _compare_applications(reference: ReferenceScheduler, snapshot: Any) -> None:
+    documents = [
+        each for each in snapshot["applications"]["default"] if each["applicationState"] != "Rejected"
+    ]
+    shown = {each["applicationID"]: each["applicationState"] for each in documents}
+    states = {name: each.state for name, each in reference.applications.items()}
+    states |= {name: state for name, (state, _) in reference.ended.items()}
+    _equal("the states of applications", states, shown)
+    for document in documents:
+        application = reference.applications.get(document["applicationID"])
+        if application is not None:
+            _compare_application(application, document)
+
+
+def _compare_application(application: ReferenceApplication, document: Mapping[str, Any]) -> None:
+    name = application.name
+    pending: Size = {}
+    for ask in application.asks.values():
+        add_to(pending, ask.size, 1)
+    _equal(f"the queue of {name}", application.queue.path, document["queueName"])
+    _same(f"usedResource of {name}", application.used, document.get("usedResource"))
+    _same(f"pendingResource of {name}", pending, document.get("pendingResource"))
+    waiting = {each["allocationKey"]: _positive(each["resource"]) for each in document.get("requests") or ()}
+    _equal(
+        f"what {name} waits for", {ask.key: _positive(ask.size) for ask in application.asks.values()}, waiting
+    )
+
+
+def _compare_holders(reference: ReferenceScheduler, kind: str, shown: Mapping[str, Any]) -> None:
+    """Compare what users, or groups, use in each queue, and how many applications run for them there."""
+    running = [each for each in reference.applications.values() if each.runs]
+    names = {each.user if kind == "user" else each.group for each in running}
+    for name in sorted(each for each in names if each):
+        rows = {row["queuePath"]: row for row in _tree(shown.get(name, {"queuePath": "root"}))}
+        for queue in reference.root.tree():
+            row = rows.get(queue.path, {})
+            own = {
+                each.name
+                for each in running
+                if name == (each.user if kind == "user" else each.group) and queue in each.queue.path_up()
+            }
+            what = f"{kind} {name} in {queue.path}"
+            _same(
+                f"resourceUsage of {what}",
+                reference.use_of_holder(queue, kind, name),
+                row.get("resourceUsage"),
+            )
+            _equal(f"runningApplications of {what}", own, {*(row.get("runningApplications") or ())})
+    idle = {name for name, row in shown.items() if name not in names and row.get("runningApplications")}
+    _equal(f"{kind}s with nothing that runs", set(), idle)
+
+
+def compare_reasons(
+    reference: ReferenceScheduler, application: ReferenceApplication, found: Explanation
+) -> None:
+    """Compare why an application and each of its asks waits.
+
+    Raises:
+        RecordError: Another reason is given, or none.
+    """
+    blocked = {(each.reason.name, each.kind.value, each.subject, each.queue_path) for each in found.blockers}
+    expected = {*reference.start_blockers(application)}
+    if application.backs_off_until_ns > reference.now_ns:
+        expected.add(Blocked("BACKOFF", "application", application.name))
+    if not any(reference.total().values()):
+        expected.add(Blocked("NO_CAPACITY", "partition", found.partition))
+    _equal(f"what blocks {application.name}", {*map(_row, expected)}, blocked)
+    waiting = {ask.allocation_key: ask for ask in found.asks if ask.status is AskStatus.WAITING}
+    keys = [ask.key for ask in application.in_order()]
+    _equal(f"the order of the asks of {application.name}", keys, [*waiting])
+    for key, explained in waiting.items():
+        ask = application.asks[key]
+        reasons = {
+            (each.reason.name, each.kind.value, each.subject, each.queue_path) for each in explained.blockers
+        }
+        _equal(f"what blocks {key}", {*map(_row, _reasons(reference, application, key))}, reasons)
+        _equal(f"the size of {key}", _positive(ask.size), _positive(explained.resource.as_dict()))
+
+
+def _reasons(reference: ReferenceScheduler, application: ReferenceApplication, key: str) -> list[Blocked]:
+    ask = application.asks[key]
+    if application.waits_for_placeholder(ask):
+        return [Blocked("WAITS_FOR_PLACEHOLDER", "task group", ask.group)]
+    reasons = [*reference.limit_blockers(application, ask.size, ask.key)]
+    quotas = [*reference.quota_blockers(application.queue, ask.size, ask.key)]
+    if ask.required_node:
+        return [*reasons, *_reasons_of_daemon(reference, ask, quotas)]
+    reasons += quotas
+    own = reference.reserved.get(key)
+    if reference.node_for(ask.size) is None and not (own is not None and own.has_room_for(ask.size)):
+        reasons.append(Blocked("NO_NODE_FITS", "nodes", ""))
+    return reasons
+
+
+def _reasons_of_daemon(
+    reference: ReferenceScheduler, ask: ReferenceAsk, quotas: list[Blocked]
+) -> list[Blocked]:
+    """Return why an ask waits that can run on one node only: the sum of all nodes is no reason then."""
+    node = reference.nodes.get(ask.required_node)
+    below = [blocked for blocked in quotas if blocked.path != "root"]
+    if node is None:
+        return [*below, Blocked("REQUIRED_NODE_UNKNOWN", "node", ask.required_node)]
+    held = bool(node.reserved_for) and ask.key not in node.reserved_for
+    if held or not fits_within(node.size, ask.size) or not fits_within(node.available(), ask.size):
+        return [*below, Blocked("REQUIRED_NODE_FULL", "node", ask.required_node)]
+    return quotas
+
+
+def _row(blocked: Blocked) -> tuple[str, str, str, str]:
+    """Return a reason as an explanation has it: limits of users alone name a queue besides."""
+    path = blocked.path if blocked.reason.startswith("USER") else ""
+    return (*blocked[:3], path)
+
+
+def _tree(document: Any) -> list[Any]:
+    return [document, *(each for child in document.get("children") or () for each in _tree(child))]
+
+
+def _positive(size: Mapping[str, int]) -> Size:
+    return {name: value for name, value in size.items() if value}
+
+
+def _same(what: str, ours: Size, shown: Mapping[str, int] | None) -> None:
+    _equal(what, _positive(ours), _positive(shown or {}))
+
+
+def _equal(what: str, ours: object, shown: object) -> None:
+    if ours != shown:
+        raise RecordError(f"{what}: the scheduler shows {shown}, and the second one {ours}")

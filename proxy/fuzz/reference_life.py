@@ -1,0 +1,370 @@
+"""What the second scheduler is told, and what follows from it: states, timers, what is used where."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .cluster_record import Size
+from .reference_queues import (
+    ReferenceApplication,
+    ReferenceAsk,
+    ReferenceNode,
+    ReferenceQueue,
+    RunningTask,
+    add_to,
+    fits_within,
+)
+
+__all__ = ["ReferenceLife"]
+
+_SECOND_NS: Final = 1_000_000_000
+_COMPLETING_NS: Final = 30 * _SECOND_NS
+_PLACEHOLDERS_NS: Final = 15 * 60 * _SECOND_NS
+_KEPT_NS: Final = 3 * 24 * 3600 * _SECOND_NS
+"""How long an application that has ended is shown."""
+
+
+class ReferenceLife:
+    """The cluster as the second scheduler sees it.
+
+    Args:
+        partition: The document of a partition's configuration.
+    """
+
+    def __init__(self, partition: dict[str, Any]) -> None:
+        self.root = ReferenceQueue(partition["queues"][0], None)
+        self.nodes: dict[str, ReferenceNode] = {}
+        self.applications: dict[str, ReferenceApplication] = {}
+        self.running: dict[str, RunningTask] = {}
+        self.reserved: dict[str, ReferenceNode] = {}
+        """The nodes of asks that have reserved one, in the order in which they did."""
+        self.swaps: dict[str, tuple[ReferenceApplication, ReferenceAsk]] = {}
+        """By placeholder, who takes its place when the RM has confirmed its end."""
+        self.to_end: list[tuple[str, str]] = []
+        """What the RM was asked to end besides, `cancelled` or `preempted`; the caller takes it out."""
+        self.claims: dict[str, RunningTask] = {}
+        """By the key of an ask that needs its node, what ends for it: the room is held for the ask."""
+        self.ended: dict[str, tuple[str, int]] = {}
+        """Applications that have ended, with their states, and until when they are shown."""
+        self.now_ns = 0
+        self._arrivals = 0
+        self._order_nodes(partition)
+
+    def configure(self, partition: dict[str, Any]) -> None:
+        """Take another configuration with queues of the same names."""
+        self.root.configure(partition["queues"][0])
+        self._order_nodes(partition)
+
+    def _order_nodes(self, partition: dict[str, Any]) -> None:
+        document = partition.get("nodesortpolicy", {})
+        self._policy: tuple[str, dict[str, float]] = (
+            document.get("type", "fair"),
+            document.get("resourceweights", {}),
+        )
+        for node in self.nodes.values():
+            self._find_place(node)
+
+    def _find_place(self, node: ReferenceNode) -> None:
+        node.find_place(*self._policy)
+
+    def nodes_in_order(self) -> list[ReferenceNode]:
+        """Return all nodes in their order."""
+        return sorted(self.nodes.values(), key=lambda node: (node.place, node.name))
+
+    def total(self) -> Size:
+        """Return what all nodes have together."""
+        total: Size = {}
+        for node in self.nodes.values():
+            add_to(total, node.size, 1)
+        return total
+
+    # --------------------------------------------------------------------------------------- nodes
+
+    def add_node(self, name: str, size: Size) -> None:
+        """Take a node."""
+        node = self.nodes[name] = ReferenceNode(name, dict(size))
+        self._find_place(node)
+
+    def resize_node(self, name: str, size: Size) -> None:
+        """Take another size of a node."""
+        node = self.nodes[name]
+        if {kind: value for kind, value in node.size.items() if value} != size:
+            node.size = dict(size)
+            if not node.drained:
+                self._find_place(node)
+
+    def drain_node(self, name: str, *, drained: bool) -> None:
+        """Let a node take nothing more, or let it again; while it takes nothing it keeps its place."""
+        node = self.nodes[name]
+        node.drained = drained
+        if not drained:
+            self._find_place(node)
+
+    def lose_node(self, name: str) -> list[str]:
+        """Forget a node with all that is there; return what has ended."""
+        node = self.nodes.pop(name)
+        for key in [key for key, reserved in self.reserved.items() if reserved is node]:
+            self.unreserve(key)
+        keys = [key for key, task in self.running.items() if task.node is node]
+        for key in keys:
+            self.end(key)
+        return keys
+
+    def put_foreign(self, key: str, node: str, size: Size) -> None:
+        """Take what others run on a node, its new size, or its new node; nodes keep their places."""
+        self.end_foreign(key)
+        self.nodes[node].foreign[key] = dict(size)
+
+    def end_foreign(self, key: str) -> None:
+        """Forget what others ran."""
+        for node in self.nodes.values():
+            node.foreign.pop(key, None)
+
+    # -------------------------------------------------------------------------- applications and asks
+
+    def submit(self, application: ReferenceApplication) -> None:
+        """Take an application."""
+        application.arrival = self.now_ns
+        self.applications[application.name] = application
+        application.queue.applications.append(application)
+        application.group = application.queue.group_for(application.groups)
+
+    def ask(self, name: str, ask: ReferenceAsk) -> None:
+        """Take an ask of an application."""
+        self._arrivals += 1
+        ask.arrival, ask.since_ns = self._arrivals, ask.since_ns or self.now_ns
+        application = self.applications[name]
+        application.arrival = min(application.arrival, ask.since_ns)
+        application.asks[ask.key] = ask
+        if ask.placeholder:
+            application.to_come[ask.group] = application.to_come.get(ask.group, 0) + 1
+        self._enter(application, {"New": "Accepted", "Completing": "Running"}.get(application.state, ""))
+
+    def resize(self, key: str, size: Size) -> None:
+        """Take another size of what waits or runs; a node keeps its place."""
+        task = self.running.get(key)
+        if task is None:
+            self.application_asking(key).asks[key].size = dict(size)
+            return
+        place = task.node.place
+        self._count(task, -1)
+        task.ask.size = dict(size)
+        self._count(task, 1)
+        task.node.place = place
+
+    def withdraw(self, key: str) -> None:
+        """Forget an ask that waits."""
+        application = self.application_asking(key)
+        del application.asks[key]
+        self.unreserve(key)
+        self.claims.pop(key, None)
+        if not application.placeholders:
+            self._complete_if_idle(application)
+
+    def remove(self, name: str) -> list[str]:
+        """Forget an application with all that it has; return what has ended."""
+        application = self.applications[name]
+        keys = [key for key, task in self.running.items() if task.application is application]
+        for key in [*application.asks]:
+            self.unreserve(key)
+            self.claims.pop(key, None)
+        application.asks.clear()
+        for key in keys:
+            self.swaps.pop(key, None)
+            self._take_off(key)
+        self._forget(application)
+        return keys
+
+    def application_asking(self, key: str) -> ReferenceApplication:
+        """Return the application of an ask that waits."""
+        return next(each for each in self.applications.values() if key in each.asks)
+
+    def reserve(self, application: ReferenceApplication, key: str, node: ReferenceNode) -> None:
+        """Reserve a node for an ask."""
+        node.reserved_for.append(key)
+        self.reserved[key] = node
+        application.has_reserved = True
+
+    def unreserve(self, key: str) -> None:
+        """Forget the node that is reserved for an ask, if one is."""
+        node = self.reserved.pop(key, None)
+        if node is not None:
+            node.reserved_for.remove(key)
+            for application in self.applications.values():
+                application.has_reserved = any(other in self.reserved for other in application.asks)
+
+    # ------------------------------------------------------------------------------ what runs, and ends
+
+    def place(self, key: str, node_name: str) -> None:
+        """Let an ask run on a node."""
+        application = self.application_asking(key)
+        ask = application.asks.pop(key)
+        self.unreserve(key)
+        self.claims.pop(key, None)
+        task = RunningTask(application, self.nodes[node_name], ask, self.now_ns)
+        self.running[key] = task
+        self._count(task, 1)
+        application.runs = True
+        if not ask.placeholder:
+            if application.state in ("Accepted", "Completing"):
+                self._enter(application, "Running")
+            return
+        application.placeholders[key] = task
+        if application.state == "Accepted" and application.placeholders_due_ns is None:
+            application.placeholders_due_ns = self.now_ns + (application.timeout_ns or _PLACEHOLDERS_NS)
+        together: Size = {}
+        for each in application.placeholders.values():
+            add_to(together, each.ask.size, 1)
+        complete = any(application.announced.values()) and fits_within(together, application.announced)
+        if complete and application.state in ("Accepted", "Completing"):
+            self._enter(application, "Running")
+
+    def replace(self, placeholder: str) -> str:
+        """Let the member run that takes the place of a placeholder which has ended; return its key."""
+        application, ask = self.swaps.pop(placeholder)
+        node = self._take_off(placeholder).node
+        application.to_come[ask.group] -= 1
+        is_first = not any(application.used.values())
+        task = self.running[ask.key] = RunningTask(application, node, ask, self.now_ns)
+        self._count(task, 1)
+        if application.state == "Completing" or (application.state == "Accepted" and not is_first):
+            self._enter(application, "Running")
+        if not application.placeholders:
+            application.placeholders_due_ns = None
+        return ask.key
+
+    def end(self, key: str) -> None:
+        """Forget something that runs, and let its application come to its end if it was the last.
+
+        A member that was to take the place of a placeholder waits again.
+        """
+        task = self._take_off(key)
+        application = task.application
+        if key in self.swaps:
+            _, ask = self.swaps.pop(key)
+            application.asks[ask.key] = ask
+        if not task.ask.placeholder:
+            if application.state == "Failing":
+                self._fail_if_empty(application)
+            else:
+                self._complete_if_idle(application)
+            return
+        application.to_come[task.ask.group] -= 1
+        if application.placeholders:
+            return
+        application.placeholders_due_ns = None
+        if application.state == "Failing":
+            self._fail_if_empty(application)
+        elif application.state == "Resuming":
+            self._enter(application, "Accepted")
+        elif application.state == "Completing" and application.due_ns is None:
+            self._enter(application, "Running" if application.asks else "Completed")
+        else:
+            self._complete_if_idle(application)
+
+    def _fail_if_empty(self, application: ReferenceApplication) -> None:
+        if not any(task.application is application for task in self.running.values()):
+            self._enter(application, "Failed")
+
+    def _take_off(self, key: str) -> RunningTask:
+        task = self.running.pop(key)
+        task.application.placeholders.pop(key, None)
+        self._count(task, -1)
+        return task
+
+    def _complete_if_idle(self, application: ReferenceApplication) -> None:
+        if (
+            not application.asks
+            and not any(application.used.values())
+            and application.state in ("Accepted", "Running")
+        ):
+            self._enter(application, "Completing")
+
+    def _count(self, task: RunningTask, sign: int) -> None:
+        application, node, size = task.application, task.node, task.ask.size
+        if not task.ask.placeholder:
+            add_to(application.used, size, sign)
+        for used in (node.used, *(queue.used for queue in application.queue.path_up())):
+            add_to(used, size, sign)
+        if not node.drained:
+            self._find_place(node)
+        for queue in application.queue.path_up():
+            queue.used_from.append((self.now_ns, queue.counted()))
+        history = application.queue.used_by.setdefault(application.user, [(0, {})])
+        now_used = dict(history[-1][1])
+        add_to(now_used, size, sign)
+        history.append((self.now_ns, now_used))
+
+    # ------------------------------------------------------------------------------ states and timers
+
+    def _enter(self, application: ReferenceApplication, state: str) -> None:
+        if not state:
+            return
+        application.state = state
+        application.due_ns = None
+        if state == "Completing":
+            application.due_ns = self.now_ns + _COMPLETING_NS
+            application.runs = application.runs and bool(application.placeholders)
+        elif state in ("Completed", "Failed"):
+            self.ended[application.name] = (state, self.now_ns + _KEPT_NS)
+            self._forget(application)
+
+    def _forget(self, application: ReferenceApplication) -> None:
+        del self.applications[application.name]
+        application.queue.applications.remove(application)
+
+    def advance(self, to_ns: int) -> list[str]:
+        """Let time pass, and what is due happen; return which placeholders the RM is asked to end."""
+        asked: list[str] = []
+        while True:
+            dues = [
+                (due_ns, application.name, application, kind)
+                for application in self.applications.values()
+                for kind, due_ns in enumerate((application.due_ns, application.placeholders_due_ns))
+                if due_ns is not None and due_ns <= to_ns
+            ]
+            if not dues:
+                break
+            self.now_ns, _, application, kind = min(dues)
+            asked += self._placeholders_due(application) if kind else self._state_due(application)
+        self.now_ns = to_ns
+        for name in [name for name, (_, until_ns) in self.ended.items() if until_ns <= to_ns]:
+            del self.ended[name]
+        return asked
+
+    def _state_due(self, application: ReferenceApplication) -> list[str]:
+        application.due_ns = None
+        if application.placeholders:
+            return self._leaving(application)
+        self._enter(application, "Running" if application.asks else "Completed")
+        return []
+
+    def _placeholders_due(self, application: ReferenceApplication) -> list[str]:
+        application.placeholders_due_ns = None
+        if application.state in ("Running", "Completing"):
+            return self._leaving(application)
+        asked = [
+            key
+            for key, task in self.running.items()
+            if task.application is application and not task.is_leaving
+        ]
+        for key in asked:
+            self.running[key].is_leaving = True
+        waiting = [*application.asks.values()]
+        application.asks.clear()
+        if application.hard:
+            swaps = [key for key, (owner, _) in self.swaps.items() if owner is application]
+            waiting += [self.swaps.pop(key)[1] for key in swaps]
+        for ask in waiting:
+            self.unreserve(ask.key)
+            if ask.placeholder:
+                application.to_come[ask.group] -= 1
+        self._enter(application, "Failing" if application.hard else "Resuming")
+        return asked + [ask.key for ask in waiting]
+
+    def _leaving(self, application: ReferenceApplication) -> list[str]:
+        """Note that the placeholders of an application are to end; return those that were not already."""
+        asked = [key for key, task in application.placeholders.items() if not task.is_leaving]
+        for key in asked:
+            application.placeholders[key].is_leaving = True
+        return asked

@@ -1,0 +1,398 @@
+"""The queues, nodes, applications and asks of the second scheduler, and what orders them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, final
+
+from ...model.configuration.durations import parse_duration_ns
+from .cluster_record import Size
+
+__all__ = [
+    "LOWEST",
+    "ReferenceApplication",
+    "ReferenceAsk",
+    "ReferenceLimit",
+    "ReferenceNode",
+    "ReferenceQueue",
+    "RunningTask",
+    "add_to",
+    "fits_within",
+    "is_starting",
+    "largest_share",
+    "mean_of",
+    "part_of",
+]
+
+LOWEST: Final = -(2**31)
+_INHERITED_AS: Final = {"priority.policy": "default", "priority.offset": "0"}
+"""What children have of these properties of their parent, if they do not have their own."""
+_NOT_INHERITED: Final = ("fair.weight", "backfill.reservations", "backfill.order")
+_WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0}
+
+
+@final
+@dataclass(slots=True, eq=False)
+class ReferenceNode:
+    """A node, and what of it is used."""
+
+    name: str
+    size: Size
+    used: Size = field(default_factory=dict)
+    foreign: dict[str, Size] = field(default_factory=dict)
+    """What others run there, by key."""
+    drained: bool = False
+    reserved_for: list[str] = field(default_factory=list)
+    """The asks that it is reserved for: one, or some that need it."""
+    place: float = 0.0
+    """Its place in the order, as it was found last."""
+
+    def available(self) -> Size:
+        """Return what is left; less than nothing where others use more, or it has become smaller."""
+        left = dict(self.size)
+        for size in (self.used, *self.foreign.values()):
+            add_to(left, size, -1)
+        return left
+
+    def has_room_for(self, size: Size) -> bool:
+        """Return whether it may be used, and something fits."""
+        return not self.drained and fits_within(self.available(), size) and fits_within(self.size, size)
+
+    def find_place(self, policy: str, weights: dict[str, float]) -> None:
+        """Find its place anew: when something is placed or ends, its size changes, or it is used again."""
+        left, used, counted = self.available(), 0.0, 0.0
+        for name, weight in (weights or _WEIGHTS).items():
+            if weight and self.size.get(name):
+                used += weight * (1.0 - left[name] / self.size[name])
+                counted += weight
+        usage = used / counted if counted else 0.0
+        self.place = usage if policy == "fair" else 1.0 - usage
+
+
+@final
+@dataclass(slots=True, eq=False)
+class ReferenceAsk:
+    """An ask that waits."""
+
+    key: str
+    size: Size
+    priority: int
+    arrival: int
+    since_ns: int = 0
+    preempts: bool = False
+    """It may end others."""
+    willing: bool = True
+    """Others may end it, before those that are not willing."""
+    originator: bool = False
+    """It ends last of all."""
+    group: str = ""
+    """The task group of a gang."""
+    placeholder: bool = False
+    walltime_ns: int | None = None
+    """How long it runs at most; `None` for any time."""
+    required_node: str = ""
+    """The only node that it can run on; the empty text for any."""
+
+    def place(self) -> tuple[int, int, int]:
+        """Return its place among the asks of its application."""
+        return -self.priority, self.since_ns, self.arrival
+
+
+@final
+@dataclass(slots=True, eq=False)
+class RunningTask:
+    """Something that runs."""
+
+    application: ReferenceApplication
+    node: ReferenceNode
+    ask: ReferenceAsk
+    begun_ns: int = 0
+    is_leaving: bool = False
+    """The RM was asked to end it."""
+
+    def place_as_victim(self) -> tuple[bool, bool, int, int, str]:
+        """Return its place among victims: the willing, the lowest priority, the youngest first."""
+        ask = self.ask
+        return ask.originator, not (ask.willing or ask.originator), ask.priority, -ask.since_ns, ask.key
+
+
+@final
+@dataclass(slots=True, eq=False)
+class ReferenceApplication:
+    """An application, what of it waits, and what it uses."""
+
+    name: str
+    queue: ReferenceQueue
+    arrival: int
+    """When it was submitted, or its oldest ask was created, in nanoseconds."""
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    group: str | None = None
+    """The group whose limits it counts against."""
+    announced: Size = field(default_factory=dict)
+    """What the placeholders of its gang take together."""
+    hard: bool = False
+    timeout_ns: int = 0
+    state: str = "New"
+    due_ns: int | None = None
+    """When it leaves its state by itself."""
+    placeholders_due_ns: int | None = None
+    runs: bool = False
+    """It counts as running for its user and its group."""
+    asks: dict[str, ReferenceAsk] = field(default_factory=dict)
+    used: Size = field(default_factory=dict)
+    """By all but placeholders."""
+    placeholders: dict[str, RunningTask] = field(default_factory=dict)
+    """Those that run, in the order in which they were placed."""
+    backs_off_until_ns: int = 0
+    has_reserved: bool = False
+    """A node is reserved for one of its asks."""
+    to_come: dict[str, int] = field(default_factory=dict)
+    """By task group, how many placeholders neither have been replaced nor have ended."""
+
+    def priority(self) -> int:
+        """Return the highest priority of what waits."""
+        return max((ask.priority for ask in self.asks.values()), default=LOWEST)
+
+    def in_order(self) -> list[ReferenceAsk]:
+        """Return what waits, in the order in which it is tried."""
+        return sorted(self.asks.values(), key=ReferenceAsk.place)
+
+    def waits_for_placeholder(self, ask: ReferenceAsk) -> bool:
+        """Return whether an ask is to take the place of a placeholder."""
+        return bool(ask.group) and not ask.placeholder and self.to_come.get(ask.group, 0) > 0
+
+
+class ReferenceLimit(NamedTuple):
+    """What a user or a group may use in a queue and below."""
+
+    most: Size
+    applications: int
+    """How many applications may run; 0 for any number."""
+
+
+@final
+class ReferenceQueue:
+    """A queue, as the configuration has it, and what is used in it."""
+
+    def __init__(
+        self, document: dict[str, Any], parent: ReferenceQueue | None, *, dynamic: bool = False
+    ) -> None:
+        self.name: str = document["name"]
+        self.parent = parent
+        self.path: str = self.name if parent is None else f"{parent.path}.{self.name}"
+        self.is_dynamic = dynamic
+        self.used: Size = {}
+        self.used_from: list[tuple[int, Size]] = []
+        """What it used, as far as it counts, from which moment on."""
+        self.used_by: dict[str, list[tuple[int, Size]]] = {}
+        """What each user used in it, likewise."""
+        self.children: list[ReferenceQueue] = []
+        self.applications: list[ReferenceApplication] = []
+        self.configure(document)
+
+    def configure(self, document: dict[str, Any]) -> None:
+        """Take a configuration, for the queue and all below it; its shape is that of the one before."""
+        resources = document.get("resources", {})
+        self.maximum = _quota(resources.get("max"))
+        self.guaranteed = _quota(resources.get("guaranteed"))
+        self.lend = _quantities(resources.get("lend")) or {}
+        inherited = {} if self.parent is None or self.is_dynamic else self.parent.properties | _INHERITED_AS
+        for name in _NOT_INHERITED:
+            inherited.pop(name, None)
+        if inherited.get("preemption.policy") != "disabled":
+            inherited.pop("preemption.policy", None)
+        self.properties: dict[str, str] = inherited | document.get("properties", {})
+        self.applications_max: int = document.get("maxapplications", 0)
+        self.submitters: tuple[str, ...] = (document.get("submitacl", ""), document.get("adminacl", ""))
+        self.is_parent: bool = bool(document.get("parent")) or bool(document.get("queues"))
+        self.template: dict[str, Any] | None = document.get("childtemplate") or (
+            None if self.parent is None else self.parent.template
+        )
+        limits = document.get("limits", ())
+        self.weights = {
+            user: int(limit["weight"]) for limit in limits if "weight" in limit for user in limit["users"]
+        }
+        self.limits = _limits(limits, "users")
+        """Those of users; of `*` for each that has no own."""
+        self.group_limits = _limits(limits, "groups")
+        """In the order of the file."""
+        for below in document.get("queues", ()):
+            known = next((child for child in self.children if child.name == below["name"]), None)
+            if known is None:
+                self.children.append(ReferenceQueue(below, self))
+            else:
+                known.configure(below)
+
+    def add_dynamic(self, name: str, *, leaf: bool) -> ReferenceQueue:
+        """Make a queue below this one that is not in the configuration."""
+        document = {"name": name, "parent": not leaf, **((self.template or {}) if leaf else {})}
+        child = ReferenceQueue(document, self, dynamic=True)
+        self.children.append(child)
+        return child
+
+    def limit_of(self, application: ReferenceApplication) -> Iterator[tuple[str, str, ReferenceLimit]]:
+        """Return the limits of the user and of the group of an application here, each with whose it is."""
+        own = self.limits.get(application.user, self.limits.get("*"))
+        if own is not None:
+            yield "user", application.user, own
+        if application.group is not None and application.group in self.group_limits:
+            yield "group", application.group, self.group_limits[application.group]
+
+    def group_for(self, groups: Sequence[str]) -> str | None:
+        """Return the group that counts for someone in these groups: the first of the file, else `*`."""
+        for level in self.path_up() if groups else ():
+            for name in level.group_limits:
+                if name in groups:
+                    return name
+            if "*" in level.group_limits:
+                return "*"
+        return None
+
+    def may_submit(self, user: str, groups: Sequence[str]) -> bool:
+        """Return whether the lists of the queue, or of one above, let someone submit to it."""
+        texts = [text for level in self.path_up() for text in level.submitters]
+        return any(_lets(text, user, groups) for text in texts)
+
+    def tree(self) -> Iterator[ReferenceQueue]:
+        """Return the queue and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.tree()
+
+    def path_up(self) -> Iterator[ReferenceQueue]:
+        """Return the queue and all above it."""
+        yield self
+        if self.parent is not None:
+            yield from self.parent.path_up()
+
+    def asks(self) -> Iterator[ReferenceAsk]:
+        """Return all that waits here and below."""
+        for queue in self.tree():
+            for application in queue.applications:
+                yield from application.asks.values()
+
+    def counted_for(self, name: str, path: Container[ReferenceQueue]) -> int:
+        """Return what it counts as for an ask of a path: outside of that no less than what is kept back."""
+        below = sum(child.counted_for(name, path) for child in self.children)
+        if not self.children:
+            below = self.used.get(name, 0)
+        if self in path or name not in self.lend:
+            return below
+        return max(below, (self.guaranteed or {}).get(name, 0) - self.lend[name])
+
+    def running(self) -> int:
+        """Return how many applications run here and below, with those that have only placeholders yet."""
+        below = [each for queue in self.tree() for each in queue.applications]
+        return sum(each.state == "Running" or is_starting(each) for each in below)
+
+    def above_guarantee(self) -> Size:
+        """Return what is used above the guarantee."""
+        guaranteed = self.guaranteed or {}
+        return {name: max(value - guaranteed.get(name, 0), 0) for name, value in self.used.items()}
+
+    def counted(self) -> Size:
+        """Return what counts of what is used: what is above the guarantee, or all."""
+        counts_all = self.parent is not None and self.parent.properties.get("fair.count") == "all"
+        return dict(self.used) if counts_all else self.above_guarantee()
+
+    def use_of(self, user: str, now_ns: int, possible: Size) -> tuple[float, float]:
+        """Return what orders the users of a leaf; the smallest goes first."""
+        history = self.used_by.get(user, [])
+        used: dict[str, float] = {**(history[-1][1] if history else {})}
+        weight = self.weights.get(user, self.weights.get("*", 1))
+        share = largest_share(used, possible) / weight
+        half_life = self.properties.get("fair.half-life")
+        if half_life is None:
+            return share, share
+        mean = mean_of(history, now_ns, parse_duration_ns(half_life))
+        return largest_share(mean, possible) / weight, share
+
+    def sorts_by_priority(self) -> bool:
+        """Return whether priorities come before shares and times."""
+        return self.properties.get("application.sort.priority") != "disabled"
+
+    def priority(self) -> int:
+        """Return the priority that the parent sees."""
+        own = [application.priority() for application in self.applications]
+        highest = max([*own, *(child.priority() for child in self.children)], default=LOWEST)
+        if highest == LOWEST:
+            return highest
+        offset = int(self.properties.get("priority.offset", "0"))
+        return offset if self.properties.get("priority.policy") == "fence" else highest + offset
+
+
+def add_to(used: Size, size: Size, sign: int) -> None:
+    """Add something to what is used, or take it off with the sign -1."""
+    for name, value in size.items():
+        used[name] = used.get(name, 0) + sign * value
+
+
+def mean_of(history: list[tuple[int, Size]], now_ns: int, half_life_ns: int) -> dict[str, float]:
+    """Return what was used on average, where each moment counts half after a half-life."""
+    total: dict[str, float] = {}
+    ends = [*(begin for begin, _ in history), now_ns][1:]
+    for (begin, used), end in zip(history, ends, strict=True):
+        part = 2 ** ((end - now_ns) / half_life_ns) - 2 ** ((begin - now_ns) / half_life_ns)
+        for name, value in used.items():
+            total[name] = total.get(name, 0.0) + value * part
+    return total
+
+
+def largest_share(used: dict[str, float], possible: Size) -> float:
+    """Return the largest part that is used of what is possible, of any type."""
+    return max((value / possible[name] for name, value in used.items() if possible.get(name)), default=0.0)
+
+
+def part_of(used: int, limit: int) -> float:
+    """Return which part of a limit is used; of none, all or nothing."""
+    return used / limit if limit > 0 else float(used > 0)
+
+
+def _quantities(texts: dict[str, str] | None) -> Size | None:
+    """Read quantities of a configuration: thousandths of cores, and all else as it stands."""
+    if texts is None:
+        return None
+    return {
+        name: int(text[:-1]) if text.endswith("m") else int(text) * (1_000 if name == "vcore" else 1)
+        for name, text in texts.items()
+    }
+
+
+def _quota(texts: dict[str, str] | None) -> Size | None:
+    """Read quantities, of which nothing but zeros counts as none."""
+    size = _quantities(texts)
+    return size if size and any(size.values()) else None
+
+
+def _limits(limits: Sequence[dict[str, Any]], kind: str) -> dict[str, ReferenceLimit]:
+    """Read the limits of users or of groups, without those that only give a weight."""
+    return {
+        name: ReferenceLimit(_quota(limit.get("maxresources")) or {}, limit.get("maxapplications", 0))
+        for limit in limits
+        if "maxresources" in limit or "maxapplications" in limit
+        for name in limit.get(kind, ())
+    }
+
+
+def _lets(text: str, user: str, groups: Sequence[str]) -> bool:
+    """Return whether an access list names a user, or one of some groups: `users groups`."""
+    users, _, of_groups = text.partition(" ")
+    everyone = "*" in (users, of_groups)
+    return everyone or user in users.split(",") or any(name in of_groups.split(",") for name in groups)
+
+
+def is_starting(application: ReferenceApplication) -> bool:
+    """Return whether an application that does not run yet takes a place: it has placeholders or a node."""
+    holds = any(application.placeholders) or application.has_reserved
+    return application.state in ("Accepted", "Resuming") and holds
+
+
+def fits_within(limit: Size, size: Size, *, unlimited: bool = False) -> bool:
+    """Return whether something fits; a type that the limit has not is unlimited, or there is none of it."""
+    return all(
+        value <= max(limit[name], 0) if name in limit else unlimited
+        for name, value in size.items()
+        if value > 0
+    )

@@ -1,0 +1,241 @@
+"""One world in which both schedulers hear the same: time, what is decided, and what both show must agree."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from ..scheduler.scheduler import Scheduler
+from ..si import si_pb2 as si
+from ..si.api import ResourceManager
+from .cluster_record import RecordError
+from .plans import one_of
+from .reference import ReferenceDecision, ReferenceScheduler
+from .reference_configurations import ReferenceConfigurations
+from .reference_features import FEATURES, LIKELY, MODES
+from .reference_figures import compare_figures, compare_reasons
+
+__all__ = ["MILLISECOND_NS", "PARTITION", "RM_ID", "SECOND_NS", "ReferenceRun"]
+
+RM_ID: Final = "rm"
+PARTITION: Final = "default"
+MILLISECOND_NS: Final = 1_000_000
+SECOND_NS: Final = 1_000 * MILLISECOND_NS
+_ATTEMPT_NS: Final = 31 * SECOND_NS
+"""Longer than any delay of preemption, and than an ask waits after an attempt."""
+_VISITS_MAX: Final = 30
+"""How often a decision is waited for that needs more attempts to preempt than a visit makes."""
+_DECISIONS_MAX: Final = 400
+_MOMENTS_MAX: Final = 200
+
+
+class ReferenceRun(ResourceManager):
+    """One scheduler beside the second one.
+
+    Args:
+        text: Decides its features and its first configuration.
+        note: Writes down what is done and decided.
+    """
+
+    def __init__(self, text: str, note: Callable[[str, Any], None]) -> None:
+        self.note = note
+        rng = random.Random(text)  # noqa: S311 - it plays, and keeps no secret
+        mode = one_of(rng, MODES)
+        self.features = {mode} | {
+            name for name, modes in FEATURES.items() if rng.random() < LIKELY and mode in modes
+        }
+        self.preempts = mode == "preempts"
+        self.one_size = mode in ("preempts", "daemons")
+        self.configurations = ReferenceConfigurations(rng, self.features)
+        self.partition = self.configurations.draw(rng)
+        self.reference = ReferenceScheduler(self.partition, reserves=mode == "reserves")
+        self._placed: list[tuple[str, str]] = []
+        self._asked_to_end: list[tuple[str, int]] = []
+        self._gone: set[str] = set()
+        self.to_confirm: list[str] = []
+        """Placeholders that make way for members, and have not ended yet."""
+        self._refused: set[str] = set()
+        self.serial = 0
+        with _with_reservations(on=mode == "reserves"):
+            self.scheduler = Scheduler(engine="direct")
+
+    # --------------------------------------------------------------------------------- what is heard
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Note what is placed, what has to end, what has ended, and what is refused."""
+        self._placed += [(each.allocationKey, each.nodeID) for each in response.new]
+        for release in response.released:
+            if release.terminationType == si.STOPPED_BY_RM:
+                self._gone.add(release.allocationKey)
+            else:
+                self._asked_to_end.append((release.allocationKey, release.terminationType))
+        self._asked_to_end += [(each.allocationKey, each.terminationType) for each in response.releasedAsks]
+        self._refused |= {each.allocationKey for each in response.rejectedAllocations}
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Note what is refused."""
+        self._refused |= {each.applicationID for each in response.rejected}
+
+    # ------------------------------------------------------------------------------------- time
+
+    def wait(self, nanoseconds: int) -> None:
+        """Let time pass for both, from one moment at which something is due to the next."""
+        scheduler, reference = self.scheduler, self.reference
+        end_ns = scheduler.now_ns() + nanoseconds
+        for _ in range(_MOMENTS_MAX):
+            due_ns = scheduler.next_deadline_ns()
+            if due_ns is None or due_ns > end_ns:
+                break
+            scheduler.advance_to(max(due_ns, scheduler.now_ns() + 1))
+        scheduler.advance_to(end_ns)
+        scheduler.deliver()
+        asked = reference.advance(end_ns)
+        _compare("is asked to end", {key for key, _ in self._asked_to_end}, {*asked})
+        self._asked_to_end.clear()
+        for key in [key for key in asked if key in reference.running]:
+            self.release(key, si.TIMEOUT)
+
+    def expect_gone(self, keys: list[str]) -> None:
+        """Check that the RM hears of the end of these, and of no others."""
+        self.scheduler.deliver()
+        _compare("has ended", self._gone, {*keys})
+        self._gone.clear()
+
+    def expect_refused(self, names: set[str]) -> None:
+        """Check that these were refused, and no others."""
+        self.scheduler.deliver()
+        _compare("is refused", self._refused, names)
+        self._refused.clear()
+
+    def release(self, key: str, why: si.TerminationType) -> None:
+        """End something that runs."""
+        self.say_ended(self.reference.running[key].application.name, key, why)
+        self.reference.end(key)
+        self.expect_gone([key] if why == si.STOPPED_BY_RM else [])
+
+    def say_ended(self, application: str, key: str, why: si.TerminationType) -> None:
+        """Say that something has ended, or waits no longer."""
+        request = si.AllocationRequest(rmID=RM_ID)
+        request.releases.allocationsToRelease.add(
+            applicationID=application, allocationKey=key, terminationType=why
+        )
+        self.note("says", request)
+        self.scheduler.update_allocation(request)
+
+    # --------------------------------------------------------------------------------- what is decided
+
+    def schedule(self, _: random.Random | None = None) -> None:
+        """Let both decide until neither does anything, one decision after the other; then compare all.
+
+        Where asks preempt, so much time passes before each decision that every one may be tried.
+        """
+        for _decision in range(_DECISIONS_MAX):
+            if self.preempts:
+                self.wait(_ATTEMPT_NS)
+                self.reference.forget_attempts()
+            expected = self._next_decision()
+            if expected is None:
+                break
+            self._follow(expected)
+        self._compare_all()
+
+    def _next_decision(self) -> ReferenceDecision | None:
+        """Let both decide once, or until no attempts to preempt are left over; compare what they decide."""
+        for _ in range(_VISITS_MAX):
+            self._placed.clear()
+            self.scheduler.schedule(1)
+            self.scheduler.deliver()
+            self.note("decides", [self._placed[:], self._asked_to_end[:]])
+            expected = self.reference.step()
+            besides = [*self.reference.to_end]
+            self.reference.to_end.clear()
+            placed = (
+                [(expected.key, expected.node)] if expected is not None and expected.kind == "place" else []
+            )
+            ending = [
+                *(key for key, _ in besides),
+                *([expected.victim] if expected is not None and expected.victim else []),
+            ]
+            self._compare_decision(placed, ending)
+            self._asked_to_end.clear()
+            for key, why in besides:
+                self.release(key, si.TIMEOUT if why == "cancelled" else si.PREEMPTED_BY_SCHEDULER)
+            if expected is not None or not (self.reference.is_exhausted or besides):
+                return expected
+        raise RecordError(f"nothing is decided in {_VISITS_MAX} cycles, and there are attempts left")
+
+    def _follow(self, decision: ReferenceDecision) -> None:
+        """End what has to end for a decision, and see that its ask runs then."""
+        self._placed.clear()
+        if decision.kind == "preempt":
+            self.release(decision.victim, si.PREEMPTED_BY_SCHEDULER)
+            self.scheduler.schedule(1)
+            self.scheduler.deliver()
+            self.note("decides", self._placed[:])
+            self._compare_decision([(decision.key, decision.node)], [])
+            self.reference.place(decision.key, decision.node)
+        elif decision.kind == "replace":
+            self.to_confirm.append(decision.victim)
+            if "late" not in self.features:
+                self.confirm(decision.victim)
+
+    def confirm(self, placeholder: str) -> None:
+        """Say that a placeholder has ended, if it has not; then the member runs that takes its place."""
+        self.to_confirm.remove(placeholder)
+        task = self.reference.running.get(placeholder)
+        if task is None:
+            return
+        self._placed.clear()
+        self.say_ended(task.application.name, placeholder, si.PLACEHOLDER_REPLACED)
+        self.scheduler.deliver()
+        if placeholder in self.reference.swaps:
+            self._compare_decision([(self.reference.replace(placeholder), task.node.name)], [])
+        else:
+            self.reference.end(placeholder)
+            self._compare_decision([], [])
+
+    def _compare_decision(self, placed: list[tuple[str, str]], ending: list[str]) -> None:
+        """Compare the last decision with the one that is right.
+
+        Raises:
+            RecordError: It is another one.
+        """
+        ours = [key for key, _ in self._asked_to_end]
+        if (self._placed, ours) != (placed, ending):
+            raise RecordError(
+                f"the scheduler places {self._placed} and ends {ours}, "
+                f"and the second one places {placed} and ends {ending}"
+            )
+
+    def _compare_all(self) -> None:
+        """Compare all that is shown, and why each ask waits."""
+        self.scheduler.validate()
+        compare_figures(self.reference, self.scheduler.snapshot(rm_id=RM_ID))
+        if self.preempts or "promises" in self.features:
+            return
+        for name, application in self.reference.applications.items():
+            if application.asks:
+                found = self.scheduler.explain(name, rm_id=RM_ID, partition=PARTITION)
+                compare_reasons(self.reference, application, found)
+
+
+def _compare(what: str, heard: set[str], expected: set[str]) -> None:
+    if heard != expected:
+        raise RecordError(f"what {what}: {sorted(heard)}, and by the second scheduler {sorted(expected)}")
+
+
+@contextmanager
+def _with_reservations(*, on: bool) -> Iterator[None]:
+    """Let a scheduler that is made now reserve nodes, or none."""
+    before = os.environ.get("DISABLE_RESERVATION")
+    os.environ["DISABLE_RESERVATION"] = str(not on).lower()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["DISABLE_RESERVATION"]
+        else:
+            os.environ["DISABLE_RESERVATION"] = before
