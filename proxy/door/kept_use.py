@@ -31,8 +31,8 @@ class DoorUse:
     def take(self, rm_id: str, usage: Json) -> None:
         """Note what partitions of an RM have used; of each the later is kept.
 
-        What is ahead of the clock, by that of another machine, counts as of now. Else all that comes later by a
-        right clock would be the earlier.
+        What is ahead of the clock, by that of another machine, counts as of now. Else all that comes later by
+        a right clock would be the earlier.
 
         Raises:
             RequestError: It is no such document.
