@@ -31,11 +31,14 @@ class DoorUse:
     def take(self, rm_id: str, usage: Json) -> None:
         """Note what partitions of an RM have used; of each the later is kept.
 
+        What is ahead of the clock, by that of another machine, counts as of now. Else all that comes later by
+        a right clock would be the earlier.
+
         Raises:
             RequestError: It is no such document.
         """
         with self._lock:
-            self._kept = taken_use(self._kept, rm_id, usage)
+            self._kept = taken_use(self._kept, rm_id, usage, time_ns())
 
     def of_partition(self, rm_id: str, partition: str) -> Document | None:
         """Return what a worker of a partition is to go on from, `None` for nothing."""

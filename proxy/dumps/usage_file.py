@@ -15,14 +15,13 @@ from typing import Final, Self, final
 from ...actors.services.log import Log
 from ...model.errors import LicorneError
 from ...model.queues.use_order import KeptUse
-from ...model.resources.decayed_use import carried, raised_to
 from ...model.values.documents import Document
 from ...model.values.messages import short_partition_name
 from ..files.input_errors import InputError
 from ..files.input_files import read_text
 from ..files.json_text import JsonError, parse_json
 from ..files.output_files import check_writable, write_whole
-from ..scheduler.answering.kept_use import read_use, use_document
+from ..scheduler.answering.kept_use import moved_use, not_ahead, read_use, use_document
 from ..scheduler.answering.questions import QuestionSide
 
 __all__ = [
@@ -87,18 +86,7 @@ def usage_from(path: Path, now_ns: int) -> Mapping[str, KeptUse]:
     if half_lives and now_ns - at_ns > HALF_LIVES_MAX * max(half_lives):
         age, longest = (now_ns - at_ns) // 10**9, max(half_lives) // 10**9
         raise InputError(path, f"is {age} s old, more than {HALF_LIVES_MAX} half-lives of {longest} s")
-    return {
-        name: _moved(kept, kept.at_ns, now_ns) if kept.at_ns > now_ns else kept
-        for name, kept in usage.items()
-    }
-
-
-def _moved(kept: KeptUse, from_ns: int, to_ns: int) -> KeptUse:
-    """Return what has at one moment the means that what is kept has at another one; all of it has ended."""
-    ended = {path: raised_to(use, {}, kept.at_ns) for path, use in kept.uses.items()}
-    return KeptUse(
-        to_ns, {path: carried(use, from_ns, use.half_life_ns, to_ns) for path, use in ended.items()}
-    )
+    return not_ahead(usage, now_ns)
 
 
 def begun_at(begin_ns: int, at_ns: int, usage: Mapping[str, KeptUse]) -> dict[str, KeptUse]:
@@ -111,7 +99,7 @@ def begun_at(begin_ns: int, at_ns: int, usage: Mapping[str, KeptUse]) -> dict[st
         at_ns: When the file was written.
         usage: What is kept, by the full name of the partition.
     """
-    begun = {name: _moved(kept, at_ns, begin_ns) for name, kept in usage.items()}
+    begun = {name: moved_use(kept, at_ns, begin_ns) for name, kept in usage.items()}
     short = Counter(short_partition_name(name) for name in usage)
     for name, kept in list(begun.items()):
         if short[short_partition_name(name)] == 1:

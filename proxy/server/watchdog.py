@@ -5,6 +5,10 @@ that takes years, and neither does a timer. Then a signal that asks for the end 
 another process watches. The C code of `faulthandler`, which needs no interpreter, tells it of the signal, and
 a thread of Python tells it that the interpreter runs. If it does not, the other process has the stacks of all
 threads written, and kills this one.
+
+Rejected: `signal.set_wakeup_fd` in place of `faulthandler`: asyncio needs it, and only one process can read
+its bytes. `faulthandler.dump_traceback_later`: it is armed before the signal, and would end a process that
+was not asked to end. A fork in place of a program: each page of this process that changes is copied.
 """
 
 from __future__ import annotations

@@ -92,11 +92,9 @@ def _events(text: str, parser: _Parser) -> Iterator[yaml.Event]:
                 break
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent) and not _is_nothing(next(events)):
-                raise _UnreadableError(
-                    event.start_mark.line + 1,
-                    event.start_mark.column + 1,
-                    "a second document begins here: a file has one",
-                )
+                mark = event.start_mark
+                line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+                raise _UnreadableError(line, column, "a second document begins here: a file has one")
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)

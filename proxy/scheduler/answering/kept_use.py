@@ -13,10 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ....model.errors import LicorneError, RequestError
 from ....model.queues.use_order import KeptUse
-from ....model.resources.decayed_use import DecayedUse, TypeUse
+from ....model.resources.decayed_use import DecayedUse, TypeUse, carried, raised_to
 from ....model.values.documents import Document
 
-__all__ = ["later_use", "of_manager", "read_use", "taken_use", "use_document"]
+__all__ = ["later_use", "moved_use", "not_ahead", "of_manager", "read_use", "taken_use", "use_document"]
 
 KIND: Final = "licorne usage"
 VERSION: Final = 1
@@ -132,6 +132,22 @@ def _uses(rows: Iterable[_UsageRow], place: str) -> dict[str, DecayedUse]:
     return uses
 
 
+def moved_use(kept: KeptUse, from_ns: int, to_ns: int) -> KeptUse:
+    """Return what has at one moment the means that what is kept has at another one; all of it has ended."""
+    ended = {path: raised_to(use, {}, kept.at_ns) for path, use in kept.uses.items()}
+    return KeptUse(
+        to_ns, {path: carried(use, from_ns, use.half_life_ns, to_ns) for path, use in ended.items()}
+    )
+
+
+def not_ahead(usage: Mapping[str, KeptUse], now_ns: int) -> dict[str, KeptUse]:
+    """Return what is kept, as of now where the clock by which it was kept is ahead."""
+    return {
+        name: moved_use(kept, kept.at_ns, now_ns) if kept.at_ns > now_ns else kept
+        for name, kept in usage.items()
+    }
+
+
 def of_manager(usage: Mapping[str, KeptUse], rm_id: str | None) -> dict[str, KeptUse]:
     """Return what is kept of the partitions of one RM, `None` for all."""
     return {name: kept for name, kept in usage.items() if rm_id is None or name.startswith(f"[{rm_id}]")}
@@ -143,8 +159,16 @@ def later_use(one: Mapping[str, KeptUse], other: Mapping[str, KeptUse]) -> dict[
     return {**one, **later}
 
 
-def taken_use(known: Mapping[str, KeptUse], rm_id: str, document: object) -> dict[str, KeptUse]:
+def taken_use(
+    known: Mapping[str, KeptUse], rm_id: str, document: object, now_ns: int | None = None
+) -> dict[str, KeptUse]:
     """Return what is kept when what the document has of an RM was added.
+
+    Args:
+        known: What is kept already.
+        rm_id: The RM.
+        document: What `use_document` has returned, maybe by another clock.
+        now_ns: The moment by the clock of this process: what is ahead of it counts as of then.
 
     Raises:
         RequestError: It is no such document.
@@ -153,4 +177,5 @@ def taken_use(known: Mapping[str, KeptUse], rm_id: str, document: object) -> dic
         _, usage = read_use(document)
     except LicorneError as error:
         raise RequestError(f"what RM {rm_id!r} has used: {error}") from error
-    return later_use(known, of_manager(usage, rm_id))
+    taken = of_manager(usage, rm_id)
+    return later_use(known, taken if now_ns is None else not_ahead(taken, now_ns))

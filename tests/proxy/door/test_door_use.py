@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -21,6 +22,7 @@ from licorne.model.queues.use_order import KeptUse
 from licorne.model.resources.decayed_use import decayed_means, no_use, with_past
 from licorne.proxy.door.kept_use import DoorUse
 from licorne.proxy.dumps.usage_file import read_usage, usage_text
+from licorne.proxy.scheduler.answering.kept_use import read_use
 
 HOUR_SECONDS: Final = 3600
 QUEUES: Final = """
@@ -117,3 +119,17 @@ def test_the_later_use_of_a_partition_is_kept() -> None:
 
     known: Any = use.of_manager(None)["partitions"]
     assert [("[rm]a", 9, rows)] == [(each["name"], each["at"], each["rows"]) for each in known]
+
+
+def test_use_by_a_clock_that_is_ahead_counts_as_of_now() -> None:
+    """What a worker with the right clock says afterwards is the later one."""
+    hour, use = HOUR_SECONDS * 10**9, DoorUse({})
+    for ahead, amount in ((hour, 100), (0, 200)):
+        at = time.time_ns() + ahead
+        used = with_past(no_use(hour, at), {"memory": amount}, at - hour, at)
+        use.take("rm", json.loads(usage_text({"[rm]a": KeptUse(at, {"root.leaf": used})}, at)))
+    _, kept = read_use(use.of_manager("rm"))
+
+    means_now = decayed_means(kept["[rm]a"].uses["root.leaf"], time.time_ns())
+    assert kept["[rm]a"].at_ns <= time.time_ns()
+    assert pytest.approx(100, rel=0.01) == means_now["memory"]
