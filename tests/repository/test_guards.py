@@ -19,6 +19,7 @@ from typing import Final
 
 import pytest
 from support.programs import run_python
+from support.waiting import PROGRAM_SECONDS
 from typer.main import get_group
 
 from licorne.proxy.command_line import application
@@ -31,8 +32,6 @@ SCHEDULER: Final = (
     "licorne.model.partition",
     "licorne.proxy.scheduler.scheduler",
 )
-BUILD_SECONDS_MAX: Final = 120
-IMPORT_SECONDS_MAX: Final = 60
 
 _NO_SOURCES: Final = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "conformance")
 
@@ -173,7 +172,7 @@ def test_what_a_target_of_the_makefile_runs_is_there(target: str) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=IMPORT_SECONDS_MAX,
+        timeout=PROGRAM_SECONDS,
         check=True,
     )
     modules = re.findall(r"python -m (support\.\S+|licorne\.\S+)", ran.stdout)
@@ -197,7 +196,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [*command, str(folder / "checkout")],
         capture_output=True,
         text=True,
-        timeout=BUILD_SECONDS_MAX,
+        timeout=PROGRAM_SECONDS,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -218,7 +217,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     subprocess.run(  # noqa: S603 - our own wheel
         [*install, "--no-index", "--target", str(target), str(wheel)],
-        timeout=BUILD_SECONDS_MAX,
+        timeout=PROGRAM_SECONDS,
         check=True,
     )
     return target

@@ -13,11 +13,11 @@ from typing import Final
 
 import google.protobuf
 import pytest
+from support.waiting import PROGRAM_SECONDS
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "embedding.md"
 STUBS: Final = "types-protobuf"
-MYPY_SECONDS_MAX: Final = 150
 
 
 def the_program() -> str:
@@ -59,7 +59,7 @@ def said_by_mypy(folder: Path) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=MYPY_SECONDS_MAX,
+        timeout=PROGRAM_SECONDS,
         check=False,
     )
     assert "" == ran.stderr

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.waiting import WAIT_SECONDS
+from support.waiting import PROGRAM_SECONDS
 
 __all__ = ["run_lockcheck", "run_python", "written"]
 
@@ -29,7 +29,7 @@ def run_python(
         env=environment,
         capture_output=True,
         text=True,
-        timeout=WAIT_SECONDS,
+        timeout=PROGRAM_SECONDS,
         check=False,
     )
 

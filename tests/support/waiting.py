@@ -8,13 +8,25 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
-__all__ = ["EXPIRING_SECONDS", "WAIT_SECONDS", "happens", "let_time_pass", "on_a_loop", "stays", "wait_until"]
+__all__ = [
+    "EXPIRING_SECONDS",
+    "PROGRAM_SECONDS",
+    "WAIT_SECONDS",
+    "happens",
+    "let_time_pass",
+    "on_a_loop",
+    "stays",
+    "wait_until",
+]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 WAIT_SECONDS: Final = 60
 """How long a test waits for what has to come; a slow machine does not come near it."""
+
+PROGRAM_SECONDS: Final = 5 * WAIT_SECONDS
+"""How long a program that ends by itself may run, such as a type checker or a build."""
 
 EXPIRING_SECONDS: Final = 0.01
 """The limit of a wait for what never comes: a slow machine only makes it longer."""

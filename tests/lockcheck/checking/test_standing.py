@@ -15,8 +15,6 @@ from licorne import lockcheck
 from licorne.lockcheck import Lock, session, standing
 from licorne.lockcheck.checking.standing import report_on_signal
 
-SECONDS = 30
-
 SERVICE = """
 import threading
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.lockcheck.lock_reports import summary_of_a_cycle
 from support.proxy.browsing import chromium
-from support.waiting import WAIT_SECONDS
+from support.waiting import PROGRAM_SECONDS
 
 from licorne.lockcheck.reports.page import BYTES_MAX, to_html
 from licorne.lockcheck.reports.page_graph import lines_of
@@ -117,7 +117,7 @@ def shown(address: str, folder: Path) -> str:
         ],
         capture_output=True,
         text=True,
-        timeout=WAIT_SECONDS,
+        timeout=PROGRAM_SECONDS,
         check=True,
     )
     return ran.stdout

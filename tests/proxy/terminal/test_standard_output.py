@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Final
 
 import pytest
-from support.waiting import WAIT_SECONDS
+from support.waiting import PROGRAM_SECONDS
 
 ROOT: Final = Path(__file__).parents[3]
 DAILY: Final = str(ROOT / "examples" / "daily.yaml")
@@ -46,7 +46,7 @@ def run(
         stdout=output,
         stderr=subprocess.PIPE,
         env=environment | dict(variables or {}),
-        timeout=WAIT_SECONDS,
+        timeout=PROGRAM_SECONDS,
         check=False,
     )
 
@@ -102,7 +102,7 @@ def test_a_stream_that_is_closed_from_the_start_is_an_ordinary_error(arguments: 
     ended = subprocess.run(  # noqa: S603 - our own program, by our own interpreter
         ["/bin/sh", "-c", arguments.replace("'$0'", '"$0"'), sys.executable],
         capture_output=True,
-        timeout=WAIT_SECONDS,
+        timeout=PROGRAM_SECONDS,
         check=False,
     )
 
@@ -118,7 +118,7 @@ def test_an_error_that_cannot_be_said_is_in_the_status_still() -> None:
             [sys.executable, "-m", "licorne", "replay", "/nowhere"],
             stdout=full,
             stderr=full,
-            timeout=WAIT_SECONDS,
+            timeout=PROGRAM_SECONDS,
             check=False,
         )
 

@@ -15,14 +15,13 @@ from contextlib import closing, suppress
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from support.waiting import happens
+from support.waiting import WAIT_SECONDS, happens
 
 __all__ = ["JSON_PATCH", "MERGE_PATCH", "STRATEGIC_MERGE_PATCH", "Api", "RefusedError", "Watch"]
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
-_TIMEOUT_SECONDS: Final = 30.0
 
 
 class RefusedError(Exception):
@@ -165,9 +164,7 @@ class Api:
         """Close the connection; a further request opens another one."""
         self._connection.close()
 
-    def _new_connection(
-        self, timeout_seconds: float | None = _TIMEOUT_SECONDS
-    ) -> http.client.HTTPSConnection:
+    def _new_connection(self, timeout_seconds: float | None = WAIT_SECONDS) -> http.client.HTTPSConnection:
         host, port = self._address
         return http.client.HTTPSConnection(host, port, context=self._context, timeout=timeout_seconds)
 

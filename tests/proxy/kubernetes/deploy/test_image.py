@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.kubernetes.installation import MANIFESTS
+from support.waiting import PROGRAM_SECONDS
 
 import licorne
 
@@ -19,13 +20,12 @@ pytestmark = pytest.mark.kubernetes
 ROOT = MANIFESTS.parents[1]
 DOCKERFILE = (MANIFESTS / "Dockerfile").read_text()
 IGNORED = (MANIFESTS / "Dockerfile.dockerignore").read_text().splitlines()
-INSTALL_SECONDS_MAX = 300
 
 
 def run(*command: str | Path, folder: Path) -> str:
     """Run a command; return what it says."""
     ran = subprocess.run(  # noqa: S603 - commands of the Dockerfile
-        command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS_MAX, check=False
+        command, cwd=folder, capture_output=True, text=True, timeout=PROGRAM_SECONDS, check=False
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout

@@ -15,7 +15,7 @@ import pytest
 from support.proxy.fake_core import FakeCore
 from support.proxy.figure_runs import simulated_figures
 from support.proxy.simulation_builders import a_task, an_application
-from support.waiting import WAIT_SECONDS
+from support.waiting import PROGRAM_SECONDS
 
 from licorne.proxy.simulation.reporting.figures import RunFigures
 from licorne.proxy.simulation.reporting.page import to_html
@@ -205,6 +205,6 @@ def _shown(path: Path, width: int, folder: Path, what: str) -> subprocess.Comple
         ],
         capture_output=True,
         text=True,
-        timeout=WAIT_SECONDS,
+        timeout=PROGRAM_SECONDS,
         check=True,
     )
