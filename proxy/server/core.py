@@ -22,7 +22,7 @@ from .calls import Calls
 from .configuration_file import ConfigurationFile
 from .later_answers import QuestionSender
 from .remote_managers import RemoteManager, RemoteManagers
-from .served import ServedScheduler
+from .served import ServedScheduler, WorksElsewhere
 from .statuses import StatusError, status_of
 
 __all__ = ["BURST_SECONDS", "SHARE", "Budget", "Companion", "DaemonPool", "ServerCore"]
@@ -68,6 +68,7 @@ class ServerCore:
         self.rest_address = rest_address
         self.loop = asyncio.get_running_loop()
         self.scheduler = scheduler
+        self.works_elsewhere = isinstance(scheduler, WorksElsewhere)
         self._access = access
         self._configuration = configuration
         self._executor = DaemonPool(_THREADS, "licorne-server")
