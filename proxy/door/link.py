@@ -8,8 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias, final
+from dataclasses import replace
+from typing import Any, Final, final
 
 from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError, RequestError
@@ -21,12 +21,14 @@ from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from .link_owner import LinkOwner
 from .places import LinkState, PartitionPlace
+from .pulse import TICK_SECONDS, Pulse
 from .record import PartitionRecord
-from .sending import CALLBACKS, LinkRequest, PatientWorker, send_at_once
+from .sending import CALLBACKS, Connect, LinkRequest, PatientWorker, WorkerSession, halt_at, send_at_once
 from .session_callback import session_callback
+from .under_way import SentEntry, UnderWay
 from .workers import LaunchedWorker, LaunchError, WorkerTable
 
-__all__ = ["HELD_BYTES_MAX", "Connect", "PartitionLink"]
+__all__ = ["HELD_BYTES_MAX", "PartitionLink"]
 
 HELD_BYTES_MAX: Final = 32 << 20
 """How many bytes of requests wait for one worker before the RM that sends them waits, too."""
@@ -35,18 +37,6 @@ _PAUSE_MAX_SECONDS: Final = 5.0
 """The longest delay between two attempts to have a worker."""
 _LOOK_SECONDS: Final = 0.05
 """How often a recovery is looked at: whether the worker was lost, or the link was closed."""
-
-Connect: TypeAlias = "Callable[[LaunchedWorker, Callable[[ConnectionLostError], object]], RemoteScheduler]"
-"""Makes a session with a worker; the second argument is called when it is lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class _WorkerSession:
-    """One session with a worker; those of a link are numbered from 1."""
-
-    number: int
-    worker: LaunchedWorker
-    scheduler: RemoteScheduler
 
 
 @final
@@ -81,12 +71,13 @@ class PartitionLink:
         self.started: Final[Future[None]] = Future()
         """Done when it runs for the first time; with an error if it does not come to that."""
         self._record = PartitionRecord(owner.rm_id, partition)
+        self._under_way = UnderWay(owner.rm_id)
         self._changed = threading.Condition()
         self._delivering = threading.Lock()
         """Held while an answer is noted and queued for the RM, so that they are in one order."""
         self._ended = threading.Event()
         """Set when the link is closed."""
-        self._session: _WorkerSession | None = None
+        self._session: WorkerSession | None = None
         """The session in use; while the partition recovers, only the recovery sends by it."""
         self._number = 0
         self._queue: deque[LinkRequest] = deque()
@@ -96,17 +87,7 @@ class PartitionLink:
         """`pause` or `stop` and why, if the RM is halted."""
         self._configured: si.RegisterResourceManagerRequest | None = None
         """The registration that the worker has taken last, with its configuration."""
-        self._place = PartitionPlace(
-            rm_id=owner.rm_id,
-            partition=partition,
-            state=LinkState.STARTING,
-            since_ns=now_ns(),
-            reason="",
-            address="",
-            rest_address="",
-            worker_number=0,
-            waiting=0,
-        )
+        self._place = PartitionPlace.starting(owner.rm_id, partition, now_ns())
 
     def start(self) -> None:
         """Begin to have a worker; returns at once."""
@@ -123,18 +104,21 @@ class PartitionLink:
     def update_node(self, request: si.NodeRequest) -> None:
         """Take nodes; returns when they are noted."""
         with self._changed:
+            self._under_way.note(request)
             self._record.note_nodes(request.nodes)
             self._send_or_queue(request)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Take applications; returns when they are noted."""
         with self._changed:
+            self._under_way.note(request)
             self._record.note_applications(request)
             self._send_or_queue(request)
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Take asks, allocations and releases; returns when they are noted."""
         with self._changed:
+            self._under_way.note(request)
             sent = self._record.note_allocations(request, self._number)
             self._send_or_queue(sent)
 
@@ -203,12 +187,10 @@ class PartitionLink:
         if session is not None:
             self._apply_halt(session)
 
-    def _apply_halt(self, session: _WorkerSession) -> None:
+    def _apply_halt(self, session: WorkerSession) -> None:
         if self._halt is not None:
-            change, reason = self._halt
-            method = session.scheduler.pause_manager if change == "pause" else session.scheduler.stop_manager
             with suppress(LicorneError):  # A worker that is lost is halted when it is replaced.
-                method(self._owner.rm_id, reason)
+                halt_at(session.scheduler, self._owner.rm_id, *self._halt)
 
     def note_configured(self) -> None:
         """Note that the worker has the configuration that the RM has now."""
@@ -311,12 +293,14 @@ class PartitionLink:
         finally:
             with self._changed:
                 self._session = None
+                if session is not None and not answers:
+                    self._under_way.lose(session.pulse.hangs_behind)
             if session is None or not answers or not session.scheduler.is_connected:
                 self._workers.lost(worker)  # Also when the link is closed: the next one must not wait for it.
             if session is not None:
                 session.scheduler.stop()
 
-    def _begin(self, worker: LaunchedWorker) -> _WorkerSession:
+    def _begin(self, worker: LaunchedWorker) -> WorkerSession:
         """Connect with a worker.
 
         Raises:
@@ -329,7 +313,8 @@ class PartitionLink:
         def lose(error: ConnectionLostError) -> None:
             self._lose(number, error)
 
-        return _WorkerSession(number, worker, self._connect(worker, lose))
+        scheduler = self._connect(worker, lose)
+        return WorkerSession(number, worker, scheduler, Pulse(lambda: scheduler.connection))
 
     def _lose(self, number: int, error: ConnectionLostError) -> None:
         """Note that a session is lost."""
@@ -339,7 +324,7 @@ class PartitionLink:
                 self._enter(LinkState.STARTING, str(error))
                 self._changed.notify_all()
 
-    def _recover(self, session: _WorkerSession) -> None:
+    def _recover(self, session: WorkerSession) -> None:
         """Register at a worker, and hand over what the record holds.
 
         Raises:
@@ -351,7 +336,9 @@ class PartitionLink:
         with self._delivering:
             with self._changed:
                 self._check_current(session)
+                refused = self._set_aside()
                 known = self._record.begin_recovery(self._now_ns())
+                known, replayed = self._under_way.split(known, *self._record.accepted)
                 self._queue.clear()
                 self._held_bytes = 0
                 self._session = session
@@ -364,7 +351,8 @@ class PartitionLink:
                     token=session.worker.token,
                 )
                 self._changed.notify_all()
-            for response in known.heard:
+            start_thread(lambda: self._watch(session), f"licorne-pulse-{self.partition}")
+            for response in (*refused, *known.heard):
                 self._owner.deliver(CALLBACKS[type(response)], response)
         registration = self._owner.registration()
         self._configured = registration
@@ -381,6 +369,7 @@ class PartitionLink:
                 asks=known.asks,
             )
             self._complete(session, recovery)
+        patient.replay(replayed, self._note_replayed)
         for request in known.late:
             patient.send(request)
         halted = None
@@ -396,12 +385,36 @@ class PartitionLink:
         self.configure()
         self._settle(None)
 
-    def _patient(self, session: _WorkerSession) -> PatientWorker:
+    def _set_aside(self) -> list[Any]:
+        """Reject what two workers in a row were lost by; return what the RM hears of that. With the lock."""
+        aside = self._under_way.set_aside(self._place.reason)
+        if aside is None:
+            return []
+        self._owner.note_failure("request", RequestError(aside.reason))
+        return [self._noted(aside.callback, aside.response, self._number)]
+
+    def _note_replayed(self, suspect: SentEntry | None) -> None:
+        with self._changed:
+            self._under_way.send(suspect)
+
+    def _watch(self, session: WorkerSession) -> None:
+        """Look for signs of life in a session until it is lost; on a thread of its own."""
+        with suppress(RequestError):  # It is lost, or has been stopped.
+            while not self._ended.wait(TICK_SECONDS):
+                with self._changed:
+                    if self._session is not session:
+                        return
+                    sends_at_once = self._place.state is LinkState.RUNNING and not self._queue
+                    count = session.pulse.tick(len(self._under_way) if sends_at_once else 0)
+                    if count or (count is not None and sends_at_once and not self._under_way):
+                        self._under_way.carried_out(count)
+
+    def _patient(self, session: WorkerSession) -> PatientWorker:
         turn = self._workers.registering(self.partition)
         used = self._owner.kept_use(self.partition)
         return PatientWorker(session.scheduler, self.partition, self._ended, turn, used)
 
-    def _complete(self, session: _WorkerSession, recovery: Recovery) -> None:
+    def _complete(self, session: WorkerSession, recovery: Recovery) -> None:
         """Have a recovery come to its end.
 
         Raises:
@@ -418,7 +431,7 @@ class PartitionLink:
             text = f"{rejection.kind.value} {rejection.name!r} is not recovered: {rejection.reason}"
             self._owner.note_failure("recovery", RequestError(text))
 
-    def _end_recovery(self, session: _WorkerSession, recovery: Recovery) -> None:
+    def _end_recovery(self, session: WorkerSession, recovery: Recovery) -> None:
         """Note what the worker could not have; all answers of the recovery are noted."""
         with self._delivering:
             with self._changed:
@@ -430,7 +443,7 @@ class PartitionLink:
             if heard.ListFields():
                 self._owner.deliver("update_allocation", heard)
 
-    def _check_current(self, session: _WorkerSession) -> None:
+    def _check_current(self, session: WorkerSession) -> None:
         """Refuse to go on with a session that is not the last one; with the lock.
 
         Raises:
@@ -439,7 +452,7 @@ class PartitionLink:
         if session.number != self._number or not session.scheduler.is_connected:
             raise ConnectionLostError(f"the worker was lost: {self._place.reason}")
 
-    def _send_queued(self, session: _WorkerSession) -> None:
+    def _send_queued(self, session: WorkerSession) -> None:
         """Send the requests that wait, in order, until the session is lost or the link closed."""
         patient = self._patient(session)
         while True:

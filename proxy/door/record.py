@@ -11,7 +11,7 @@ It is for RMs of the current generation of `si.v1`: fields of the older one are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias, final
@@ -92,6 +92,11 @@ class PartitionRecord:
         self._states: dict[str, _KnownState] = {}
         self._allocations = AllocationRecord(full_partition_name(partition, rm_id), self._nodes.is_known)
         self._partition = partition
+
+    @property
+    def accepted(self) -> tuple[Collection[str], Collection[str]]:
+        """The ids of the nodes, and of the applications, that a worker has accepted."""
+        return self._nodes.there, self._applications.there
 
     def has_application(self, application_id: str) -> bool:
         """Return whether there is an application of that id."""
