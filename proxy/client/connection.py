@@ -18,6 +18,7 @@ import grpc
 from ... import __version__
 from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError, ReplacedError, RequestError
+from ..scheduler.answering.sent_values import VALUE_VERSION
 from ..si import licorne_v1_pb2 as v1
 from ..si.arguments import check_type
 from ..si.keepalive import keepalive_options
@@ -37,7 +38,14 @@ _NOTHING: Final = v1.ManagerMessage()
 """Stands for a message that has not been taken from the queue yet."""
 _ADDRESS: Final = re.compile(r"(dns:)?[^:\s]+:[0-9]{1,5}|(dns:|ipv6:)?\[[0-9a-fA-F:.%]+\]:[0-9]{1,5}")
 _TOKEN: Final = re.compile(r"[ -~]*[!-~][ -~]*")
+_WAIT_MIN_SECONDS: Final = 0.05
+_WAIT_MAX_SECONDS: Final = 0.5
+"""The longest delay between two attempts to reach a server for the first time."""
+_FAIR_SECONDS: Final = 5.0
+"""A server that had less time than this and did not answer says less than the attempt before."""
 _OPEN: Final = "/licorne.v1.Session/Open"
+_SIGN: Final = "licorne-sign-of-life"
+"""The application that a sign of life asks for; there is none of this id."""
 _KEEPALIVE_SECONDS: Final = 20.0
 """How long a server may be silent before it is asked for a sign of life."""
 _SIGN_SECONDS: Final = 10.0
@@ -98,7 +106,14 @@ class Connection:
         self._sending: queue.Queue[v1.ManagerMessage | None] = queue.Queue(SENDING_MAX)
         self._lock = threading.Lock()
         self._calls: dict[int, Future[v1.Answer]] = {}
+        self._signs_asked: set[int] = set()
+        """Those of the calls for whose answer no thread waits."""
         self._count = 0
+        self.signs = 0
+        """How many messages have come: each is a sign of life."""
+        self.is_held_up = False
+        """Whether a message is being taken: meanwhile no other one is read."""
+        self._end_reason = ""
         self.is_stepped = False
         """Whether the scheduler does nothing by itself; known when it has answered."""
         self.rest_address = ""
@@ -140,8 +155,8 @@ class Connection:
 
     @property
     def has_calls(self) -> bool:
-        """Return whether a call waits for its answer."""
-        return bool(self._calls)
+        """Return whether a thread waits for the answer to a call."""
+        return len(self._calls) > len(self._signs_asked)
 
     def send(self, message: v1.ManagerMessage, timeout_seconds: float = math.inf) -> None:
         """Send a message that wants no answer; wait while too many are waiting to be sent.
@@ -173,6 +188,8 @@ class Connection:
         message: v1.ManagerMessage,
         on_end: Callable[[Future[v1.Answer]], None] | None = None,
         timeout_seconds: float = math.inf,
+        *,
+        asks_sign: bool = False,
     ) -> Future[v1.Answer]:
         """Send a message that wants an answer, and return what gets it.
 
@@ -180,6 +197,7 @@ class Connection:
             message: The message.
             on_end: Called with the future when it has its answer, before a later message is received.
             timeout_seconds: How long the message may wait to be sent.
+            asks_sign: Whether no thread waits for the answer: callbacks may stand before it for long.
 
         Raises:
             RequestError: The message is larger than a server takes; it would end the session.
@@ -195,13 +213,33 @@ class Connection:
             self._count += 1
             message.call = self._count
             self._calls[message.call] = future
+            if asks_sign:
+                self._signs_asked.add(message.call)
         try:
             self.send(message, timeout_seconds)
         except BaseException:
             with self._lock:
                 self._calls.pop(message.call, None)
+                self._signs_asked.discard(message.call)
             raise
         return future
+
+    def ask_sign(self) -> Future[v1.Answer]:
+        """Ask something that passes through the turn of each partition; the answer says nothing else.
+
+        It is carried out behind all that was sent before. Do not wait for that.
+
+        Raises:
+            ConnectionLostError: The connection is lost.
+            NotSentError: The server does not read.
+        """
+        question = v1.Question(queue_and_user=v1.Explain(application_id=_SIGN), value_version=VALUE_VERSION)
+        return self.call_later(v1.ManagerMessage(question=question), timeout_seconds=0.0, asks_sign=True)
+
+    def end(self, reason: str) -> None:
+        """End the session as one that is lost for a reason; do not wait for that."""
+        self._end_reason = reason
+        self._stream.cancel()
 
     def close(self) -> None:
         """End the session and its thread."""
@@ -251,9 +289,10 @@ class Connection:
         reason, is_passing, by_server = "the server has ended the session", True, False
         try:
             for message in self._stream:
+                self.signs += 1
                 self._take(message)
         except grpc.RpcError as error:
-            reason = _reason(error)
+            reason = self._end_reason or _reason(error)
             is_passing = not _lasts(error)
             by_server = isinstance(error, grpc.Call) and error.code() in _SAID
         finally:
@@ -263,10 +302,13 @@ class Connection:
 
     def _take(self, message: v1.SchedulerMessage) -> None:
         if not message.call:
+            self.is_held_up = True
             self._receive(message)
+            self.is_held_up = False
             return
         with self._lock:
             future = self._calls.pop(message.call, None)
+            self._signs_asked.discard(message.call)
         if future is None:
             return
         if message.HasField("refusal"):
@@ -281,6 +323,7 @@ class Connection:
         with self._lock:
             self._lost = error
             waiting, self._calls = list(self._calls.values()), {}
+            self._signs_asked.clear()
         for future in waiting:
             future.set_exception(error)
         while True:  # The thread of gRPC that sends ends by this; room is made if there is none.
@@ -400,6 +443,33 @@ class Transport:
             timeout=timeout,
             door=self._door,
         )
+
+    def first_connection(
+        self,
+        receive: Callable[[v1.SchedulerMessage], None],
+        on_lost: Callable[[Connection], None],
+        timeout: float,
+    ) -> Connection:
+        """Connect; wait for a server that does not listen yet. The arguments are those of `connect`.
+
+        Raises:
+            ConnectionLostError: It cannot be reached within the timeout.
+            RequestError: It refuses the connection.
+        """
+        deadline = time.monotonic() + timeout
+        delay = _WAIT_MIN_SECONDS
+        known: ConnectionLostError | None = None
+        while True:
+            seconds = max(deadline - time.monotonic(), _WAIT_MIN_SECONDS)
+            try:
+                return self.connect(receive, on_lost, seconds)
+            except ConnectionLostError as error:
+                if known is None or seconds >= _FAIR_SECONDS or not isinstance(error.__cause__, TimeoutError):
+                    known = error
+                if not error.is_passing or time.monotonic() + delay >= deadline:
+                    raise known from error
+            time.sleep(delay)
+            delay = min(delay * 2, _WAIT_MAX_SECONDS)
 
 
 def _check_address(address: str) -> None:

@@ -38,6 +38,15 @@ class RemoteLife(ABC):
     _failures: CallbackFailures
 
     @property
+    def connection(self) -> Connection:
+        """The session with the server, for who looks after it.
+
+        Raises:
+            RequestError: This object has been stopped, or there is no connection now.
+        """
+        return self._known()
+
+    @property
     def rest_address(self) -> str:
         """Where the REST interface of the server listens, `HOST:PORT`; empty if it has none.
 

@@ -7,7 +7,6 @@ import math
 import queue
 import random
 import threading
-import time
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -46,13 +45,9 @@ __all__ = ["RemoteAnswers", "RemoteScheduler"]
 
 _BACKOFF_MIN_SECONDS: Final = 0.05
 _BACKOFF_MAX_SECONDS: Final = 5.0
-_WAIT_MAX_SECONDS: Final = 0.5
-"""The longest delay between two attempts to reach a server for the first time."""
 _CALL_SECONDS: Final = 30.0
 _REGISTRATION_SECONDS: Final = 75.0
 """Longer than a door may take to answer a registration."""
-_FAIR_SECONDS: Final = 5.0
-"""A server that had less time than this and did not answer says less than the attempt before."""
 _PREDICATE_THREADS: Final = 16
 """How many threads ask an RM's predicates at once: one that waits does not set the pace."""
 
@@ -130,7 +125,7 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
         self._stepping = threading.RLock()
         self.answers = RemoteAnswers(self._question)
         """What answers questions that are messages."""
-        connection = self._first_connection()
+        connection = self._transport.first_connection(self._receive, self._lost, self._timeout)
         self.stepped = connection.is_stepped
         self._callbacks = CallbackQueue("licorne-callbacks") if not self.stepped else None
         self._predicates = (
@@ -265,28 +260,6 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
 
     def _connect(self, timeout: float) -> Connection:
         return self._transport.connect(self._receive, self._lost, timeout)
-
-    def _first_connection(self) -> Connection:
-        """Connect; wait for a server that does not listen yet.
-
-        Raises:
-            ConnectionLostError: It cannot be reached within the timeout.
-            RequestError: It refuses the connection.
-        """
-        deadline = time.monotonic() + self._timeout
-        delay = _BACKOFF_MIN_SECONDS
-        known: ConnectionLostError | None = None
-        while True:
-            seconds = max(deadline - time.monotonic(), _BACKOFF_MIN_SECONDS)
-            try:
-                return self._connect(seconds)
-            except ConnectionLostError as error:
-                if known is None or seconds >= _FAIR_SECONDS or not isinstance(error.__cause__, TimeoutError):
-                    known = error
-                if not error.is_passing or time.monotonic() + delay >= deadline:
-                    raise known from error
-            time.sleep(delay)
-            delay = min(delay * 2, _WAIT_MAX_SECONDS)
 
     def _use(self, connection: Connection) -> None:
         """Make a connection the one in use.

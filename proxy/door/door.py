@@ -69,6 +69,8 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
     """
 
     stepped: Final = False
+    works_elsewhere: Final = True
+    """A call may wait for other processes, see `WorksElsewhere`."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError, ReplacedError, RequestError
@@ -21,9 +21,11 @@ from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from .link_owner import LinkOwner
 from .places import LinkState, PartitionPlace
+from .pulse import TICK_SECONDS, Pulse
 from .record import PartitionRecord
 from .sending import (
     CALLBACKS,
+    Connect,
     LinkRequest,
     PatientWorker,
     WorkerSession,
@@ -32,9 +34,10 @@ from .sending import (
     send_at_once,
 )
 from .session_callback import session_callback
+from .under_way import SentEntry, UnderWay
 from .workers import LaunchedWorker, LaunchError, WorkerTable
 
-__all__ = ["HELD_BYTES_MAX", "Connect", "PartitionLink"]
+__all__ = ["HELD_BYTES_MAX", "PartitionLink"]
 
 HELD_BYTES_MAX: Final = 32 << 20
 """How many bytes of requests wait for one worker before the RM that sends them waits, too."""
@@ -43,9 +46,6 @@ _PAUSE_MAX_SECONDS: Final = 5.0
 """The longest delay between two attempts to have a worker."""
 _LOOK_SECONDS: Final = 0.05
 """How often a recovery is looked at: whether the worker was lost, or the link was closed."""
-
-Connect: TypeAlias = "Callable[[LaunchedWorker, Callable[[RequestError], object]], RemoteScheduler]"
-"""Makes a session with a worker; the second argument is called when it is lost."""
 
 
 @final
@@ -80,6 +80,7 @@ class PartitionLink:
         self.started: Final[Future[None]] = Future()
         """Done when it runs for the first time; with an error if it does not come to that."""
         self._record = PartitionRecord(owner.rm_id, partition)
+        self._under_way = UnderWay(owner.rm_id)
         self._changed = threading.Condition()
         self._delivering = threading.Lock()
         """Held while an answer is noted and queued for the RM, so that they are in one order."""
@@ -97,17 +98,7 @@ class PartitionLink:
         """`pause` or `stop` and why, if the RM is halted."""
         self._configured: si.RegisterResourceManagerRequest | None = None
         """The registration that the worker has taken last, with its configuration."""
-        self._place = PartitionPlace(
-            rm_id=owner.rm_id,
-            partition=partition,
-            state=LinkState.STARTING,
-            since_ns=now_ns(),
-            reason="",
-            address="",
-            rest_address="",
-            worker_number=0,
-            waiting=0,
-        )
+        self._place = PartitionPlace.starting(owner.rm_id, partition, now_ns())
 
     def start(self) -> None:
         """Begin to have a worker; returns at once."""
@@ -124,18 +115,21 @@ class PartitionLink:
     def update_node(self, request: si.NodeRequest) -> None:
         """Take nodes; returns when they are noted."""
         with self._changed:
+            self._under_way.note(request)
             self._record.note_nodes(request.nodes)
             self._send_or_queue(request)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Take applications; returns when they are noted."""
         with self._changed:
+            self._under_way.note(request)
             self._record.note_applications(request)
             self._send_or_queue(request)
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Take asks, allocations and releases; returns when they are noted."""
         with self._changed:
+            self._under_way.note(request)
             sent = self._record.note_allocations(request, self._number)
             self._send_or_queue(sent)
 
@@ -311,9 +305,10 @@ class PartitionLink:
         finally:
             with self._changed:
                 self._session = None
-            if not is_refusal(self._loss) and (
-                session is None or not answers or not session.scheduler.is_connected
-            ):
+                refused = is_refusal(self._loss)
+                if session is not None and not answers and not refused:
+                    self._under_way.lose(session.pulse.hangs_behind)
+            if not refused and (session is None or not answers or not session.scheduler.is_connected):
                 self._workers.lost(worker)  # Also when the link is closed: the next one must not wait for it.
             if session is not None:
                 session.scheduler.stop()
@@ -331,7 +326,8 @@ class PartitionLink:
         def lose(error: RequestError) -> None:
             self._lose(number, error)
 
-        return WorkerSession(number, worker, self._connect(worker, lose))
+        scheduler = self._connect(worker, lose)
+        return WorkerSession(number, worker, scheduler, Pulse(lambda: scheduler.connection))
 
     def _raise_if_refused(self) -> None:
         """Raise what the worker said when it ended the session, if it did.
@@ -362,7 +358,9 @@ class PartitionLink:
         with self._delivering:
             with self._changed:
                 self._check_current(session)
+                refused = self._set_aside()
                 known = self._record.begin_recovery(self._now_ns())
+                known, replayed = self._under_way.split(known, *self._record.accepted)
                 self._queue.clear()
                 self._held_bytes = 0
                 self._session = session
@@ -375,7 +373,8 @@ class PartitionLink:
                     token=session.worker.token,
                 )
                 self._changed.notify_all()
-            for response in known.heard:
+            start_thread(lambda: self._watch(session), f"licorne-pulse-{self.partition}")
+            for response in (*refused, *known.heard):
                 self._owner.deliver(CALLBACKS[type(response)], response)
         registration = self._owner.registration()
         self._configured = registration
@@ -392,6 +391,7 @@ class PartitionLink:
                 asks=known.asks,
             )
             self._complete(session, recovery)
+        patient.replay(replayed, self._note_replayed)
         for request in known.late:
             patient.send(request)
         halted = None
@@ -406,6 +406,30 @@ class PartitionLink:
             halt_at(session.scheduler, self._owner.rm_id, self._halt)
         self.configure()
         self._settle(None)
+
+    def _set_aside(self) -> list[Any]:
+        """Reject what two workers in a row were lost by; return what the RM hears of that. With the lock."""
+        aside = self._under_way.set_aside(self._place.reason)
+        if aside is None:
+            return []
+        self._owner.note_failure("request", RequestError(aside.reason))
+        return [self._noted(aside.callback, aside.response, self._number)]
+
+    def _note_replayed(self, suspect: SentEntry | None) -> None:
+        with self._changed:
+            self._under_way.send(suspect)
+
+    def _watch(self, session: WorkerSession) -> None:
+        """Look for signs of life in a session until it is lost; on a thread of its own."""
+        with suppress(RequestError):  # It is lost, or has been stopped.
+            while not self._ended.wait(TICK_SECONDS):
+                with self._changed:
+                    if self._session is not session:
+                        return
+                    sends_at_once = self._place.state is LinkState.RUNNING and not self._queue
+                    count = session.pulse.tick(len(self._under_way) if sends_at_once else 0)
+                    if count or (count is not None and sends_at_once and not self._under_way):
+                        self._under_way.carried_out(count)
 
     def _patient(self, session: WorkerSession) -> PatientWorker:
         turn = self._workers.registering(self.partition)

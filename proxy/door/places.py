@@ -42,3 +42,18 @@ class PartitionPlace:
     """How many requests wait in the door."""
     token: str = field(default="", repr=False, compare=False)
     """The bearer token that this worker alone requires; empty if it has none of its own."""
+
+    @classmethod
+    def starting(cls, rm_id: str, partition: str, since_ns: int) -> PartitionPlace:
+        """Return the place of a partition that has had no worker yet."""
+        return cls(
+            rm_id=rm_id,
+            partition=partition,
+            state=LinkState.STARTING,
+            since_ns=since_ns,
+            reason="",
+            address="",
+            rest_address="",
+            worker_number=0,
+            waiting=0,
+        )

@@ -11,7 +11,7 @@ It is for RMs of the current generation of `si.v1`: fields of the older one are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, final
@@ -98,6 +98,11 @@ class PartitionRecord:
         self._partition = partition
         self._gone = RecentNames()
         """Applications that are gone, and what was sent without being recorded, each with its kind."""
+
+    @property
+    def accepted(self) -> tuple[Collection[str], Collection[str]]:
+        """The ids of the nodes, and of the applications, that a worker has accepted."""
+        return self._nodes.there, self._applications.there
 
     def has_application(self, application_id: str) -> bool:
         """Return whether there is an application of that id."""

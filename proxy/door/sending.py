@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
@@ -14,10 +16,13 @@ from ..client.remote_scheduler import RemoteScheduler
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
+from .pulse import Pulse
+from .under_way import Replayed, SentEntry
 from .workers import LaunchedWorker
 
 __all__ = [
     "CALLBACKS",
+    "Connect",
     "LinkRequest",
     "PatientWorker",
     "WorkerSession",
@@ -25,6 +30,9 @@ __all__ = [
     "is_refusal",
     "send_at_once",
 ]
+
+Connect: TypeAlias = "Callable[[LaunchedWorker, Callable[[RequestError], object]], RemoteScheduler]"
+"""Makes a session with a worker; the second argument is called when it is lost."""
 
 LinkRequest: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | v1.Reconsideration"
 """What a link sends."""
@@ -34,6 +42,8 @@ CALLBACKS: Final = {
     si.AllocationResponse: "update_allocation",
 }
 """The callback of each answer."""
+_LOOK_SECONDS: Final = 0.05
+"""How often who waits for a worker looks whether the link was closed."""
 _ROOM_SECONDS: Final = 0.01
 """How long a worker that does not read is left alone before a request is sent again."""
 
@@ -45,6 +55,7 @@ class WorkerSession:
     number: int
     worker: LaunchedWorker
     scheduler: RemoteScheduler
+    pulse: Pulse
 
 
 @final
@@ -115,6 +126,42 @@ class PatientWorker:
                     raise
                 continue
             return
+
+    def replay(self, requests: Iterable[Replayed], note: Callable[[SentEntry | None], None]) -> None:
+        """Send again what was under way when a worker was lost.
+
+        Args:
+            requests: What is sent, in order.
+            note: Called with each suspect before it is sent, and with `None` before anything else is.
+
+        Raises:
+            LicorneError: It is refused, or the worker is lost.
+        """
+        for each in requests:
+            note(each.suspect)
+            self.send(each.request)
+            if each.suspect is not None:
+                self._wait_until_carried_out()
+        note(None)
+
+    def _wait_until_carried_out(self) -> None:
+        """Wait until the worker has carried out all that it was sent.
+
+        Raises:
+            ConnectionLostError: The worker is lost, or it is given up.
+        """
+        answer = None
+        while answer is None or not answer.done():
+            if self._given_up.is_set():
+                raise ConnectionLostError("the link is closed")
+            try:
+                answer = answer or self._scheduler.connection.ask_sign()
+            except NotSentError:
+                self._given_up.wait(_ROOM_SECONDS)
+            else:
+                wait([answer], _LOOK_SECONDS)
+        if isinstance(lost := answer.exception(), ConnectionLostError):
+            raise lost
 
 
 def send_at_once(scheduler: RemoteScheduler, request: LinkRequest) -> None:

@@ -51,7 +51,7 @@ def start_worker(
     Args:
         workers: The workers.
         partition: The partition.
-        given_up: Set when nobody waits any more.
+        given_up: Set when the caller does not wait any longer.
         what: What fails without a worker, for the errors.
         seconds: How long to try.
 

@@ -23,7 +23,7 @@ from .calls import Calls
 from .configuration_file import ConfigurationFile
 from .later_answers import QuestionSender
 from .remote_managers import RemoteManager, RemoteManagers
-from .served import ServedScheduler
+from .served import ServedScheduler, WorksElsewhere
 from .statuses import StatusError, status_of
 
 __all__ = ["BURST_SECONDS", "SHARE", "Budget", "Companion", "DaemonPool", "ServerCore"]
@@ -70,6 +70,7 @@ class ServerCore:
         self.build: Final = build_hash()
         self.loop = asyncio.get_running_loop()
         self.scheduler = scheduler
+        self.works_elsewhere = isinstance(scheduler, WorksElsewhere)
         self._access = access
         self._configuration = configuration
         self._executor = DaemonPool(_THREADS, "licorne-server")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ...model.values.documents import Json
 from ..scheduler.answering.asking import QueueAndUser
@@ -14,7 +14,7 @@ from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback, SchedulerAPI
 
-__all__ = ["AnswersQuestions", "ServedScheduler"]
+__all__ = ["AnswersQuestions", "ServedScheduler", "WorksElsewhere"]
 
 
 class AnswersQuestions(Protocol):
@@ -22,6 +22,13 @@ class AnswersQuestions(Protocol):
 
     def answer(self, question: v1.Question) -> Any:
         """Return the answer to a question."""
+
+
+@runtime_checkable
+class WorksElsewhere(Protocol):
+    """A scheduler whose partitions are in other processes: a call may wait for one that is silent."""
+
+    works_elsewhere: bool
 
 
 class ServedScheduler(SchedulerAPI, Protocol):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeAlias, final
 
@@ -25,7 +26,7 @@ from ..si import si_pb2 as si
 from .access import Peer
 from .buffers import Inbox, Outgoing, call_soon
 from .calls import LAST_SECONDS
-from .core import ServerCore
+from .core import DaemonPool, ServerCore
 from .later_answers import LaterAnswers, Questions, ask_state_dump, batch_of, refuse_state_dump
 from .messages import Callback, SessionEnd, Written, merged_callbacks, parsed, size_of, wrapped
 from .remote_managers import RemoteManager
@@ -37,6 +38,12 @@ __all__ = ["SERVICE", "Sessions"]
 
 SERVICE: Final = "licorne.v1.Session"
 
+_MAY_WAIT: Final = frozenset(
+    {"question", "step", "update_configuration", "prepare_configuration", "commit_configuration"}
+)
+"""The calls in which a door waits for workers, of which one may be silent."""
+_WAITING_MAX: Final = 64
+"""How many such calls of a session wait at once; then its other messages wait, too."""
 _APART_SECONDS: Final = 0.001
 """Messages to a client that is not stepped are written this far apart, and merged meanwhile."""
 
@@ -60,6 +67,9 @@ class _Session:
         self.has_predicates = False
         """Whether it answers questions about nodes here."""
         self._calls = SessionCalls(core.scheduler, peer)
+        self._waiting_calls = DaemonPool(1, "licorne-session-calls")
+        """Carries out what may wait for workers, in order; requests go on meanwhile."""
+        self._room_to_wait = threading.Semaphore(_WAITING_MAX)
         self._answers = LaterAnswers(
             lambda rm_id, name, message: self.outgoing.try_put(Callback(rm_id, name, message, 0)),
             lambda error: self.end(StatusError(*status_of(error))),
@@ -114,6 +124,7 @@ class _Session:
             self._inbox.close(drop=True)
             self.outgoing.close()
             self._answers.close()
+            self._waiting_calls.shutdown()
             self._abandon_all()
             if self._core.companions.get(self._companion_of) is self:
                 del self._core.companions[self._companion_of]
@@ -262,6 +273,8 @@ class _Session:
     def _work(self) -> None:
         """Carry out messages in order, until the client has closed its side."""
         self._work_until(lambda _: False)
+        for _ in range(_WAITING_MAX):  # What waits is answered first.
+            self._room_to_wait.acquire()
         if self._said_goodbye or not self._managers:
             self.outgoing.finish()
 
@@ -271,14 +284,31 @@ class _Session:
             if is_last(message):
                 return message
             self.outgoing.wait_for_room()  # An RM that does not read is not served.
-            try:
-                with self._core.scheduler.one_caller:
-                    answer = self._carry_out(message)
-            except Exception as error:  # noqa: BLE001 - it is the answer
-                self._refuse(message.call, error)
+            if self._core.works_elsewhere and message.WhichOneof("body") in _MAY_WAIT:
+                self._room_to_wait.acquire()
+                with suppress(RuntimeError):  # The session has ended: no answer is needed.
+                    self._waiting_calls.submit(self._serve_waiting, message)
+                    continue
+                self._room_to_wait.release()
             else:
-                self.answer(message.call, answer)
+                self._serve_call(message)
         return None
+
+    def _serve_waiting(self, message: v1.ManagerMessage) -> None:
+        try:
+            self._serve_call(message)
+        finally:
+            self._room_to_wait.release()
+
+    def _serve_call(self, message: v1.ManagerMessage) -> None:
+        """Carry out a message, and answer it."""
+        try:
+            with self._core.scheduler.one_caller:
+                answer = self._carry_out(message)
+        except Exception as error:  # noqa: BLE001 - it is the answer
+            self._refuse(message.call, error)
+        else:
+            self.answer(message.call, answer)
 
     def _refuse(self, call: int, error: Exception) -> None:
         if isinstance(error, StatusError) and error.code is grpc.StatusCode.PERMISSION_DENIED:
@@ -309,7 +339,9 @@ class _Session:
                     self._check_own(request.rmID)  # It may have registered elsewhere meanwhile.
                     manager.hand_over(scheduler, method, request)
             case "question":
-                if scheduler.stepped:
+                if (
+                    scheduler.stepped or self._core.works_elsewhere
+                ):  # Each worker bounds its own time for them.
                     return self._calls.ask(message.question)
                 with self._core.questions.step():
                     return self._calls.ask(message.question)

@@ -18,6 +18,9 @@ __all__ = ["LocalLauncher"]
 
 _LISTENING_SECONDS: Final = 120.0
 """How long a worker may take until it listens; on a machine with too much to do it took 18 s."""
+_SPARE_AFTER_SECONDS: Final = 10.0
+"""From the start of a worker to that of the next spare: it takes a core for more than a second, which a
+partition that recovers, and those beside it, need more."""
 _ORDERLY_SECONDS: Final = 6.0
 """How long the end of all workers may take: each stops within 5 s."""
 _KILLED_SECONDS: Final = 1.0
@@ -29,21 +32,31 @@ class LocalLauncher:
     """Starts workers as processes that listen on the loopback interface, and keeps a spare one ready.
 
     The spare has loaded all and listens; it is for any partition, since a worker learns its partition when
-    a resource manager registers. It is started when the first worker listens, and again whenever it was
-    taken. All workers end when this process has ended, however that came about. Each requires a bearer token
-    of its own, which the door alone knows.
+    a resource manager registers. It is started some seconds after the first worker listens, and again some
+    seconds after it was taken. All workers end when this process has ended, however that came about. Each
+    requires a bearer token of its own, which the door alone knows.
 
     Args:
         arguments: Of `licorne serve`, for each worker, such as `--engine threads`.
         write: Gets each line that a worker says, with its name in front.
+        spare_after_seconds: How long after a worker the next spare is started.
     """
 
-    def __init__(self, arguments: Sequence[str] = (), write: Callable[[str], None] = write_error) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str] = (),
+        write: Callable[[str], None] = write_error,
+        *,
+        spare_after_seconds: float = _SPARE_AFTER_SECONDS,
+    ) -> None:
+        self._spare_after_seconds = spare_after_seconds
         self._arguments = (*arguments, *_ADDRESSES)
         self._write = write
         self._pauses = GrowingPauses()
         self._lock = threading.Lock()
         self._spare: ServingProcess | None = None
+        self._spare_timer: threading.Timer | None = None
+        """Starts the next spare; `None` if none is due."""
         self._processes: dict[LaunchedWorker, ServingProcess] = {}
         self._starting: set[ServingProcess] = set()
         self._counts: dict[str, int] = {}
@@ -51,7 +64,7 @@ class LocalLauncher:
         self._is_stopped = False
 
     def start(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
-        """Return the spare process as the worker of a partition, and begin to start the next spare.
+        """Return the spare process as the worker of a partition; the next spare is started later.
 
         Where there is none it starts a process, and waits until it listens.
         After workers that were lost soon there is a pause, see `GrowingPauses`.
@@ -87,6 +100,8 @@ class LocalLauncher:
         """End all processes; those that do not end in order, within 6 s, are killed."""
         with self._lock:
             self._is_stopped = True
+            if self._spare_timer is not None:
+                self._spare_timer.cancel()
             spares = [] if self._spare is None else [self._spare]
             processes = [*self._processes.values(), *self._starting, *spares]
             self._processes.clear()
@@ -125,11 +140,19 @@ class LocalLauncher:
         return ServingProcess(self._arguments, self._write, killed_with_parent=True)
 
     def _keep(self, worker: LaunchedWorker, process: ServingProcess) -> None:
-        """Note that a process is a worker, and start a spare if there is none."""
+        """Note that a process is a worker; a spare is started later if there is none."""
         with self._lock:
             self._processes[worker] = process
             if self._is_stopped:  # `stop` did not know of it.
                 process.kill()
-            elif self._spare is None:
+            elif self._spare is None and self._spare_timer is None:
+                self._spare_timer = threading.Timer(self._spare_after_seconds, self._start_spare)
+                self._spare_timer.daemon = True
+                self._spare_timer.start()
+
+    def _start_spare(self) -> None:
+        with self._lock:
+            self._spare_timer = None
+            if self._spare is None and not self._is_stopped:
                 with suppress(LicorneError):  # The next start tries again, and says why it fails.
                     self._spare = self._new_process()

@@ -33,7 +33,7 @@ class ServingProcess:
     """A process that serves `licorne.v1`; it ends when this process has ended, and no RM is connected to it.
 
     It is in a session of its own: Ctrl-C in the terminal of this process does not reach it. It lets in
-    whoever has its token, and nobody else unless its arguments say so.
+    clients with its token, and others only if its arguments say so.
 
     Args:
         arguments: Those of `licorne serve`, `--address` among them.

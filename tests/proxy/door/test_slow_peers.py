@@ -183,8 +183,10 @@ def memory_mib() -> int:
 
 def placed(door: Door) -> int:
     """Return how many allocations the worker of the first partition has, by its own REST interface."""
-    url = f"http://{door.places()[0].rest_address}/ws/v1/partitions"
-    answer = httpx.get(url, timeout=SECONDS)
+    place = door.places()[0]
+    headers = {"Authorization": f"Bearer {place.token}"}
+    url = f"http://{place.rest_address}/ws/v1/partitions"
+    answer = httpx.get(url, headers=headers, timeout=SECONDS)
     return sum(view.get("totalContainers", 0) for view in answer.json())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection
+from concurrent.futures import Future
 from typing import Any, cast, final
 
 from support.proxy.listening import Listener
@@ -15,6 +16,7 @@ from licorne.model.values.documents import Document
 from licorne.proxy.client.errors import ConnectionLostError, NotSentError
 from licorne.proxy.door.link import PartitionLink
 from licorne.proxy.door.workers import LaunchedWorker, WorkerTable
+from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback
 
@@ -34,9 +36,19 @@ class FakeSession:
         looked_at: called whenever the link asks whether it is connected.
         registering: called before it registers.
         callback: what a test calls to have the worker say something.
+        kills: what ends the worker when it stands in a request.
+        hangs: what holds the worker when it stands in a request.
+        got: the requests that it took, as text.
+        signs: what the worker has said, as `Connection` counts it; this one says nothing by itself.
     """
 
     def __init__(self, worker: LaunchedWorker, on_lost: Callable[[RequestError], object]) -> None:
+        self.kills = self.hangs = "nothing does"
+        self.got: list[str] = []
+        self.signs = 0
+        self.is_held_up = False
+        self._holds = False
+        self._open: list[Future[v1.Answer]] = []
         self.worker = worker
         self.scheduler = Scheduler()
         self.speaks = threading.Event()
@@ -50,6 +62,7 @@ class FakeSession:
         self.callback: ResourceManagerCallback = ResourceManager()
         self.registrations = 0
         self._is_connected = True
+        self._why = "it was cut"
         self._on_lost = on_lost
 
     @property
@@ -60,8 +73,52 @@ class FakeSession:
 
     def lose(self, error: RequestError | None = None) -> None:
         """Lose the connection."""
-        self._is_connected = False
-        self._on_lost(error or ConnectionLostError("it was cut"))
+        cut = self._cut("it was cut")
+        self._on_lost(error or cut)
+
+    def end(self, reason: str) -> None:
+        """Lose the connection for a reason, which the thread of a connection says."""
+        threading.Thread(target=self._on_lost, args=[self._cut(reason)]).start()
+
+    def _cut(self, reason: str) -> ConnectionLostError:
+        self._is_connected, self._why = False, reason
+        error = ConnectionLostError(reason)
+        for future in self._open:
+            future.set_exception(error)
+        self._open.clear()
+        return error
+
+    @property
+    def connection(self) -> FakeSession:
+        """Itself."""
+        self._check_connected()
+        return self
+
+    def ask_sign(self) -> Future[v1.Answer]:
+        """Answer when all that came before is carried out."""
+        self._check()
+        future: Future[v1.Answer] = Future()
+        if self._holds:
+            self._open.append(future)
+        else:
+            self.signs += 1
+            try:
+                self.scheduler.queue_and_user("none")
+            except RequestError as error:  # The RM has not registered yet.
+                future.set_exception(error)
+            else:
+                future.set_result(v1.Answer())
+        return future
+
+    def _carry_out(self, request: si.NodeRequest | si.ApplicationRequest | si.AllocationRequest) -> bool:
+        """Note a request; return whether the worker lives and carries it out."""
+        self._check()
+        text = str(request)
+        self.got.append(text)
+        self._holds = self._holds or self.hangs in text
+        if self.kills in text:
+            self.end("it was killed")
+        return self._is_connected and not self._holds
 
     def register_resource_manager(
         self,
@@ -79,27 +136,30 @@ class FakeSession:
 
     def update_node(self, request: si.NodeRequest) -> None:
         """Take nodes."""
-        self._check()
-        self.scheduler.update_node(request)
+        if self._carry_out(request):
+            self.scheduler.update_node(request)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Take applications."""
-        self._check()
-        self.scheduler.update_application(request)
+        if self._carry_out(request):
+            self.scheduler.update_application(request)
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Take asks, allocations and releases."""
-        self._check()
-        self.scheduler.update_allocation(request)
+        if self._carry_out(request):
+            self.scheduler.update_allocation(request)
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Replace the configuration."""
         self._check()
         self.scheduler.update_configuration(request)
 
-    def _check(self) -> None:
+    def _check_connected(self) -> None:
         if not self._is_connected:
-            raise ConnectionLostError("it was cut")
+            raise ConnectionLostError(self._why)
+
+    def _check(self) -> None:
+        self._check_connected()
         if not self.reads:
             raise NotSentError("it does not read")
 

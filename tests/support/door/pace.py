@@ -213,7 +213,7 @@ def main() -> None:
             _measure(row, scheduler, names)
         _say(row)
         row = _Row(f"door, {count}")
-        launcher = LocalLauncher()
+        launcher = LocalLauncher(spare_after_seconds=0)  # It is there when the worker is killed.
         with Door(launcher) as door:
             manager = _measure(row, door, names, launcher)
             _kill_one(row, door, launcher, manager, names[0])

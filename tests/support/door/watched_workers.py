@@ -6,9 +6,11 @@ import os
 import signal
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from typing import final
 
 from support.proxy.cutting_proxy import CuttingProxy
+from support.proxy.worker_processes import is_alive
 
 from licorne.proxy.door.launchers.local import LocalLauncher
 from licorne.proxy.door.places import PartitionPlace
@@ -30,7 +32,7 @@ class WatchedWorkers:
     """
 
     def __init__(self, *, behind_proxies: bool = False) -> None:
-        self._launcher = LocalLauncher(write=lambda _: None)
+        self._launcher = LocalLauncher(write=lambda _: None, spare_after_seconds=0)
         self._behind_proxies = behind_proxies
         self._lock = threading.Lock()
         self.proxies: dict[LaunchedWorker, CuttingProxy] = {}
@@ -44,7 +46,7 @@ class WatchedWorkers:
         if self._behind_proxies:
             proxy = CuttingProxy(int(worker.address.rpartition(":")[2]))
             proxy.__enter__()
-            worker = LaunchedWorker(partition, proxy.address, worker.number)
+            worker = replace(worker, address=proxy.address)
             self.proxies[worker] = proxy
         with self._lock:
             self._processes[worker] = process.pid
@@ -69,6 +71,11 @@ class WatchedWorkers:
             pid = self._processes.get(worker)
         if pid is not None:
             _send(pid, number)
+
+    def is_alive(self, place: PartitionPlace) -> bool:
+        """Return whether the process of the worker at a place is there."""
+        worker = LaunchedWorker(place.partition, place.address, place.worker_number)
+        return is_alive(self._processes[worker])
 
     def proxy_of(self, place: PartitionPlace) -> CuttingProxy:
         """Return the proxy of the worker at a place."""

@@ -31,8 +31,10 @@ PARENT: Final = """
 import sys, threading, time
 from licorne.proxy.door.launchers.local import LocalLauncher
 
-launcher = LocalLauncher()
+launcher = LocalLauncher(spare_after_seconds=0)
 worker = launcher.start("second", threading.Event())
+while launcher._spare is None:
+    time.sleep(0.01)
 launcher._spare.wait_for_address(threading.Event(), 60)
 print(launcher.process_of(worker).pid, launcher._spare.pid, flush=True)
 time.sleep(100)
@@ -47,7 +49,7 @@ def lines() -> list[str]:
 
 @pytest.fixture
 def launcher(lines: list[str]) -> Iterator[LocalLauncher]:
-    launcher = LocalLauncher(write=lines.append)
+    launcher = LocalLauncher(write=lines.append, spare_after_seconds=0)
     yield launcher
     launcher.stop()
 
@@ -56,6 +58,13 @@ def process_of(launcher: LocalLauncher, worker: LaunchedWorker) -> ServingProces
     process = launcher.process_of(worker)
     assert process is not None
     return process
+
+
+def spare_of(launcher: LocalLauncher) -> ServingProcess:
+    """Wait for the spare."""
+    wait_until(lambda: launcher._spare is not None, "there is a spare")
+    assert launcher._spare is not None
+    return launcher._spare
 
 
 def registered(worker: LaunchedWorker) -> tuple[RemoteScheduler, Listener]:
@@ -80,8 +89,7 @@ def test_a_worker_schedules_its_partition(launcher: LocalLauncher, lines: list[s
 def test_a_lost_worker_is_replaced_by_the_spare(launcher: LocalLauncher) -> None:
     """The process is killed, the spare listens already, and there is a next spare."""
     first = launcher.start("second", NEVER)
-    spare = launcher._spare
-    assert spare is not None
+    spare = spare_of(launcher)
     spare.wait_for_address(NEVER, WAIT_SECONDS)
     lost = process_of(launcher, first)
     launcher.lost(first)
@@ -89,14 +97,23 @@ def test_a_lost_worker_is_replaced_by_the_spare(launcher: LocalLauncher) -> None
 
     assert (second.number, process_of(launcher, second)) == (2, spare)
     assert lost.wait_for_end(WAIT_SECONDS)
-    assert launcher._spare not in {None, spare}
+    wait_until(lambda: launcher._spare not in {None, spare}, "there is a next spare")
+
+
+def test_the_next_spare_is_started_later(lines: list[str]) -> None:
+    """Its start takes a core, which a partition that recovers and those beside it need."""
+    launcher = LocalLauncher(write=lines.append, spare_after_seconds=10**6)
+    launcher.start("second", NEVER)
+    spare, is_due = launcher._spare, launcher._spare_timer is not None
+    launcher.stop()
+
+    assert (None, True) == (spare, is_due)
 
 
 def test_a_spare_that_has_died_is_not_taken(launcher: LocalLauncher) -> None:
     """Another process is started."""
     launcher.start("second", NEVER)
-    spare = launcher._spare
-    assert spare is not None
+    spare = spare_of(launcher)
     spare.kill()
     assert spare.wait_for_end(WAIT_SECONDS)
     client, _ = registered(launcher.start("default", NEVER))
@@ -108,8 +125,7 @@ def test_a_spare_that_has_died_is_not_taken(launcher: LocalLauncher) -> None:
 def test_all_processes_end_when_the_launcher_stops(launcher: LocalLauncher) -> None:
     """The spare, too; and there are no new ones."""
     processes = [process_of(launcher, launcher.start(name, NEVER)) for name in ("default", "second")]
-    assert launcher._spare is not None
-    processes.append(launcher._spare)
+    processes.append(spare_of(launcher))
     launcher.stop()
 
     assert [process.has_ended for process in processes] == [True, True, True]
