@@ -91,6 +91,8 @@ class PartitionLink:
         self._number = 0
         self._loss: RequestError | None = None
         """Why the last session was lost, `None` while it is not."""
+        self._doubt = ""
+        """What its worker has said that cannot be, the empty text for nothing."""
         self._queue: deque[LinkRequest] = deque()
         self._held_bytes = 0
         """How many bytes of requests were taken and not sent."""
@@ -171,12 +173,7 @@ class PartitionLink:
         with self._changed:
             session, place = self._session, self._place
         if session is None or place.state is not LinkState.RUNNING:
-            seconds = (self._now_ns() - place.since_ns) / 1e9
-            why = f": {place.reason}" if place.reason else ""
-            raise RequestError(
-                f"partition {self.partition!r} of RM {self._owner.rm_id!r} is "
-                f"{place.state.value.lower()} since {seconds:.1f} s{why}"
-            )
+            raise RequestError(place.described(self._now_ns()))
         return session.scheduler
 
     @property
@@ -244,12 +241,7 @@ class PartitionLink:
     def _enter(self, state: LinkState, reason: str | None = None) -> None:
         """Be in a state, with the lock; without a reason the one before stays."""
         if self._place.state is not LinkState.CLOSED:
-            self._place = replace(
-                self._place,
-                state=state,
-                since_ns=self._now_ns(),
-                reason=self._place.reason if reason is None else reason,
-            )
+            self._place = self._place.entered(state, reason, self._now_ns())
 
     # -------------------------------------------------------------------------- on the link's thread
 
@@ -306,7 +298,7 @@ class PartitionLink:
             with self._changed:
                 self._session = None
                 refused = is_refusal(self._loss)
-                if session is not None and not answers and not refused:
+                if session is not None and not answers and not refused and not self._doubt:
                     self._under_way.lose(session.pulse.hangs_behind)
             if not refused and (session is None or not answers or not session.scheduler.is_connected):
                 self._workers.lost(worker)  # Also when the link is closed: the next one must not wait for it.
@@ -321,12 +313,8 @@ class PartitionLink:
         """
         with self._changed:
             self._number += 1
-            number, self._loss = self._number, None
-
-        def lose(error: RequestError) -> None:
-            self._lose(number, error)
-
-        scheduler = self._connect(worker, lose)
+            number, self._loss, self._doubt = self._number, None, ""
+        scheduler = self._connect(worker, lambda error: self._lose(number, error))
         return WorkerSession(number, worker, scheduler, Pulse(lambda: scheduler.connection))
 
     def _raise_if_refused(self) -> None:
@@ -365,19 +353,12 @@ class PartitionLink:
                 self._held_bytes = 0
                 self._session = session
                 self._enter(LinkState.RECOVERING)
-                self._place = replace(
-                    self._place,
-                    address=session.worker.address,
-                    rest_address=session.scheduler.rest_address,
-                    worker_number=session.worker.number,
-                    token=session.worker.token,
-                )
+                self._place = self._place.at(session.worker, session.scheduler.rest_address)
                 self._changed.notify_all()
             start_thread(lambda: self._watch(session), f"licorne-pulse-{self.partition}")
             for response in (*refused, *known.heard):
                 self._owner.deliver(CALLBACKS[type(response)], response)
-        registration = self._owner.registration()
-        self._configured = registration
+        self._configured = registration = self._owner.registration()
         if not (known.nodes or known.applications or known.asks):
             patient.register_resource_manager(registration, callback)
         else:
@@ -505,7 +486,7 @@ class PartitionLink:
             with self._changed:
                 if number != self._number:
                     return
-                doubt = self._record.doubt(name, said)
+                self._doubt = doubt = self._record.doubt(name, said)
                 if doubt:
                     self._lose(number, ConnectionLostError(f"its worker is replaced: {doubt}"))
                     self._number += 1  # What else it says is dropped.

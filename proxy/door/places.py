@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+
+from .workers import LaunchedWorker
 
 __all__ = ["LinkState", "PartitionPlace"]
 
@@ -57,3 +59,24 @@ class PartitionPlace:
             worker_number=0,
             waiting=0,
         )
+
+    def entered(self, state: LinkState, reason: str | None, now_ns: int) -> PartitionPlace:
+        """Return the same in another state; without a reason the one before stays."""
+        return replace(self, state=state, since_ns=now_ns, reason=self.reason if reason is None else reason)
+
+    def at(self, worker: LaunchedWorker, rest_address: str) -> PartitionPlace:
+        """Return the same at a worker."""
+        return replace(
+            self,
+            address=worker.address,
+            rest_address=rest_address,
+            worker_number=worker.number,
+            token=worker.token,
+        )
+
+    def described(self, now_ns: int) -> str:
+        """Return in words how the partition is, since when and why."""
+        seconds = (now_ns - self.since_ns) / 1e9
+        why = f": {self.reason}" if self.reason else ""
+        state = self.state.value.lower()
+        return f"partition {self.partition!r} of RM {self.rm_id!r} is {state} since {seconds:.1f} s{why}"
