@@ -13,7 +13,7 @@ from typing import Final, final
 
 from ..configuration.access_control import AccessControlList
 from ..configuration.positions import Position
-from ..configuration.queue_properties import PriorityPolicy, QueueProperties, evaluate
+from ..configuration.queue_properties import QueueProperties, evaluate
 from ..marks import Marks
 from ..resources.combinations import prune
 from ..resources.comparisons import is_zero
@@ -284,7 +284,7 @@ class Queue:
         if self.priority == INT32_MIN:
             return INT32_MIN
         settings = self.settings
-        if settings.priority_policy is PriorityPolicy.FENCE:
+        if settings.priority_policy.is_fence:
             return settings.priority_offset
         return max(INT32_MIN, min(INT32_MAX, self.priority + settings.priority_offset))
 

@@ -7,6 +7,7 @@ from typing import final
 
 from ..si import si_pb2 as si
 from ..si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin
+from ..si.callbacks import ask_predicate
 
 __all__ = ["Watcher", "watcher_of"]
 
@@ -83,7 +84,7 @@ class _AskedWatcher(Watcher):
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         """Ask the RM."""
-        self._callback.predicates(args)
+        ask_predicate(self._callback, args)
 
 
 def watcher_of(

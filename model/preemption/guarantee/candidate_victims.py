@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...configuration.queue_properties import PreemptionPolicy, PriorityPolicy
 from ...queues.queue import Queue
 from ...queues.quota import maximum_of_path
 from ...resources.comparisons import matches_any
@@ -54,12 +53,12 @@ def fence_root(
     priorities: dict[str, int] = {}
     for level in leaf.above:
         settings = level.settings
-        if settings.priority_policy is PriorityPolicy.FENCE:
+        if settings.priority_policy.is_fence:
             priority = settings.priority_offset
         else:
             priority += settings.priority_offset
         priorities[level.path] = priority
-        if settings.preemption_policy is PreemptionPolicy.FENCE or not _has_room(level, ask, committed):
+        if settings.preemption_policy.is_fence or not _has_room(level, ask, committed):
             return level, priorities
     return leaf.above[-1], priorities
 
@@ -147,7 +146,7 @@ class _Search:
 
     def visit_own_leaf(self) -> None:
         """Collect what has a lower priority in the leaf of the ask."""
-        if self.leaf.settings.preemption_policy is not PreemptionPolicy.DISABLED:
+        if not self.leaf.settings.preemption_policy.is_disabled:
             facts = unbound_facts(self.leaf, of_victims=True)
             self.collect(self.leaf, facts, self.ask.priority - 1, fenced=False)
 
@@ -163,14 +162,14 @@ class _Search:
             settings = child.settings
             if child.path in self.priorities:
                 self.visit(child, self.priorities[child.path], fenced=False)
-            elif settings.priority_policy is PriorityPolicy.FENCE:
+            elif settings.priority_policy.is_fence:
                 if settings.priority_offset <= priority:
                     self.visit(child, priority, fenced=True)
             else:
                 self.visit(child, priority - settings.priority_offset, fenced=fenced)
 
     def _visit_leaf(self, queue: Queue, priority: int, *, fenced: bool) -> None:
-        if queue.settings.preemption_policy is PreemptionPolicy.DISABLED:
+        if queue.settings.preemption_policy.is_disabled:
             return
         facts = self.facts_of(queue)
         if self.ledger.gives(facts, self.ask.resource):
