@@ -15,6 +15,17 @@ from enum import Enum
 from typing import Final, NamedTuple, TypeVar
 
 from .durations import DurationError, parse_duration_ns
+from .policies import (
+    BackfillOrder,
+    FairCount,
+    GangPlacing,
+    MinRuntimeScope,
+    Overrun,
+    PreemptionPolicy,
+    PreemptionWithin,
+    PriorityPolicy,
+    SortPolicy,
+)
 
 _Value = TypeVar("_Value")
 _Default = TypeVar("_Default")
@@ -45,19 +56,10 @@ __all__ = [
     "RUNTIME_DEFAULT",
     "RUNTIME_MAX",
     "RUNTIME_OVERRUN",
-    "BackfillOrder",
     "BackfillSettings",
     "DisruptionBudget",
-    "FairCount",
-    "GangPlacing",
-    "MinRuntimeScope",
-    "Overrun",
-    "PreemptionPolicy",
-    "PreemptionWithin",
-    "PriorityPolicy",
     "QueueProperties",
     "RuntimeSettings",
-    "SortPolicy",
     "evaluate",
     "inherit",
     "read_gang_placing",
@@ -101,70 +103,11 @@ _SIGNED: Final = re.compile(r"[-+]?[0-9]{1,40}")
 _UNSIGNED: Final = re.compile(r"[0-9]{1,40}")
 
 
-class SortPolicy(Enum):
-    """In which order the applications of a leaf, or the queues of a parent, are served."""
-
-    FIFO = "fifo"
-    FAIR = "fair"
-    USERS = "users"
-    """The user first who has used less, then in the order of submission; of leaves alone."""
-
-
-class FairCount(Enum):
-    """What of a queue's use orders it among its siblings: what is above its guarantee, or all of it."""
-
-    ABOVE_GUARANTEE = "above-guarantee"
-    ALL = "all"
-
-
-class PriorityPolicy(Enum):
-    """How the priorities below a queue count outside it: as they are, or not at all behind a fence."""
-
-    DEFAULT = "default"
-    FENCE = "fence"
-
-
-class PreemptionPolicy(Enum):
-    """Whether preemption passes a queue, stays inside it, or leaves its allocations alone."""
-
-    DEFAULT = "default"
-    FENCE = "fence"
-    DISABLED = "disabled"
-
-
-class MinRuntimeScope(Enum):
-    """Which preemptions wait until an allocation has run long enough: all, or those for a guarantee alone."""
-
-    ALL = "all"
-    GUARANTEE = "guarantee"
-
-
-class PreemptionWithin(Enum):
-    """What asks may preempt in their own leaf: nothing, or what has a lower priority."""
-
-    NEVER = "never"
-    LOWER_PRIORITY = "lower-priority"
-
-
 class DisruptionBudget(NamedTuple):
     """How many allocations a queue, with all below it, may lose to other asks in any time so long."""
 
     victims: int
     within_ns: int
-
-
-class GangPlacing(Enum):
-    """How a gang gets its room: all of it in one result, or placeholder by placeholder."""
-
-    WHOLE = "whole"
-    STEPWISE = "stepwise"
-
-
-class BackfillOrder(Enum):
-    """In which order jobs are tried that may start before others: as they wait, or the shortest first."""
-
-    QUEUE = "queue"
-    SHORTEST = "shortest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +120,6 @@ class BackfillSettings:
     """A promise is made when a job comes, and it is kept: conservative backfilling."""
     passes: int = _PASSES
     """How many later comers may pass a promise for the sake of shares."""
-
-
-class Overrun(Enum):
-    """What happens to work that has run for its walltime: nothing, or the scheduler has it ended."""
-
-    EXTEND = "extend"
-    END = "end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -406,7 +342,7 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
         runtime=RuntimeSettings(
             default_ns=read(RUNTIME_DEFAULT, _delay_ns, None),
             max_ns=read(RUNTIME_MAX, _delay_ns, None),
-            ends_overruns=read(RUNTIME_OVERRUN, _overrun, Overrun.EXTEND) is Overrun.END,
+            ends_overruns=read(RUNTIME_OVERRUN, _overrun, Overrun.EXTEND).is_ended,
         ),
         gang_placing=read(GANG_PLACING, read_gang_placing, GangPlacing.STEPWISE),
         backfill=None if is_leaf else _backfill(properties),
@@ -438,7 +374,8 @@ def _inherited(name: str, text: str) -> str:
             return PriorityPolicy.DEFAULT.value
         case "priority.offset":
             return "0"
-        case "preemption.policy" if _preemption_policy(text) is not PreemptionPolicy.DISABLED:
-            return PreemptionPolicy.DEFAULT.value
+        case "preemption.policy":
+            policy = _preemption_policy(text)
+            return text if policy is not None and policy.is_disabled else PreemptionPolicy.DEFAULT.value
         case _:
             return text

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
+from typing import assert_never
 
 from ..resources.resource import EMPTY, Resource
 from .limit_kinds import LimitKind
@@ -176,12 +177,34 @@ class VictimOrdering(Enum):
     YOUNGEST = "youngest"
     LEAST_WORK = "least-work"
 
+    @property
+    def is_least_work_first(self) -> bool:
+        """Whether those go first that lose the least work."""
+        match self:
+            case VictimOrdering.YOUNGEST:
+                return False
+            case VictimOrdering.LEAST_WORK:
+                return True
+            case _:
+                assert_never(self)
+
 
 class VictimJobs(Enum):
     """Whether victims are taken one by one or gang by gang; the values are what the configuration says."""
 
     PARTS = "parts"
     WHOLE = "whole"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a gang ends as a whole before others lose members too."""
+        match self:
+            case VictimJobs.PARTS:
+                return False
+            case VictimJobs.WHOLE:
+                return True
+            case _:
+                assert_never(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +222,7 @@ class PreemptionConfig:
     @property
     def whole_jobs(self) -> bool:
         """Whether a gang ends as a whole before others lose members too."""
-        return self.jobs == VictimJobs.WHOLE.value
+        return VictimJobs(self.jobs or VictimJobs.PARTS).is_whole
 
     @property
     def order(self) -> VictimOrdering:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, assert_never
 
 from ..configuration.durations import short_duration_text
+from ..configuration.policies import SortPolicy
 from ..configuration.positions import Position
 from ..configuration.queue_properties import (
     APPLICATION_SORT_POLICY,
     APPLICATION_SORT_PRIORITY,
     FAIR_HALF_LIFE,
     FAIR_WEIGHT,
-    FairCount,
-    SortPolicy,
 )
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
@@ -79,7 +78,7 @@ def application_place(leaf: Queue, entry: ApplicationEntry, *, is_new: bool = Fa
         return None
     index = names.index(entry.application_id)
     order = _order_of_applications(leaf)
-    if leaf.settings.application_sort_policy is SortPolicy.USERS:
+    if leaf.settings.application_sort_policy.takes_turns:
         order = f"{order}: {_users_text(leaf, entry, ranked)}"
     settings = (APPLICATION_SORT_POLICY, APPLICATION_SORT_PRIORITY)
     found = [leaf.positions.get(f"properties.{name}") for name in settings]
@@ -108,12 +107,18 @@ def queue_places(tree: QueueTree, leaf: Queue) -> tuple[Place, ...]:
 
 def _order_of_applications(leaf: Queue) -> str:
     rule = "the earlier submission"
-    if leaf.settings.application_sort_policy is SortPolicy.FAIR:
-        rule = "the smaller share of the queue's guarantee"
-    elif leaf.settings.application_sort_policy is SortPolicy.USERS:
-        half_life_ns = leaf.settings.fair_half_life_ns
-        mean = "use" if half_life_ns is None else "mean use"
-        rule = f"the user with the smaller {mean} by weight{_half_life(half_life_ns)}, then {rule}"
+    policy = leaf.settings.application_sort_policy
+    match policy:
+        case SortPolicy.FIFO:
+            pass
+        case SortPolicy.FAIR:
+            rule = "the smaller share of the queue's guarantee"
+        case SortPolicy.USERS:
+            half_life_ns = leaf.settings.fair_half_life_ns
+            mean = "use" if half_life_ns is None else "mean use"
+            rule = f"the user with the smaller {mean} by weight{_half_life(half_life_ns)}, then {rule}"
+        case _:
+            assert_never(policy)
     if leaf.settings.priority_sorting:
         return f"the higher priority first, then {rule}"
     return f"{rule} first, then the higher priority"
@@ -122,7 +127,7 @@ def _order_of_applications(leaf: Queue) -> str:
 def _order_of_queues(parent: Queue) -> str:
     rule = "the smaller share of the guarantee"
     half_life_ns = parent.settings.fair_half_life_ns
-    beyond = "" if parent.settings.fair_count is FairCount.ALL else " above it"
+    beyond = "" if parent.settings.fair_count.counts_all else " above it"
     if half_life_ns is not None:
         rule = f"below the guarantee, then the smaller mean use{beyond} by weight{_half_life(half_life_ns)}"
     elif parent.weighs_use:
@@ -187,7 +192,7 @@ def _use_text(parent: Queue, child: Queue, limits: Resource | None, now_ns: int)
         return f"{child.path} is below its guarantee"
     amounts = _amounts(mean_use(child, now_ns))
     used = "uses" if child.decayed is None else "used on average"
-    counts_all = child.guaranteed is None or parent.settings.fair_count is FairCount.ALL
+    counts_all = child.guaranteed is None or parent.settings.fair_count.counts_all
     beyond = "" if counts_all else " above its guarantee"
     share = f"{use_rank(child, limits, now_ns):.4f} of {parent.path}"
     return f"{child.path} {used} {amounts}{beyond}, weight {weight_of(child)}: {share}"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Mapping
-from typing import Final, final
+from typing import Final, assert_never, final
 
 from ..configuration.schema import NodeSortPolicy
 from ..marks import Marks
@@ -298,7 +298,14 @@ def forget_closed(order: NodeOrder, waiting: Container[Resource]) -> None:
 def score_of(order: NodeOrder, capacity: Resource, available: Resource) -> float:
     """Return the place of a node in an order, the lowest first."""
     usage = weighted_usage(capacity, available, order._weighted)  # noqa: SLF001 - of this module
-    return usage if order.policy is NodeSortPolicy.FAIR else 1.0 - usage
+    policy = order.policy
+    match policy:
+        case NodeSortPolicy.FAIR:
+            return usage
+        case NodeSortPolicy.BINPACKING:
+            return 1.0 - usage
+        case _:
+            assert_never(policy)
 
 
 def node_ids(order: NodeOrder) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import NamedTuple, Protocol, final
 
 from ..applications.gang import whole_members
-from ..configuration.queue_properties import BackfillOrder, BackfillSettings
+from ..configuration.queue_properties import BackfillSettings
 from ..limits.user_limits import rooms_of_levels
 from ..queues.application_entry import ApplicationEntry
 from ..queues.lending import kept_beside
@@ -169,7 +169,7 @@ class PlannedJobs:
     @property
     def shortest_first(self) -> bool:
         """Whether jobs behind those with promises are tried by their walltimes."""
-        return self._settings.order is BackfillOrder.SHORTEST
+        return self._settings.order.is_shortest_first
 
     @property
     def is_full(self) -> bool:

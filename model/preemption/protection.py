@@ -16,7 +16,7 @@ from typing import NamedTuple, final
 
 from ..configuration.durations import short_duration_text
 from ..configuration.positions import Position
-from ..configuration.queue_properties import PREEMPTION_MIN_RUNTIME, PREEMPTION_VICTIMS_MAX, MinRuntimeScope
+from ..configuration.queue_properties import PREEMPTION_MIN_RUNTIME, PREEMPTION_VICTIMS_MAX
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..state.disruption import DisruptionLog, Overdraft
@@ -118,7 +118,7 @@ class Protection:
         queue = self.queue_around(leaf)
         settings = queue.settings
         runtime_ns = settings.min_runtime_ns
-        if not self._for_guarantee and settings.min_runtime_scope is MinRuntimeScope.GUARANTEE:
+        if not self._for_guarantee and settings.min_runtime_scope.is_for_guarantees:
             runtime_ns = 0
         spent = None if self._disruption is None else self._disruption.overdraft((leaf,), self._now_ns)
         if spent is not None and spent.until_ns is not None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from heapq import merge
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, assert_never, final
 
-from ..configuration.queue_properties import SortPolicy
+from ..configuration.policies import SortPolicy
 from ..resources.quantities import INT32_MIN
 from ..resources.resource import EMPTY, Resource, is_any_positive
 from ..resources.shares import fair_share, shares
@@ -276,9 +276,16 @@ class ApplicationOrder:
         if facts.first is None or not order or entry.rests_for is not None:
             self._stale[name] = entry
             return
-        settings = entry.queue.settings
-        # Without a share in it the place seldom changes: to compare costs less than to find it again.
-        if settings.application_sort_policy is SortPolicy.FAIR or _entry_key(entry, entry.queue) != order:
+        policy = entry.queue.settings.application_sort_policy
+        match policy:
+            case SortPolicy.FIFO | SortPolicy.USERS:
+                # Without a share in it the place seldom changes: to compare costs less than to find it again.
+                changed = _entry_key(entry, entry.queue) != order
+            case SortPolicy.FAIR:
+                changed = True
+            case _:
+                assert_never(policy)
+        if changed:
             self._stale[name] = entry
 
     def _place(self, entry: ApplicationEntry) -> None:
@@ -328,17 +335,22 @@ def _entry_key(entry: ApplicationEntry, queue: Queue) -> EntryKey:
     facts = entry.facts
     settings = queue.settings
     priority = -facts.max_priority
-    if settings.application_sort_policy is SortPolicy.FAIR:
-        usage = _usage(facts.allocated, queue.guaranteed)
-        if settings.priority_sorting:
-            return (priority, usage, facts.submitted_at_ns, entry.application_id)
-        return (usage, priority, facts.submitted_at_ns, entry.application_id)
-    if settings.application_sort_policy is SortPolicy.USERS:
-        level = priority if settings.priority_sorting else 0
-        return (level, user_place_of(entry), facts.submitted_at_ns, priority, entry.application_id)
-    if settings.priority_sorting:
-        return (priority, facts.submitted_at_ns, entry.application_id)
-    return (facts.submitted_at_ns, priority, entry.application_id)
+    policy = settings.application_sort_policy
+    match policy:
+        case SortPolicy.FIFO:
+            if settings.priority_sorting:
+                return (priority, facts.submitted_at_ns, entry.application_id)
+            return (facts.submitted_at_ns, priority, entry.application_id)
+        case SortPolicy.FAIR:
+            usage = _usage(facts.allocated, queue.guaranteed)
+            if settings.priority_sorting:
+                return (priority, usage, facts.submitted_at_ns, entry.application_id)
+            return (usage, priority, facts.submitted_at_ns, entry.application_id)
+        case SortPolicy.USERS:
+            level = priority if settings.priority_sorting else 0
+            return (level, user_place_of(entry), facts.submitted_at_ns, priority, entry.application_id)
+        case _:
+            assert_never(policy)
 
 
 def _usage(allocated: Resource, guaranteed: Resource | None) -> tuple[float, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..configuration.queue_properties import PreemptionWithin
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY, Resource, component_wise_min
 from .lending import kept_beside, settle
@@ -134,7 +133,7 @@ def has_guarantee(queue: Queue) -> bool:
 
 def may_preempt(leaf: Queue) -> bool:
     """Return whether asks of a leaf may preempt, for a guarantee or inside of it."""
-    return has_guarantee(leaf) or leaf.settings.preemption_within is PreemptionWithin.LOWER_PRIORITY
+    return has_guarantee(leaf) or leaf.settings.preemption_within.ends_lower_priorities
 
 
 def has_place_for(queue: Queue, application_id: str) -> Queue | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
-from ..configuration.queue_properties import FAIR_WEIGHT, FairCount
+from ..configuration.queue_properties import FAIR_WEIGHT
 from ..resources.decayed_use import (
     DecayedUse,
     above,
@@ -74,7 +74,7 @@ def counted_use(queue: Queue) -> dict[str, int]:
 def _counted_of(queue: Queue, allocated: Resource) -> dict[str, int]:
     """Return what counts of an amount that a queue uses."""
     parent = queue.parent
-    if parent is not None and parent.settings.fair_count is FairCount.ALL:
+    if parent is not None and parent.settings.fair_count.counts_all:
         return allocated.as_dict()
     return above(allocated, queue.guaranteed)
 

@@ -14,7 +14,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from ..configuration.names import WILDCARD
-from ..configuration.queue_properties import SortPolicy
 from ..resources.combinations import prune
 from ..resources.decayed_use import (
     DecayedUse,
@@ -229,7 +228,7 @@ def after_reload(leaf: Queue, limits: Callable[[], Resource | None]) -> None:
     """Have a leaf order its users, or no longer, as its settings say now."""
     entries = leaf.entries
     before = entries.users
-    if leaf.settings.application_sort_policy is not SortPolicy.USERS:
+    if not leaf.settings.application_sort_policy.takes_turns:
         entries.users = None
     else:
         entries.users = LeafUsers(leaf, limits)

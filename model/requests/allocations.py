@@ -246,15 +246,16 @@ def submission_refusal(
             f"application {submission.application_id} is Resuming: placeholder {key} comes too late",
         )
     is_new = not (owner or submission.node_id)
-    return (
-        _walltime_refusal(state, submission, is_new=is_new)
-        or _size_refusal(submission.resource)
-        or _name_refusal(state, submission)
-    )
+    return _content_refusal(state, submission, is_new=is_new)
 
 
-def _name_refusal(state: PartitionState, submission: AllocationSubmission) -> RejectionReason | None:
-    """Return which name in a submission is not one, `None` if all are."""
+def _content_refusal(
+    state: PartitionState, submission: AllocationSubmission, *, is_new: bool
+) -> RejectionReason | None:
+    """Return why the walltime, the size or a name in a submission is refused, `None` if none of them is."""
+    refusal = _walltime_refusal(state, submission, is_new=is_new) or _size_refusal(submission.resource)
+    if refusal is not None:
+        return refusal
     resource, bad = submission.resource, None
     if resource is not state.named_resource:  # Most asks have the size of the one before: the same object.
         bad = names_refusal("a resource type of it", resource)

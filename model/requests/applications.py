@@ -10,7 +10,7 @@ from ..applications.application import Application
 from ..applications.state import ApplicationState
 from ..configuration.flags import flag_of
 from ..configuration.names import is_user_name
-from ..configuration.queue_properties import GangPlacing
+from ..configuration.policies import GangPlacing
 from ..errors import LicorneError
 from ..identifiers import id_refusal, names_refusal
 from ..placement.requests import PlacementRefusal, PlacementRequest, QueueChoice, RuleOutcome

@@ -8,7 +8,8 @@ from typing import Final
 
 from ..applications.gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
 from ..configuration.durations import DurationError, parse_duration_ns
-from ..configuration.queue_properties import GangPlacing, SortPolicy, read_gang_placing
+from ..configuration.policies import GangPlacing
+from ..configuration.queue_properties import read_gang_placing
 from ..queues.queue import Queue
 from ..queues.quota import maximum_below_root
 from ..resources.comparisons import is_zero
@@ -41,7 +42,7 @@ def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> RejectionRe
     refusal = invalid(negative_text(f"the placeholder ask of application {name}", wanted))
     if refusal is not None:
         return refusal
-    if queue.settings.application_sort_policy is not SortPolicy.FIFO:
+    if not queue.settings.application_sort_policy.takes_placeholders:
         text = (
             f"queue {queue.path} cannot run application {name} with task group request: unsupported sort type"
         )
@@ -100,7 +101,8 @@ def _tags_refusal(submission: ApplicationSubmission) -> str | None:
             return f"the tag {tag} {whose} is {tags[tag][:60]!r}: it must be {form}"
     if GANG_SIZE_TAG not in tags:
         return None
-    if _placing_of(tags) is GangPlacing.STEPWISE:
+    placing = _placing_of(tags)
+    if placing is not None and not placing.is_whole:
         return f"the tags {whose} contradict each other: {GANG_SIZE_TAG} is for gangs that are placed whole"
     if not is_zero(submission.placeholder_ask):
         return (
@@ -146,7 +148,7 @@ def gang_settings(
     size = _size_of(tags) or 0
     if limit_ns is None and not (announced or hard or created or size):
         return _NO_GANG
-    whole = (_placing_of(tags) or placing) is GangPlacing.WHOLE
+    whole = (_placing_of(tags) or placing).is_whole
     timeout_ms = DEFAULT_PLACEHOLDER_TIMEOUT_MS if limit_ns is None else submission.execution_timeout_ms
     return GangSettings(
         placeholder_ask=submission.placeholder_ask or EMPTY,

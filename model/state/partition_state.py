@@ -16,7 +16,7 @@ from ..applications.ask_walk import AskWalk
 from ..applications.effects import ApplicationFacts, StateEntered, TimerSet
 from ..applications.handle import ApplicationHandle
 from ..applications.state import ApplicationState
-from ..configuration.schema import PartitionConfig, VictimOrdering
+from ..configuration.schema import PartitionConfig
 from ..limits.user_limits import UserLimits
 from ..nodes.order import NodeOrder
 from ..placement.placement import usable_rules
@@ -277,7 +277,7 @@ class PartitionState:
     @property
     def least_work_first(self) -> bool:
         """Whether victims go first that lose the least work; otherwise the youngest do."""
-        return self.config.preemption.order is VictimOrdering.LEAST_WORK
+        return self.config.preemption.order.is_least_work_first
 
     @property
     def whole_jobs_first(self) -> bool:

@@ -16,6 +16,7 @@ from ..scheduler.managers.callback_threads import CallbackThreads
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import DeferredPredicates, ResourceManagerCallback, StateDumpPlugin
+from ..si.callbacks import ask_predicate, ask_preemption_predicate
 from .errors import ConnectionLostError
 
 __all__ = [
@@ -78,7 +79,7 @@ def predicate_answers(
                 allocationKey=question.allocation_key, nodeID=node_id, allocate=question.allocate
             )
             try:
-                callback.predicates(args)
+                ask_predicate(callback, args)
             except BaseException as error:  # noqa: BLE001 - any error that the RM raises is its answer
                 if is_fault(error):
                     note("predicates", error)
@@ -97,7 +98,7 @@ def preemption_answers(
     answers = v1.PreemptionAnswers(batch=questions.batch)
     for args in questions.questions:
         try:
-            answer = callback.preemption_predicates(args)
+            answer = ask_preemption_predicate(callback, args)
         except BaseException as error:  # noqa: BLE001 - an RM whose predicate fails does not agree
             note("preemption_predicates", error)
             answer = None

@@ -297,8 +297,13 @@ class Recovery:
         """Wait until it is Running or Failed, for so long at most; return its state then.
 
         It makes no steps: a stepped scheduler has to be stepped by another thread, or before.
+
+        Raises:
+            LicorneError: It would wait without end: nothing has started the recovery.
         """
         check_type("timeout_seconds", timeout_seconds, int, float, type(None))
+        if self._state is RecoveryState.NEW and timeout_seconds is None and not self._is_registering:
+            raise LicorneError(f"the recovery of RM {self._rm_id!r} has not been started: call start()")
         ended = (RecoveryState.RUNNING, RecoveryState.FAILED)
         with self._changed:
             self._changed.wait_for(lambda: self._state in ended, timeout_seconds)

@@ -9,7 +9,7 @@ from typing import final
 from ...model.errors import ReplacedError
 from ..si import si_pb2 as si
 from ..si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin
-from ..si.callbacks import replaced_hook
+from ..si.callbacks import ask_predicate, replaced_hook
 
 __all__ = ["Watcher", "watcher_of"]
 
@@ -104,7 +104,7 @@ class _AskedWatcher(Watcher):
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         """Ask the RM."""
-        self._callback.predicates(args)
+        ask_predicate(self._callback, args)
 
 
 def watcher_of(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Required
+from typing import Literal, Required, assert_never
 
 from typing_extensions import TypedDict
 
 from ...model.configuration.durations import duration_text
-from ...model.configuration.queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
+from ...model.configuration.policies import SortPolicy
 from ...model.queues.template import QueueTemplate
 from ...model.resources.resource import (
     EMPTY,
@@ -125,11 +125,11 @@ def queue_document(
         "allocatingAcceptedApps": [*queue.accepted_allocating],
         "sortingPolicy": _sorting(queue),
         "prioritySorting": settings.priority_sorting,
-        "preemptionEnabled": settings.preemption_policy is not PreemptionPolicy.DISABLED,
-        "isPreemptionFence": settings.preemption_policy is PreemptionPolicy.FENCE,
+        "preemptionEnabled": not settings.preemption_policy.is_disabled,
+        "isPreemptionFence": settings.preemption_policy.is_fence,
         "preemptionDelay": duration_text(settings.preemption_delay_ns),
         "quotaPreemptionDelay": duration_text(settings.quota_preemption_delay_ns),
-        "isPriorityFence": settings.priority_policy is PriorityPolicy.FENCE,
+        "isPriorityFence": settings.priority_policy.is_fence,
         "priorityOffset": settings.priority_offset,
     }
 
@@ -171,7 +171,13 @@ def _maximum(path: Sequence[QueueView]) -> Resource | None:
 
 
 def _sorting(queue: QueueView) -> Literal["fair", "fifo", "users"]:
-    policy = queue.settings.application_sort_policy
-    if not queue.is_leaf or policy is SortPolicy.FAIR:
-        return "fair"
-    return "users" if policy is SortPolicy.USERS else "fifo"
+    policy = queue.settings.application_sort_policy if queue.is_leaf else SortPolicy.FAIR
+    match policy:
+        case SortPolicy.FIFO:
+            return "fifo"
+        case SortPolicy.FAIR:
+            return "fair"
+        case SortPolicy.USERS:
+            return "users"
+        case _:
+            assert_never(policy)

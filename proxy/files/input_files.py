@@ -48,7 +48,8 @@ def read_text(path: Path) -> str:
     """
     try:
         packed = CountedFile(path)
-        with BufferedReader(packed) as file, unpacked(file) as text:
+        file: BufferedReader = BufferedReader(packed)
+        with file, unpacked(file) as text:
             return _text(text, path, packed if text is not file else None)
     except PACKING_ERRORS as error:
         raise InputError(path, f"cannot be unpacked: {error}") from error

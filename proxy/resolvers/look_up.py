@@ -13,6 +13,7 @@ from dataclasses import replace
 from ...actors.services.log import Log
 from ...model.values.messages import ApplicationSubmission
 from ...model.values.users import LookedUp, LookUpFailure
+from ..si.arguments import check_names
 from .resolver import UserResolutionError, UserResolver
 
 __all__ = ["with_groups"]
@@ -46,7 +47,9 @@ def with_groups(
 
 def _look_up(user: str, resolver: UserResolver, log: Log) -> LookedUp:
     try:
-        return tuple(resolver.groups_of(user))
+        groups = resolver.groups_of(user)
+        check_names("the groups that groups_of returned", groups)
+        return tuple(groups)
     except UserResolutionError as error:
         return LookUpFailure(str(error))
     except Exception as error:

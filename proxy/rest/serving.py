@@ -136,7 +136,8 @@ class ServingThread:
     @property
     def port(self) -> int:
         """The port that it listens on."""
-        assert self._socket is not None, "the server has not been started"
+        if self._socket is None:
+            raise LicorneError(f"the {self._name} server has not been started: use it in a `with` block")
         port: int = self._socket.getsockname()[1]
         return port
 

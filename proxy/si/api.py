@@ -79,7 +79,10 @@ class ResourceManagerCallback(Protocol):
         ...
 
     def predicates(self, args: si.PredicatesArgs) -> None:
-        """Agree to a node for an ask by returning, or refuse by raising; the text is the reason."""
+        """Agree to a node for an ask by returning, or refuse by raising; the text is the reason.
+
+        One that returns `False` refuses too.
+        """
         ...
 
     def preemption_predicates(

@@ -1,4 +1,7 @@
-"""Checks of what a program hands over: a wrong type is refused in one line that names what was expected."""
+"""Checks of what a program hands over: a wrong type is refused in one line that names what was expected.
+
+What is checked is an `object` here: the compiled build would refuse another type by an error of its own.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ def check_type(what: str, given: object, *kinds: type) -> None:
         raise RequestError(f"{what}: expected {wanted}, got {_shown(given)}")
 
 
-def check_names(what: str, given: Iterable[str]) -> None:
+def check_names(what: str, given: object) -> None:
     """Refuse what is not a list of texts: one text would be read as a list of letters.
 
     Raises:
@@ -83,30 +86,32 @@ def check_names(what: str, given: Iterable[str]) -> None:
     if isinstance(given, str | bytes):
         raise RequestError(f"{what}={given!r:.100} is one text: give a list of names")
     check_type(what, given, Iterable)
+    assert isinstance(given, Iterable), "it has been checked"
     for name in given:
         check_type(f"{what}: a name", name, str)
 
 
-def check_seconds(what: str, given: float, *, may_be_zero: bool = False) -> None:
+def check_seconds(what: str, given: object, *, may_be_zero: bool = False) -> None:
     """Refuse what is not a time to wait; it may be without end.
 
     Raises:
         RequestError: It is not a number, or below zero, or zero where it may not be.
     """
     check_type(what, given, int, float)
+    assert isinstance(given, int | float), "it has been checked"
     if not (given > 0 or (may_be_zero and given == 0)):
         raise RequestError(f"{what}={given} is {'below 0' if may_be_zero else 'not above 0'}")
 
 
-def check_texts(what: str, given: Mapping[str, str] | None) -> None:
-    """Refuse what is not a mapping of texts to texts.
+def check_texts(what: str, given: object) -> None:
+    """Refuse what is not a mapping of texts to texts; `None` stands for an empty one.
 
     Raises:
         RequestError: It is something else, or has another key or value in it.
     """
-    if given is None:
+    check_type(what, given, Mapping, type(None))
+    if not isinstance(given, Mapping):
         return
-    check_type(what, given, Mapping)
     for key, value in given.items():
         check_type(f"{what}: the key", key, str)
         check_type(f"{what}[{key!r:.100}]", value, str)

@@ -9,9 +9,11 @@ from difflib import get_close_matches
 from typing import Final
 
 from ...model.errors import RequestError
-from .api import ResourceManager
+from . import si_pb2 as si
+from .api import ResourceManager, ResourceManagerCallback
+from .arguments import check_message
 
-__all__ = ["check_callback", "replaced_hook"]
+__all__ = ["ask_predicate", "ask_preemption_predicate", "check_callback", "replaced_hook"]
 
 _REQUIRED: Final = (
     *("update_allocation", "update_application", "update_node", "update_container_scheduling_state"),
@@ -52,6 +54,31 @@ def check_callback(callback: object) -> None:
         if _has(callback, name):
             _check_method(callback, name, count)
     _warn_of_names(callback, counts)
+
+
+def ask_predicate(callback: ResourceManagerCallback, args: si.PredicatesArgs) -> None:
+    """Ask the predicate of a resource manager; what it raises is its answer.
+
+    Raises:
+        RequestError: It has returned `False`, by which a program means to refuse.
+    """
+    predicates: Callable[[si.PredicatesArgs], object] = callback.predicates
+    if predicates(args) is False:
+        raise RequestError("predicates returned False")
+
+
+def ask_preemption_predicate(
+    callback: ResourceManagerCallback, args: si.PreemptionPredicatesArgs
+) -> si.PreemptionPredicatesResponse | None:
+    """Ask the predicate of preemption; `None` and what it raises refuse.
+
+    Raises:
+        RequestError: It has returned something else than its answer.
+    """
+    answer = callback.preemption_predicates(args)
+    if answer is not None:
+        check_message("the answer of preemption_predicates", answer, si.PreemptionPredicatesResponse)
+    return answer
 
 
 def _check_method(callback: object, name: str, count: int) -> None:

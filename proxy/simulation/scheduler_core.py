@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import final
 
-from ...model.configuration.queue_properties import FairCount, evaluate
+from ...model.configuration.queue_properties import evaluate
 from ...model.queues.use_order import KeptUse
 from ...model.values.documents import Json
 from ..resolvers.resolver import UserResolver
@@ -97,7 +97,7 @@ def _fair_terms(document: Json, *, is_leaf: bool) -> FairTerms:
     texts = {name: text for name, text in properties.items() if isinstance(text, str)}
     read = evaluate(texts, is_leaf=is_leaf)
     half_life_ns = None if is_leaf else read.fair_half_life_ns
-    return FairTerms(half_life_ns, read.fair_count is FairCount.ALL, read.fair_weight or 1)
+    return FairTerms(half_life_ns, read.fair_count.counts_all, read.fair_weight or 1)
 
 
 def _quantities(document: Json) -> dict[str, int]:

@@ -8,6 +8,7 @@ from typing import Final
 from ..access_control import AccessControlError, AccessControlList
 from ..building import parse_resource
 from ..names import QUEUE_NAME_RULE, is_queue_name
+from ..policies import BackfillOrder, FairCount, GangPlacing, MinRuntimeScope, Overrun, PreemptionWithin
 from ..problems import RuleFinding
 from ..queue_properties import (
     BACKFILL_ORDER,
@@ -25,12 +26,6 @@ from ..queue_properties import (
     RUNTIME_DEFAULT,
     RUNTIME_MAX,
     RUNTIME_OVERRUN,
-    BackfillOrder,
-    FairCount,
-    GangPlacing,
-    MinRuntimeScope,
-    Overrun,
-    PreemptionWithin,
     reads,
 )
 from ..schema import QueueConfig

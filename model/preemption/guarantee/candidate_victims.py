@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...configuration.queue_properties import PreemptionPolicy, PriorityPolicy
 from ...queues.queue import Queue
 from ...queues.quota import maximum_of_path
 from ...resources.comparisons import matches_any
@@ -59,9 +58,9 @@ def fence_root(
     for level in leaf.above:
         settings = level.settings
         priorities[level.path] = priority
-        if settings.preemption_policy is PreemptionPolicy.FENCE or not _has_room(level, ask, committed):
+        if settings.preemption_policy.is_fence or not _has_room(level, ask, committed):
             return level, priorities
-        if settings.priority_policy is PriorityPolicy.FENCE:
+        if settings.priority_policy.is_fence:
             priority = settings.priority_offset
         else:
             priority += settings.priority_offset
@@ -151,7 +150,7 @@ class _Search:
 
     def visit_own_leaf(self) -> None:
         """Collect what has a lower priority in the leaf of the ask."""
-        if self.leaf.settings.preemption_policy is not PreemptionPolicy.DISABLED:
+        if not self.leaf.settings.preemption_policy.is_disabled:
             facts = unbound_facts(self.leaf)
             self.collect(self.leaf, facts, self.ask.priority - 1, fenced=False)
 
@@ -167,14 +166,14 @@ class _Search:
             settings = child.settings
             if child.path in self.priorities:
                 self.visit(child, self.priorities[child.path], fenced=False)
-            elif settings.priority_policy is PriorityPolicy.FENCE:
+            elif settings.priority_policy.is_fence:
                 if settings.priority_offset <= priority:
                     self.visit(child, priority, fenced=True)
             else:
                 self.visit(child, priority - settings.priority_offset, fenced=fenced)
 
     def _visit_leaf(self, queue: Queue, priority: int, *, fenced: bool) -> None:
-        if queue.settings.preemption_policy is PreemptionPolicy.DISABLED:
+        if queue.settings.preemption_policy.is_disabled:
             return
         facts = self.facts_of(queue)
         if self.ledger.gives(facts):

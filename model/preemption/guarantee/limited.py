@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from ...applications.ask_walk import Candidate, CandidateKind
 from ...configuration.limit_kinds import LIMIT_KINDS
-from ...configuration.queue_properties import PreemptionWithin
 from ...limits.usage_tree import LimitBlocker
 from ...queues.application_entry import ApplicationEntry
 from ...queues.queue import Queue
@@ -37,7 +36,7 @@ _COUNTING: frozenset[str] = frozenset(kind.key for kind in LIMIT_KINDS if kind.c
 
 def lets_end_inside(leaf: Queue) -> bool:
     """Return whether asks of a leaf may end what has a lower priority in it."""
-    return leaf.settings.preemption_within is PreemptionWithin.LOWER_PRIORITY
+    return leaf.settings.preemption_within.ends_lower_priorities
 
 
 def limited_holder(

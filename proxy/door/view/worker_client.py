@@ -198,7 +198,8 @@ class WorkerClient:
         Raises:
             WorkerSilentError: There is no answer.
         """
-        fields = [(b"host", address.encode()), (b"connection", b"close"), *headers]
+        # Whatever name it has in the network: without a token it answers only names that no web page has.
+        fields = [(b"host", b"localhost"), (b"connection", b"close"), *headers]
         if token := token or self._token or "":
             fields.append((b"authorization", f"Bearer {token}".encode()))
         if body or method != "GET":

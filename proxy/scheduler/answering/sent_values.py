@@ -18,20 +18,22 @@ from ....model.applications.next_tries import TryingPass
 from ....model.applications.report import Noted, TaskGroupCounts
 from ....model.applications.state import ApplicationState
 from ....model.configuration.extra import ExtraConfig, LogLevel
-from ....model.configuration.positions import Position
-from ....model.configuration.queue_properties import (
+from ....model.configuration.policies import (
     BackfillOrder,
-    BackfillSettings,
-    DisruptionBudget,
     FairCount,
     GangPlacing,
     MinRuntimeScope,
     PreemptionPolicy,
     PreemptionWithin,
     PriorityPolicy,
+    SortPolicy,
+)
+from ....model.configuration.positions import Position
+from ....model.configuration.queue_properties import (
+    BackfillSettings,
+    DisruptionBudget,
     QueueProperties,
     RuntimeSettings,
-    SortPolicy,
 )
 from ....model.errors import LicorneError
 from ....model.explanation.blockers import Blocker, Lack, SubjectKind

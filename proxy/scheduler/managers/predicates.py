@@ -11,6 +11,7 @@ from ....model.state.histograms import Histogram
 from ....model.values.part_keys import ask_key_of
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager, ResourceManagerCallback
+from ...si.callbacks import ask_predicate, ask_preemption_predicate
 from ...si.older_answers import Generation
 from .callback_failures import is_fault, text_of
 from .callback_threads import CallbackThreads
@@ -49,7 +50,7 @@ class CallbackPredicates:
         with self._blocking(), self._callback_threads.predicate():
             began_ns = perf_counter_ns()
             try:
-                self._callback.predicates(args)
+                ask_predicate(self._callback, args)
             except BaseException as error:  # noqa: BLE001 - any error that the RM raises is its answer
                 if is_fault(error):
                     self._note("predicates", error)
@@ -77,7 +78,7 @@ class CallbackPredicates:
         )
         with self._blocking(), self._callback_threads.predicate():
             try:
-                answer = self._callback.preemption_predicates(args)
+                answer = ask_preemption_predicate(self._callback, args)
             except BaseException as error:  # noqa: BLE001 - an RM whose predicate fails does not agree
                 self._note("preemption_predicates", error)
                 return None

@@ -8,20 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.model.configuration.queue_properties import (
-    PROPERTIES,
+from licorne.model.configuration.policies import (
     BackfillOrder,
-    BackfillSettings,
-    DisruptionBudget,
     FairCount,
     GangPlacing,
     MinRuntimeScope,
     PreemptionPolicy,
     PreemptionWithin,
     PriorityPolicy,
+    SortPolicy,
+)
+from licorne.model.configuration.queue_properties import (
+    PROPERTIES,
+    BackfillSettings,
+    DisruptionBudget,
     QueueProperties,
     RuntimeSettings,
-    SortPolicy,
     evaluate,
     inherit,
     reads,

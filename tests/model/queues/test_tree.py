@@ -6,7 +6,7 @@ import pytest
 from support.model.builders import TEN, a_configuration, a_queue_tree, a_resource, the
 from support.model.entries import an_entry, facts_of
 
-from licorne.model.configuration.queue_properties import PriorityPolicy, SortPolicy
+from licorne.model.configuration.policies import PriorityPolicy, SortPolicy
 from licorne.model.queues.queue import Queue
 from licorne.model.queues.tree import RECOVERY_QUEUE, QueueTree
 from licorne.model.resources.quantities import INT32_MIN

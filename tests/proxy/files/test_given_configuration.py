@@ -37,7 +37,8 @@ def given_forms(path: Path) -> list[Any]:
 
 
 def leaves(scheduler: Scheduler) -> list[str]:
-    tree = scheduler.snapshot()["queues"]["default"]
+    queues: Any = scheduler.snapshot()["queues"]
+    tree = queues["default"]
     return [child["queuename"] for child in tree["children"]]
 
 

@@ -23,7 +23,8 @@ def scheduler() -> Iterator[Scheduler]:
 
 def status(application: Starlette, host: str, path: str = "/ws/v1/clusters", scheme: str = "http") -> int:
     client = TestClient(application, base_url=f"{scheme}://127.0.0.1")
-    return client.get(path, headers={"Host": host, "Authorization": f"Bearer {TOKEN}"}).status_code
+    status: int = client.get(path, headers={"Host": host, "Authorization": f"Bearer {TOKEN}"}).status_code
+    return status
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from licorne import (
+    CallbackFailure,
     Door,
     LicorneError,
     Recording,
@@ -21,8 +23,12 @@ from licorne import (
     rest_app,
 )
 from licorne.proxy.door.launchers.fixed import FixedLauncher
+from licorne.proxy.metrics.counts import Metrics
 from licorne.proxy.rest.running import RestServer, RestSettings
+from licorne.proxy.scheduler.managers.callback_threads import CallbackThreads
+from licorne.proxy.scheduler.managers.predicates import CallbackPredicates
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.older_answers import Generation
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: sandbox}]}]}]"
 SIZE = {"resources": {"vcore": {"value": 1_000}}}
@@ -126,7 +132,10 @@ CALLS: Mapping[str, tuple[Call, str]] = {
     "the end of a number": (lambda s: s.forget_manager(5), "rm_id: expected str"),
     "one node as text": (lambda s: s.reconsider("rm", node_ids="n1"), "node_ids='n1' is one text"),
     "nodes as numbers": (lambda s: s.reconsider("rm", node_ids=[1]), "node_ids: a name: expected str"),
-    "no explanation": (lambda _: explanation_line(None), "explanation: expected Explanation, got None"),
+    "no explanation": (
+        lambda _: explanation_line(cast("Any", None)),
+        "explanation: expected Explanation, got None",
+    ),
     "the past": (lambda s: s.advance_to(0), "it does not go back"),
     "seconds": (lambda s: s.advance_to(1e18), "time_ns: expected int, got float"),
     "the far future": (lambda s: s.advance_to(2**70), "is more than 9223372036854775807"),
@@ -180,6 +189,14 @@ CALLS: Mapping[str, tuple[Call, str]] = {
     "a word for a rule": (
         lambda s: Recovery(s, REGISTRATION, Silent(), on_rejection="fail"),  # type: ignore[arg-type]
         "on_rejection: expected OnRejection, got str 'fail'",
+    ),
+    "a recovery that is not started": (
+        lambda s: Recovery(s, REGISTRATION, Silent()).wait(),
+        "the recovery of RM 'rm' has not been started: call start()",
+    ),
+    "a server that is not started": (
+        lambda s: RestServer(s).port,
+        "the REST server has not been started: use it in a `with` block",
     ),
     "a dict to a recovery": (
         lambda s: Recovery(s, REGISTRATION, Silent()).update_node({}),  # type: ignore[arg-type]
@@ -248,12 +265,77 @@ def test_a_predicate_cannot_step_the_scheduler_that_asks_it() -> None:
     assert all("inside a predicate is refused" in text for text in refusals)
 
 
+class Refusing(ResourceManager):
+    """Refuses by what it returns."""
+
+    def predicates(self, args: si.PredicatesArgs) -> Any:
+        return not args.nodeID
+
+
+@pytest.mark.parametrize("recovers", [False, True])
+def test_a_predicate_that_returns_false_refuses(*, recovers: bool) -> None:
+    """Not only one that raises: what else could it mean."""
+    scheduler = Scheduler(engine="direct")
+    if recovers:
+        Recovery(scheduler, REGISTRATION, Refusing()).start()
+    else:
+        scheduler.register("rm", Refusing(), configuration=QUEUES)
+    send(scheduler)
+
+    assert scheduler.run_until_idle() == 0
+    assert "predicates returned False" in str(scheduler.explain("app"))
+
+
+def test_a_predicate_of_preemption_that_returns_something_else_is_reported() -> None:
+    """It does not agree; the scheduler goes on."""
+
+    class Agreeing(ResourceManager):
+        def preemption_predicates(self, _: si.PreemptionPredicatesArgs) -> Any:
+            return True
+
+    failures: list[CallbackFailure] = []
+    predicates = CallbackPredicates(
+        Agreeing(),
+        nullcontext,
+        CallbackThreads(),
+        lambda name, error: failures.append(CallbackFailure("rm", name, error)),
+        Generation(),
+        times=Metrics().of_manager("rm").predicates,
+    )
+
+    assert predicates.preemption_index("ask", "n", ("victim",), 0) is None
+    [failure] = failures
+    assert "expected a message si.v1.PreemptionPredicatesResponse, got bool True" in str(failure.error)
+
+
+@pytest.mark.parametrize("groups", ["staff", 5, None, ["staff", 5]])
+def test_a_resolver_that_returns_something_else_refuses_the_application(groups: Any) -> None:
+    """One text would otherwise be a list of groups of one letter."""
+
+    class Resolver:
+        def groups_of(self, _: str) -> Any:
+            return groups
+
+    rejected: list[str] = []
+
+    class Applications(ResourceManager):
+        def update_application(self, response: si.ApplicationResponse) -> None:
+            rejected.extend(each.reason for each in response.rejected)
+
+    scheduler = Scheduler(engine="direct", resolver=Resolver())
+    scheduler.register("rm", Applications(), configuration=QUEUES)
+    send(scheduler)
+
+    assert ["the groups that groups_of returned" in reason for reason in rejected] == [True]
+
+
 def test_a_stopped_scheduler_refuses_steps_as_all_other_calls() -> None:
     """Nothing that is done afterwards seems to have happened."""
     scheduler = Scheduler(engine="direct")
     scheduler.stop()
 
-    for call in (*STEPS, lambda s: s.deliver_events(), lambda s: s.register("rm", Silent())):
+    calls: tuple[Call, ...] = (*STEPS, lambda s: s.deliver_events(), lambda s: s.register("rm", Silent()))
+    for call in calls:
         with pytest.raises(LicorneError, match="the scheduler has been stopped"):
             call(scheduler)
 
