@@ -155,7 +155,7 @@ class StartChecker:
             node_id=node_id,
             is_promised=True,
             passed=len(count.keys),
-            passes_left=passes_left(self._state, queue, job, count),
+            passes_left=passes_left(self._state, queue, job.key, count),
         )
         blocker = None
         if not kept.starts_now(job.key):
@@ -226,7 +226,7 @@ class StartChecker:
             return [_StartAnswer(blocker, PlannedStart(reason=found.reason))] * len(asks)
         self._planned_starts.take(found)
         count = self._state.ends.passed.get(queue.path, {}).get(job.key, NEVER_PASSED)
-        left = passes_left(self._state, queue, job, count) if promised else None
+        left = passes_left(self._state, queue, job.key, count) if promised else None
         return [
             _StartAnswer(
                 blocker,

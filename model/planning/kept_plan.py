@@ -229,7 +229,7 @@ class KeptPlan:
         """Return when time alone changes something: a promised start, or work that has not ended by then."""
         starts = (promise.start_ns for promise in self.promises.values())
         moments = [start_ns for start_ns in starts if start_ns > self.plan.now_ns]
-        others = next_correction_ns(self._state), next_standing_ns(self._state, self._queue, self._jobs)
+        others = next_correction_ns(self._state), next_standing_ns(self._state, self._queue)
         return min([*moments, *(at_ns for at_ns in others if at_ns is not None)], default=None)
 
     # ----------------------------------------------------------------- one job beside all others

@@ -33,26 +33,28 @@ __all__ = [
 ]
 
 
-def passes_left(state: PartitionState, queue: Queue, job: JobInPlan, count: PassCount) -> int:
-    """Return how many more jobs may pass a promise; 0 for one that stands."""
-    settings, ends_ns = queue.settings.backfill, _stands_from_ns(state.tree, job, count)
+def passes_left(state: PartitionState, queue: Queue, key: str, count: PassCount) -> int:
+    """Return how many more jobs may pass the promise of a job; 0 for one that stands."""
+    settings, ends_ns = queue.settings.backfill, _stands_from_ns(state, key, count)
     if settings is None or (ends_ns is not None and ends_ns <= state.now_ns()):
         return 0
     return max(0, settings.passes - len(count.keys))
 
 
-def next_standing_ns(state: PartitionState, queue: Queue, jobs: Iterable[JobInPlan]) -> int | None:
-    """Return when time alone makes the promise of one of these jobs stand, `None` if it makes none."""
+def next_standing_ns(state: PartitionState, queue: Queue) -> int | None:
+    """Return when time alone makes the promise of a job below a queue stand, `None` if it makes none."""
     counts, now_ns = state.ends.passed.get(queue.path, {}), state.now_ns()
-    moments = [_stands_from_ns(state.tree, job, counts.get(job.key, NEVER_PASSED)) for job in jobs]
+    moments = [_stands_from_ns(state, key, count) for key, count in counts.items()]
     return min((at_ns for at_ns in moments if at_ns is not None and at_ns > now_ns), default=None)
 
 
-def _stands_from_ns(tree: QueueTree, job: JobInPlan, count: PassCount) -> int | None:
+def _stands_from_ns(state: PartitionState, key: str, count: PassCount) -> int | None:
     """Return one half-life after a promise was first passed, `None` if it never was, or there is none."""
-    leaf = tree.find(job.levels[0])
-    half_life_ns = None if leaf is None else leaf.settings.fair_half_life_ns
-    return None if half_life_ns is None or count.since_ns is None else count.since_ns + half_life_ns
+    if count.since_ns is None:
+        return None
+    entry = state.entries.get(state.keys.owner_of(key))
+    half_life_ns = None if entry is None else entry.queue.settings.fair_half_life_ns
+    return None if half_life_ns is None else count.since_ns + half_life_ns
 
 
 def outranks(tree: QueueTree, one: JobInPlan, other: JobInPlan) -> bool:
@@ -118,7 +120,7 @@ class PassOrder:
 
     def _place(self, job: JobInPlan, ordered: Sequence[JobInPlan]) -> int:
         count = self._counts.get(job.key, NEVER_PASSED)
-        left = passes_left(self._state, self._queue, job, count)
+        left = passes_left(self._state, self._queue, job.key, count)
         for index, other in enumerate(ordered):
             if self.is_passed(job, other) and (left == 0 or other.key not in count.keys):
                 if left == 0:
@@ -139,16 +141,15 @@ class PromisedJob(NamedTuple):
 
     entry: ApplicationEntry
     asks: tuple[Ask, ...]
-    passed: PassCount
 
     def job(self, state: PartitionState) -> JobInPlan:
         """Return the job as a plan sees it now."""
         return job_of(state, JobOwner.of(self.entry), *self.asks)
 
 
-def promised_jobs(state: PartitionState, queue: Queue) -> dict[str, PromisedJob]:
-    """Return the jobs below a queue that have been promised a start and wait still, by key."""
-    found = ((key, _promised_job(state, queue, key)) for key in state.ends.passed.get(queue.path, ()))
+def promised_jobs(state: PartitionState, queue: Queue, keys: Iterable[str]) -> dict[str, PromisedJob]:
+    """Return those of some jobs with promises below a queue that wait still, by key."""
+    found = ((key, _promised_job(state, queue, key)) for key in keys)
     return {key: job for key, job in found if job is not None}
 
 
@@ -158,8 +159,7 @@ def _promised_job(state: PartitionState, queue: Queue, key: str) -> PromisedJob 
     if entry is None or record is None or record.placed or backfilling_queue(entry.queue) is not queue:
         return None
     asks = gang_members(entry) if entry.facts.gang_waits else (record.ask,)
-    passed = state.ends.passed[queue.path][key]
-    return PromisedJob(entry, asks, passed) if asks and asks[0].allocation_key == key else None
+    return PromisedJob(entry, asks) if asks and asks[0].allocation_key == key else None
 
 
 @final

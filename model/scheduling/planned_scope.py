@@ -51,13 +51,11 @@ class PlannedScope:
         """When time alone changes something."""
         self.tried: set[str] = set()
         """The keys of jobs that were tried before their turn, as their promises stand."""
-        self._promised = {} if self.keeps else promised_jobs(state, queue)
-        """The jobs that walks before have promised a start, and this one has not yet, by key."""
-        self.standing = {
-            key: promised
-            for key, promised in self._promised.items()
-            if not passes_left(state, queue, promised.job(state), promised.passed)
-        }
+        counts = {} if self.keeps else state.ends.passed.get(queue.path, {})
+        self._promised = dict.fromkeys(counts)
+        """The keys of the jobs that walks before have promised a start, and this one has not yet."""
+        standing = [key for key, count in counts.items() if not passes_left(state, queue, key, count)]
+        self.standing = promised_jobs(state, queue, standing)
         """Those whose promises stand and that were not tried yet."""
         self._serials = {key: serial for serial, key in enumerate(self._promised)}
         self._watch: PassWatch | None = None
@@ -115,7 +113,8 @@ class PlannedScope:
         promise of walks before: most come in the order of their promises.
         """
         if self._watch is None and next(iter(self._promised), key) != key:
-            self._watch = PassWatch(self._state, self.queue, self._promised.copy())
+            promised = promised_jobs(self._state, self.queue, self._promised)
+            self._watch = PassWatch(self._state, self.queue, promised)
         return self._watch
 
     def end_without_result(self) -> None:
@@ -125,12 +124,14 @@ class PlannedScope:
         """
         state, path = self._state, self.queue.path
         counts = state.ends.passed.get(path, {})
-        had = promised_jobs(state, self.queue)
         promises = self._jobs.promises if self._jobs is not None else []
         oldest = [] if self._oldest is None else [self._oldest.allocation_key]
+        had = promised_jobs(state, self.queue, counts)
         keys = [*had, *(promise.job.key for promise in promises), *oldest]
         state.ends.passed[path] = {key: counts.get(key, NEVER_PASSED) for key in keys}
-        correction_ns = next_correction_ns(state) if promises else None
-        jobs = [promise.job for promise in promises] + [each.job(state) for each in had.values()]
-        standing_ns = next_standing_ns(state, self.queue, jobs)
-        self.until_ns = min((at for at in (correction_ns, standing_ns) if at is not None), default=None)
+        moments = next_correction_ns(state) if promises else None, next_standing_ns(state, self.queue)
+        self.until_ns = min((at_ns for at_ns in moments if at_ns is not None), default=None)
+
+    def note_start(self, key: str) -> None:
+        """Note that a job has started: it waits for no promise."""
+        self._state.ends.passed.get(self.queue.path, {}).pop(key, None)

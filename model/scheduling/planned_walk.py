@@ -257,14 +257,13 @@ class PlannedWalk:
 
         If it is placed, whom it passes is counted.
         """
-        key = ask.allocation_key
-        watch = scope.watch(key)
-        if watch is None:
-            return self._place_or_promise(scope, entry, ask)
-        job = job_of(self._state, JobOwner.of(entry), ask)
+        watch = scope.watch(ask.allocation_key)
+        job = None if watch is None else job_of(self._state, JobOwner.of(entry), ask)
         placed = self._place_or_promise(scope, entry, ask)
-        if placed:
+        if placed and watch is not None and job is not None:
             watch.note_start(job)
+        if placed:
+            scope.note_start(ask.allocation_key)
         return placed
 
     def _place_or_promise(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
