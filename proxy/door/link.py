@@ -35,6 +35,7 @@ from .sending import (
 )
 from .session_callback import session_callback
 from .under_way import SentEntry, UnderWay
+from .worker_checks import lasts
 from .workers import LaunchedWorker, LaunchError, WorkerTable
 
 __all__ = ["HELD_BYTES_MAX", "PartitionLink"]
@@ -173,7 +174,7 @@ class PartitionLink:
         with self._changed:
             session, place = self._session, self._place
         if session is None or place.state is not LinkState.RUNNING:
-            raise RequestError(place.described(self._now_ns()))
+            raise RequestError(place.refusal(self._now_ns()))
         return session.scheduler
 
     @property
@@ -268,9 +269,7 @@ class PartitionLink:
             self._enter(LinkState.STARTING, str(error))
         if self.started.done() and not self._ended.is_set():
             self._owner.note_failure(f"partition {self.partition!r}", error)
-        elif not isinstance(error, LicorneError) or (
-            isinstance(error, RequestError | LaunchError) and not isinstance(error, ConnectionLostError)
-        ):
+        elif lasts(error):
             self._settle(error)
 
     def _serve(self) -> None:
@@ -391,10 +390,10 @@ class PartitionLink:
     def _set_aside(self) -> list[Any]:
         """Reject what two workers in a row were lost by; return what the RM hears of that. With the lock."""
         aside = self._under_way.set_aside(self._place.reason)
-        if aside is None:
-            return []
-        self._owner.note_failure("request", RequestError(aside.reason))
-        return [self._noted(aside.callback, aside.response, self._number)]
+        if aside is not None:
+            self._owner.note_failure("request", RequestError(aside.reason))
+            return [self._noted(aside.callback, aside.response, self._number)]
+        return []
 
     def _note_replayed(self, suspect: SentEntry | None) -> None:
         with self._changed:
@@ -407,9 +406,10 @@ class PartitionLink:
                 with self._changed:
                     if self._session is not session:
                         return
-                    sends_at_once = self._place.state is LinkState.RUNNING and not self._queue
-                    count = session.pulse.tick(len(self._under_way) if sends_at_once else 0)
-                    if count or (count is not None and sends_at_once and not self._under_way):
+                    runs = self._place.state is LinkState.RUNNING
+                    sent = max(len(self._under_way) - len(self._queue), 0) if runs else 0
+                    count = session.pulse.tick(sent)
+                    if runs and count is not None:
                         self._under_way.carried_out(count)
 
     def _patient(self, session: WorkerSession) -> PatientWorker:

@@ -45,6 +45,13 @@ class PartitionPlace:
     token: str = field(default="", repr=False, compare=False)
     """The bearer token that this worker alone requires; empty if it has none of its own."""
 
+    def refusal(self, now_ns: int) -> str:
+        """Return what is said to those who ask the partition something while it does not run."""
+        seconds = (now_ns - self.since_ns) / 1e9
+        why = f": {self.reason}" if self.reason else ""
+        state = self.state.value.lower()
+        return f"partition {self.partition!r} of RM {self.rm_id!r} is {state} since {seconds:.1f} s{why}"
+
     @classmethod
     def starting(cls, rm_id: str, partition: str, since_ns: int) -> PartitionPlace:
         """Return the place of a partition that has had no worker yet."""
@@ -73,10 +80,3 @@ class PartitionPlace:
             worker_number=worker.number,
             token=worker.token,
         )
-
-    def described(self, now_ns: int) -> str:
-        """Return in words how the partition is, since when and why."""
-        seconds = (now_ns - self.since_ns) / 1e9
-        why = f": {self.reason}" if self.reason else ""
-        state = self.state.value.lower()
-        return f"partition {self.partition!r} of RM {self.rm_id!r} is {state} since {seconds:.1f} s{why}"

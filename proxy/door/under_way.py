@@ -7,8 +7,10 @@ row were lost is *set aside*: the resource manager (RM) hears that it is rejecte
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final, NamedTuple, TypeAlias, final
 
 from google.protobuf.message import Message
@@ -23,6 +25,9 @@ SUSPECTS_MAX: Final = 64
 """Where more was under way when a worker was lost, the next one gets all of it together, as fast as it can;
 only if that one is lost, too, the entries are sent one by one."""
 _BATCH_MAX: Final = 1_000
+_NOTED_MAX: Final = 16_384
+"""How many requests are noted; the oldest of more are suspected no longer. A worker that reads as fast as it
+can all the time may not be asked for long."""
 
 _Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
 
@@ -73,7 +78,7 @@ class UnderWay:
 
     def __init__(self, rm_id: str) -> None:
         self._rm_id = rm_id
-        self._requests: list[tuple[type[_Request], bytes]] = []
+        self._requests: deque[tuple[type[_Request], bytes]] = deque(maxlen=_NOTED_MAX)
         """In order. They are bytes: that is cheaper than a copy, and mostly they are not read."""
         self._is_sent = False
         """Whether the present worker gets what is noted."""
@@ -100,8 +105,11 @@ class UnderWay:
         self._is_sent = entry is None
 
     def carried_out(self, count: int) -> None:
-        """Note that the worker has carried out the oldest requests, and goes on."""
-        del self._requests[:count]
+        """Note that the worker goes on, and has carried out the oldest requests."""
+        if not count and self._requests:
+            return  # What is suspected may be to come yet.
+        for _ in range(min(count, len(self._requests))):
+            self._requests.popleft()
         self._losses = 0
         self._suspects.clear()
         self._was_alone = None
@@ -119,7 +127,7 @@ class UnderWay:
             if alone == self._was_alone:
                 self._aside = alone
         elif self._is_sent:
-            found = [*_entries(self._requests[:asked_behind])]
+            found = [*_entries(islice(self._requests, asked_behind))]
             self._suspects.update(dict.fromkeys(each for each in found if each is not None))
             alone = found[0] if len(found) == 1 else None
         self._is_sent = False
@@ -136,7 +144,8 @@ class UnderWay:
             return None
         self._suspects.pop(entry, None)
         self._was_alone = None
-        self._requests = [each for each in self._requests if [*_entries([each])] != [entry]]
+        others = [each for each in self._requests if [*_entries([each])] != [entry]]
+        self._requests = deque(others, _NOTED_MAX)
         return _set_aside(entry, last_reason)
 
     def split(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from ... import __version__
+from ...model.errors import LicorneError, RequestError
 from ..client.errors import ConnectionLostError
 from .workers import LaunchedWorker, LaunchError
 
-__all__ = ["check_build", "unusable_worker"]
+__all__ = ["check_build", "lasts", "unusable_worker"]
 
 _PLAIN: Final = (
     ("Failed parsing HTTP/2", "a server answers there that is no `licorne serve`, such as one for HTTP/1.1"),
@@ -67,6 +68,13 @@ def check_build(worker: LaunchedWorker, version: str, build: str, own: str) -> N
     if version != __version__:
         its = f"Licorne {version}" if version else "an older Licorne"
         raise LaunchError(f"{_named(worker)} cannot be used: it is {its}, and this door is {__version__}")
+
+
+def lasts(error: BaseException) -> bool:
+    """Return whether another worker, or another try, would end in the same way: no worker will ever run."""
+    if isinstance(error, ConnectionLostError):
+        return False
+    return isinstance(error, RequestError | LaunchError) or not isinstance(error, LicorneError)
 
 
 def _named(worker: LaunchedWorker) -> str:

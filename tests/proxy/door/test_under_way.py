@@ -14,6 +14,7 @@ from licorne.model.build_kind import is_compiled
 from licorne.proxy.door.link import PartitionLink
 from licorne.proxy.door.places import LinkState
 from licorne.proxy.door.pulse import SILENCE_SECONDS
+from licorne.proxy.door.under_way import UnderWay
 from licorne.proxy.si import si_pb2 as si
 
 pytestmark = pytest.mark.skipif(is_compiled(), reason="machine code does not look its constants up")
@@ -187,3 +188,25 @@ def test_a_change_is_no_entry_that_could_be_set_aside(bench: LinkBench, link: Pa
     runs_on(bench, link, 2)
 
     assert [] == bench.listener.all("rejected ")
+
+
+def test_requests_that_wait_are_not_counted_as_sent(bench: LinkBench, link: PartitionLink) -> None:
+    """What was sent before them is carried out nevertheless, so that what is noted does not grow."""
+    bench.sessions[0].reads = False
+    for key in keys(5):
+        link.update_allocation(ask_request(key))
+    noted = len(link._under_way)
+    bench.sessions[0].reads = True
+    wait_until(lambda: not len(link._under_way), "all is carried out")
+
+    assert 5 == noted
+    bench.listener.wait_for_count("placed ", 5)
+
+
+def test_only_so_many_requests_are_noted() -> None:
+    """The oldest are suspected no longer; what later ones refer to is sent before them in any case."""
+    under_way = UnderWay("rm")
+    for number in range(20_000):
+        under_way.note(node_request(str(number)))
+
+    assert 16_384 == len(under_way)

@@ -383,3 +383,11 @@ def test_the_command_serves_by_its_files_and_writes_no_token(
 
     said = errors.read_text(encoding="utf-8")
     assert (grpc.StatusCode.UNAUTHENTICATED, False, False) == (code, TOKEN_OF_A in said, UNKNOWN in said)
+
+
+def test_a_token_that_is_added_lets_in_for_any_rm() -> None:
+    """The rules that were there before stay, those for certificates, too."""
+    rules = AccessRules([("a-token-of-one-rm", "one")], {"shim": "two"}).with_token("a-token-of-a-door")
+
+    peers = [rules.peer({"authorization": f"Bearer {token}"}, []).rm_id for token in rules.tokens]
+    assert ["one", None, "two"] == [*peers, rules.peer({}, ["shim"]).rm_id]
