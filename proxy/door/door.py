@@ -37,6 +37,7 @@ from .routing import (
     partition_names,
     short_name,
 )
+from .sending import STEPS
 from .worker_checks import check_version, unusable_worker
 from .workers import LaunchedWorker, Launcher, WorkerTable
 
@@ -94,6 +95,8 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         self._turns: dict[str, threading.Lock] = {}
         """By the id of a resource manager: held while it registers, is reconfigured, or leaves."""
         self._managers: dict[str, LinkedManager] = {}
+        self._registering: dict[str, LinkedManager] = {}
+        """Those that wait for their workers."""
         self._use = DoorUse(kept_use or {})
         self._changes = 0
         """Counts the configurations that were prepared."""
@@ -136,18 +139,24 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 failures=self._failures,
                 use=self._use,
                 now_ns=time.time_ns,
+                before=before,
             )
             if before is not None:
                 before.close("the resource manager has registered again")
             manager.links = {name: self._linked(manager, name) for name in names}
             try:
+                with self._lock:
+                    self._check_running()  # What stops ends those that are in the tables.
+                    self._registering[request.rmID] = manager
                 self._wait_until_started(manager.links.values(), "registration of RM")
                 with self._lock:
-                    self._check_running()  # What stops ends those that are in the table.
+                    self._check_running()
                     self._managers[request.rmID] = manager
             except BaseException:
                 manager.close("the registration has failed")
                 raise
+            finally:
+                self._registering.pop(request.rmID, None)
         return si.RegisterResourceManagerResponse()
 
     def _turn(self, rm_id: str) -> threading.Lock:
@@ -244,15 +253,17 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
 
     def _committed(self, change: DoorChange) -> list[PartitionLink]:
         """Commit a change; return the links to partitions that are new."""
-        before = {link.partition for link in self._links()}
+        before = dict.fromkeys(link.partition for link in self._links())
         new = change.commit()
         self._end_unused(before)
         return new
 
     def _end_unused(self, before: Collection[str]) -> None:
         """End the workers of those of these partitions that no resource manager has any more."""
-        for name in {*before} - {link.partition for link in self._links()}:
-            self._workers.end(name)
+        used = {link.partition for link in self._links()}
+        for name in before:
+            if name not in used:
+                self._workers.end(name)
 
     def _prepared(self, request: si.UpdateConfigurationRequest) -> DoorChange:
         """Return a change that each worker has prepared; in the turn of the resource manager.
@@ -261,7 +272,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: It is refused, or there is no worker for a partition that is new.
         """
         manager = self._manager(request.rmID, "UpdateConfigurationRequest")
-        names = partition_names(request.config, "update of configuration", None)
+        names = partition_names(request.config, "update of configuration", None, refuse_rules=True)
         if manager.partitions is not None:
             names = [name for name in names if name in manager.partitions]
         for name in names:
@@ -424,7 +435,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             if self._stopped.is_set():
                 return
             self._stopped.set()
-            managers = [*self._managers.values()]
+            managers = [*self._managers.values(), *self._registering.values()]
         for manager in managers:
             manager.close("the door has been stopped")
         self._launcher.stop()
@@ -439,7 +450,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         method = message.step.method
         if method == v1.Step.NOW:
             return v1.Answer(number=time.time_ns())
-        step = _STEPS.get(method)
+        step = STEPS.get(method)
         if step is None:
             raise LicorneError("the door runs by itself: it is not stepped")
         for link in self._links():
@@ -487,12 +498,3 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             why = f": {manager.life.status.reason}" if manager.life.status.reason else ""
             raise RequestError(f"{request} of RM {rm_id!r}, which has stopped{why}")
         return manager
-
-
-_STEPS: Final[Mapping[int, Callable[[RemoteScheduler], object]]] = {
-    v1.Step.INSPECT_OUTSTANDING: RemoteScheduler.inspect_outstanding,
-    v1.Step.PREEMPT_OVER_QUOTA: RemoteScheduler.preempt_over_quota,
-    v1.Step.DELIVER_EVENTS: RemoteScheduler.deliver_events,
-    v1.Step.RECORD_HISTORY: RemoteScheduler.record_history,
-}
-"""What a scheduler does that runs by itself, too."""

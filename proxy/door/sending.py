@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, final
 
 from ...model.values.documents import Document
@@ -12,7 +13,7 @@ from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
 
-__all__ = ["CALLBACKS", "LinkRequest", "PatientWorker", "send_at_once"]
+__all__ = ["CALLBACKS", "STEPS", "LinkRequest", "PatientWorker", "send_at_once"]
 
 LinkRequest: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | v1.Reconsideration"
 """What a link sends."""
@@ -112,3 +113,12 @@ def send_at_once(scheduler: RemoteScheduler, request: LinkRequest) -> None:
             scheduler.update_node(request)
         case _:
             scheduler.request_reconsideration(request)
+
+
+STEPS: Final[Mapping[int, Callable[[RemoteScheduler], object]]] = {
+    v1.Step.INSPECT_OUTSTANDING: RemoteScheduler.inspect_outstanding,
+    v1.Step.PREEMPT_OVER_QUOTA: RemoteScheduler.preempt_over_quota,
+    v1.Step.DELIVER_EVENTS: RemoteScheduler.deliver_events,
+    v1.Step.RECORD_HISTORY: RemoteScheduler.record_history,
+}
+"""What a scheduler does that runs by itself, too."""
