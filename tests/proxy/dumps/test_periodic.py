@@ -37,6 +37,26 @@ def test_the_oldest_are_removed(tmp_path: Path) -> None:
     assert sorted([tmp_path / "mine.json", *paths[1:]]) == sorted(tmp_path.iterdir())
 
 
+def test_a_dump_is_kept_though_the_clock_was_set_back(tmp_path: Path) -> None:
+    """Those with later names were written before: they are removed first."""
+    for number in range(DUMPS_KEPT):
+        (tmp_path / f"licorne-state-99990101T0000{number:02}.json").touch()
+    with rest_scenario() as scheduler:
+        path = PeriodicDumps(scheduler, tmp_path, 60).write()
+
+    assert path.exists()
+    assert DUMPS_KEPT == len(list(tmp_path.iterdir()))
+
+
+def test_parts_of_dumps_of_a_killed_process_are_removed(tmp_path: Path) -> None:
+    """They would stay for good."""
+    (tmp_path / "licorne-state-20260101T000000.unfinished").touch()
+    with rest_scenario() as scheduler:
+        PeriodicDumps(scheduler, tmp_path, 60)
+
+    assert [] == list(tmp_path.iterdir())
+
+
 def test_a_dump_that_cannot_be_made_leaves_no_file(tmp_path: Path) -> None:
     """Another one is under way."""
     with rest_scenario() as scheduler, scheduler.monitoring.dumping:
