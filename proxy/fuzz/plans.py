@@ -12,6 +12,9 @@ from ...model.errors import LicorneError
 from ..scheduler.engine_names import engine_named
 
 __all__ = [
+    "DOOR",
+    "FILES",
+    "HOSTILE",
     "OPERATOR",
     "PROCESS",
     "REFERENCE",
@@ -28,6 +31,12 @@ T = TypeVar("T")
 
 REFERENCE: Final = "reference"
 """In place of an engine: `direct`, and beside it the second scheduler, which has to decide the same."""
+DOOR: Final = "door"
+"""In place of an engine: a door, with schedulers on threads as workers."""
+HOSTILE: Final = "hostile"
+"""In place of an engine: `direct`, once with malformed requests and once without."""
+FILES: Final = "files"
+"""In place of an engine: what is kept in files, on disks that fail."""
 PROCESS, SESSION, STREAMS = "process", "session", "streams"
 """Where a manager is: in the scheduler's process, or behind its server, by `licorne.v1` or by `si.v1`."""
 OPERATOR: Final = -1
@@ -71,7 +80,35 @@ _OPERATOR_ACTIONS: Final = by_weight(_OPERATOR_WEIGHTS)
 _REFERENCE_ACTIONS: Final = by_weight(
     {"ask": 40, "schedule": 20, "finish": 14, "submit": 8, "add node": 5, "change node": 5}
 )
-_UNSETTLING: Final = frozenset({"reload", "change partitions", "crash", "cut", "kill", "break"})
+_ALONE: Final = {
+    REFERENCE: (("add node",) * 3, _REFERENCE_ACTIONS),
+    HOSTILE: (
+        (),
+        by_weight({"send some": 12, "send again": 2, "send what is refused": 1, "load other": 1}),
+    ),
+    FILES: ((), by_weight({"use": 4, "write usage": 5, "write dump": 5, "start again": 2, "set clock": 2})),
+}
+"""What happens in worlds without managers of the plan, and what comes first."""
+_DOOR_ACTIONS: Final = by_weight(
+    {
+        "validate": 6,
+        "reconsider": 2,
+        "cut": 3,
+        "slow": 3,
+        "jump": 1,
+        "kill": 1,
+        "end worker": 6,
+        "silence": 4,
+        "part": 4,
+        "end at commit": 2,
+    }
+)
+_UNSETTLING: Final = frozenset(
+    {
+        *("reload", "change partitions", "crash", "cut", "kill", "break"),
+        *("end worker", "silence", "part", "end at commit"),
+    }
+)
 """Actions after which more may be used than a maximum allows."""
 _CALM: Final = 0.3
 """How many plans have none of them."""
@@ -168,9 +205,10 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
         LicorneError: There is no such engine.
     """
     rng = random.Random(f"plan {seed}")  # noqa: S311 - it plays, and keeps no secret
-    if engine == REFERENCE:
-        drawn = [PlannedStep(0, "add node", _draw(rng), 0) for _ in range(3)]
-        drawn += [PlannedStep(0, one_of(rng, _REFERENCE_ACTIONS), _draw(rng), 0) for _ in range(steps - 3)]
+    if engine in _ALONE:
+        first, actions = _ALONE[engine]
+        drawn = [PlannedStep(0, action, _draw(rng), 0) for action in first]
+        drawn += [PlannedStep(0, one_of(rng, actions), _draw(rng), 0) for _ in range(steps - len(first))]
         return Plan(
             seed,
             engine,
@@ -182,7 +220,8 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
             is_narrow=False,
             steps=tuple(drawn),
         )
-    engine = engine_named(engine)
+    if engine != DOOR:
+        engine = engine_named(engine)
     managers = 1 + int(rng.random() ** 2 * 3)
     steppable = engine == "direct"
     doors = tuple(PROCESS if steppable else one_of(rng, _DOORS) for _ in range(managers))
@@ -196,17 +235,17 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     if rng.random() < _CALM:
         left_out |= _UNSETTLING
     while len(drawn) < steps:
-        step = _drawn_step(rng, managers)
+        step = _drawn_step(rng, managers, _DOOR_ACTIONS if engine == DOOR else _OPERATOR_ACTIONS)
         if step.action not in left_out or len(left_out) > _LEFT_OUT_MAX:
             drawn.append(step)
     is_narrow = rng.random() < _NARROW
-    is_recorded = engine != "threads" and PROCESS in doors and rng.random() < _RECORDED
+    is_recorded = engine not in ("threads", DOOR) and PROCESS in doors and rng.random() < _RECORDED
     return Plan(seed, engine, shares, doors, picker, chance, is_recorded, is_narrow, tuple(drawn))
 
 
-def _drawn_step(rng: random.Random, managers: int) -> PlannedStep:
+def _drawn_step(rng: random.Random, managers: int, of_operator: Sequence[str]) -> PlannedStep:
     who = OPERATOR if rng.random() < 0.1 else int(rng.random() * managers)
-    actions = _OPERATOR_ACTIONS if who == OPERATOR else _MANAGER_ACTIONS
+    actions = of_operator if who == OPERATOR else _MANAGER_ACTIONS
     return PlannedStep(who, one_of(rng, actions), _draw(rng), one_of(rng, _PAUSES_MS))
 
 

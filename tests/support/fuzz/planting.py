@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from support.fuzz.planted_faults import FAULTS, Fault
+from support.fuzz.planted_outer_faults import OUTER_FAULTS
 
 ROOT: Final = Path(__file__).parents[3]
 COPIED: Final = ("actors", "lockcheck", "model", "proxy")
@@ -54,7 +55,7 @@ def found(fault: Fault, minutes: float) -> tuple[str, float]:
         folder = Path(name)
         plant(copied_package(folder), fault)
         began = time.monotonic()
-        command = [sys.executable, "-c", _PROGRAM, str(minutes * 60)]
+        command = [sys.executable, "-c", _PROGRAM, str(minutes * 60), *fault.engines]
         environment = {**os.environ, "PYTHONPATH": str(folder)}
         try:
             ran = subprocess.run(  # noqa: S603 - our own interpreter
@@ -77,9 +78,8 @@ _PROGRAM: Final = """
 import sys, time
 from licorne.proxy.fuzz.runs import be_quiet, run_seeds
 be_quiet()
-end = time.monotonic() + float(sys.argv[1])
-summary = run_seeds(1, None, steps=60, engines=("direct", "actors", "threads", "reference"),
-                    until=lambda: time.monotonic() > end, jobs=1)
+end = time.process_time() + float(sys.argv[1])
+summary = run_seeds(1, None, steps=60, engines=sys.argv[2:], until=lambda: time.process_time() > end, jobs=1)
 for failure in summary.failures:
     print(f"seed {failure.seed} on {failure.engine}: {failure.failure}".replace(chr(10), " ")[:160])
 sys.exit(bool(summary.failures))
@@ -95,7 +95,7 @@ def main() -> int:
     arguments = parser.parse_args()
     chosen = [
         fault
-        for fault in FAULTS
+        for fault in (*FAULTS, *OUTER_FAULTS)
         if not arguments.names or any(name in fault.name for name in arguments.names)
     ]
     missed = 0
