@@ -108,9 +108,15 @@ def preemption_answers(
 
 @final
 class CallbackQueue:
-    """Runs steps in order on a thread of its own, one at a time, whatever they raise."""
+    """Runs steps in order on a thread of its own, one at a time, whatever they raise.
 
-    def __init__(self, name: str) -> None:
+    Args:
+        name: The name of the thread.
+        after: The queue before, which is closed: its last step ends before the first one of this one begins.
+    """
+
+    def __init__(self, name: str, after: CallbackQueue | None = None) -> None:
+        self._after = after
         self._changed = threading.Condition()
         self._waiting: deque[Callable[[], None]] = deque()
         self._closed = False
@@ -130,14 +136,26 @@ class CallbackQueue:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Run what is queued, then end the thread; on that thread itself, do not wait."""
+        """Run what is queued, then end the thread; in a step of this queue or one before, do not wait."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        if self._thread is not None and self._thread is not threading.current_thread():
+        if not self._waits_for(threading.current_thread()):
+            self._join()
+
+    def _join(self) -> None:
+        if self._thread is not None:
             self._thread.join()
 
+    def _waits_for(self, thread: threading.Thread) -> bool:
+        """Return whether the thread of this queue, or of one that it waits for, is this one."""
+        after = self._after
+        return self._thread is thread or (after is not None and after._waits_for(thread))  # noqa: SLF001 - its own
+
     def _run(self) -> None:
+        if self._after is not None:
+            self._after._join()  # noqa: SLF001 - its own
+            self._after = None
         while True:
             with self._changed:
                 while not self._waiting and not self._closed:

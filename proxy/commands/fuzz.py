@@ -16,6 +16,10 @@ __all__ = ["fuzz"]
 
 _SHRINKING_SECONDS = 120.0
 _LINES_MAX = 200
+_ENGINES = ("direct", "actors", "threads", "reference", "door", "hostile", "files")
+_ENGINE_HELP = (
+    "An engine, `reference`, `door`, `hostile` or `files`; may be repeated, all unless it is given."
+)
 
 
 def fuzz(
@@ -32,7 +36,7 @@ def fuzz(
     ] = 60,
     engine: Annotated[
         list[str] | None,
-        typer.Option("--engine", help="An engine, or `reference`; may be repeated, all unless it is given."),
+        typer.Option("--engine", help=_ENGINE_HELP),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="How many processes run plans.")] = 1,
     replay: Annotated[
@@ -56,7 +60,7 @@ def fuzz(
         limit = time.monotonic() + minutes * 60 if minutes is not None else None
         if minutes is None:
             runs = runs or 1
-        engines = tuple(engine or ("direct", "actors", "threads", "reference"))
+        engines = tuple(engine or _ENGINES)
         _fuzz(seed, runs, steps=steps, engines=engines, limit=limit, jobs=jobs, folder=folder)
 
 

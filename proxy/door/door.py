@@ -12,7 +12,6 @@ from typing import Any, Final, TypeVar, final
 from ...model.errors import LicorneError, ReplacedError, RequestError
 from ...model.queues.use_order import KeptUse
 from ...model.values.documents import Json
-from ..client.remote_scheduler import RemoteScheduler
 from ..client.steps import RemoteSteps
 from ..scheduler.answering.questions import QuestionSide
 from ..scheduler.calling import CallingSide, check_registration
@@ -38,6 +37,7 @@ from .routing import (
     partition_names,
     short_name,
 )
+from .sending import STEPS
 from .starting import start_worker, wait_until_started
 from .worker_connector import WorkerConnector
 from .workers import Launcher, WorkerTable
@@ -139,6 +139,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 use=self._use,
                 on_replaced=self._give_up,
                 now_ns=time.time_ns,
+                before=self._managers.get(request.rmID),
             )
             with self._lock:
                 self._check_running()  # What stops ends those that it finds.
@@ -211,15 +212,17 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
 
     def _committed(self, change: DoorChange) -> list[PartitionLink]:
         """Commit a change; return the links to partitions that are new."""
-        before = {link.partition for link in self._links()}
+        before = dict.fromkeys(link.partition for link in self._links())
         new = change.commit()
         self._end_unused(before)
         return new
 
     def _end_unused(self, before: Collection[str]) -> None:
         """End the workers of those of these partitions that no resource manager has any more."""
-        for name in {*before} - {link.partition for link in self._links()}:
-            self._workers.end(name)
+        used = {link.partition for link in self._links()}
+        for name in before:
+            if name not in used:
+                self._workers.end(name)
 
     def _prepared(self, request: si.UpdateConfigurationRequest) -> DoorChange:
         """Return a change that each worker has prepared; in the turn of the resource manager.
@@ -228,7 +231,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: It is refused, or there is no worker for a partition that is new.
         """
         manager = self._manager(request.rmID, "UpdateConfigurationRequest")
-        names = partition_names(request.config, "update of configuration", None)
+        names = partition_names(request.config, "update of configuration", None, refuse_rules=True)
         if manager.partitions is not None:
             names = [name for name in names if name in manager.partitions]
         for name in names:
@@ -421,7 +424,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         method = message.step.method
         if method == v1.Step.NOW:
             return v1.Answer(number=time.time_ns())
-        step = _STEPS.get(method)
+        step = STEPS.get(method)
         if step is None:
             raise LicorneError("the door runs by itself: it is not stepped")
         for link in self._links():
@@ -469,12 +472,3 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             why = f": {manager.life.status.reason}" if manager.life.status.reason else ""
             raise RequestError(f"{request} of RM {rm_id!r}, which has stopped{why}")
         return manager
-
-
-_STEPS: Final[Mapping[int, Callable[[RemoteScheduler], object]]] = {
-    v1.Step.INSPECT_OUTSTANDING: RemoteScheduler.inspect_outstanding,
-    v1.Step.PREEMPT_OVER_QUOTA: RemoteScheduler.preempt_over_quota,
-    v1.Step.DELIVER_EVENTS: RemoteScheduler.deliver_events,
-    v1.Step.RECORD_HISTORY: RemoteScheduler.record_history,
-}
-"""What a scheduler does that runs by itself, too."""

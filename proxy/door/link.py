@@ -94,6 +94,8 @@ class PartitionLink:
         """Why the last session was lost, `None` while it is not."""
         self._doubt = ""
         """What its worker has said that cannot be, the empty text for nothing."""
+        self._farewell: tuple[si.NodeResponse | si.ApplicationResponse | si.AllocationResponse, ...] = ()
+        """What the RM hears when the link has ended."""
         self._queue: deque[LinkRequest] = deque()
         self._held_bytes = 0
         """How many bytes of requests were taken and not sent."""
@@ -221,9 +223,16 @@ class PartitionLink:
         else:
             self._configured = wanted
 
-    def close(self, reason: str = "") -> None:
-        """End the link: what the worker says from now on is dropped. Returns at once."""
+    def close(self, reason: str = "", *, ends: bool = False) -> None:
+        """End the link: what the worker says from now on is dropped. Returns at once.
+
+        Args:
+            reason: Why.
+            ends: Whether the partition ends with all that it has: then the RM hears of that.
+        """
         with self._changed:
+            if ends:
+                self._farewell = self._record.end(self._now_ns())
             self._ended.set()
             self._number += 1
             self._queue.clear()
@@ -262,6 +271,8 @@ class PartitionLink:
                 passes = isinstance(error, LicorneError) and not isinstance(error, LaunchError)
                 pause = min(pause * 2, _PAUSE_MAX_SECONDS) if passes else _PAUSE_MAX_SECONDS
             self._ended.wait(pause)
+        for response in self._farewell:
+            self._owner.deliver(CALLBACKS[type(response)], response)
 
     def _fail(self, error: BaseException) -> None:
         """Note why there is no worker; if it never ran, and another try does not help, it never will."""

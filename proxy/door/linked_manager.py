@@ -44,6 +44,7 @@ class LinkedManager:
         use: What its partitions have used.
         on_replaced: Called once, with the partition and the error, when it has registered elsewhere.
         now_ns: Returns the time, nanoseconds since 1970.
+        before: The registration before, which is closed now: its callbacks come first.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class LinkedManager:
         use: DoorUse,
         on_replaced: Callable[[LinkedManager, str, ReplacedError], object],
         now_ns: Callable[[], int],
+        before: LinkedManager | None = None,
     ) -> None:
         self.rm_id: Final = request.rmID
         self.callback: Final = callback
@@ -77,7 +79,8 @@ class LinkedManager:
         """By the name of the partition; replaced as a whole."""
         self.prepared: object = None
         """The change of its configuration that was prepared last, if it may still be committed."""
-        self._callbacks = CallbackQueue(f"licorne-callbacks-{self.rm_id}")
+        after: CallbackQueue | None = None if before is None else before._callbacks  # noqa: SLF001 - its kind
+        self._callbacks: Final[CallbackQueue] = CallbackQueue(f"licorne-callbacks-{self.rm_id}", after)
 
     @property
     def status(self) -> ManagerStatus:

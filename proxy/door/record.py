@@ -386,6 +386,20 @@ class PartitionRecord:
             heard=heard,
         )
 
+    def end(self, now_ns: int) -> tuple[_Response, ...]:
+        """End all that there is, since the partition ends; return what the RM hears of that.
+
+        Args:
+            now_ns: The time, nanoseconds since 1970.
+        """
+        names = [*self._applications.there]
+        removals = [si.RemoveApplicationRequest(applicationID=name) for name in names]
+        self.note_applications(si.ApplicationRequest(remove=removals))
+        heard = self.begin_recovery(now_ns).heard
+        if not names:
+            return heard
+        return (*heard, si.ApplicationResponse(updated=[_failed(name, now_ns) for name in names]))
+
     def end_recovery(
         self, rejections: Iterable[RecoveryRejection], left_out: Iterable[str]
     ) -> tuple[list[si.AllocationResponse], list[si.NodeRequest]]:

@@ -103,7 +103,7 @@ class DoorChange:
         at_each(self._prepared, _commit)
         at_each([*manager.links.values()], PartitionLink.configure)
         for link in gone:
-            link.close("the configuration has the partition no more")
+            link.close("the configuration has the partition no more", ends=True)
         self._undo.pop_all()
         return [*new.values()]
 

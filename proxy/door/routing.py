@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, TypeVar
 
-from ...model.configuration.reader import DEFAULT_CONFIGURATION, load
+from ...model.configuration.reader import (
+    DEFAULT_CONFIGURATION,
+    ConfigurationError,
+    load,
+    unusable_rule_problems,
+)
 from ...model.configuration.words import did_you_mean
 from ...model.errors import LicorneError, RequestError
 from ...model.values.messages import full_partition_name, short_partition_name
@@ -125,14 +130,25 @@ def check_size(request: SiRequest) -> None:
         raise RequestError(f"{type(request).__name__} is refused: {text}")
 
 
-def partition_names(configuration: str, what: str, wanted: Collection[str] | None) -> list[str]:
+def partition_names(
+    configuration: str, what: str, wanted: Collection[str] | None, *, refuse_rules: bool = False
+) -> list[str]:
     """Return the names of the partitions of a configuration, or those of them that are named.
+
+    Args:
+        configuration: Its text, empty for the default.
+        what: What needs it, for the error.
+        wanted: The names, `None` for all.
+        refuse_rules: Whether unusable placement rules are refused: there may be no worker that does so.
 
     Raises:
         RequestError: The configuration is refused, or lacks one that is named.
     """
     try:
-        names = [each.name for each in load(configuration or DEFAULT_CONFIGURATION).partitions]
+        config = load(configuration or DEFAULT_CONFIGURATION)
+        if refuse_rules and (problems := unusable_rule_problems(config)):
+            raise ConfigurationError(problems)
+        names = [each.name for each in config.partitions]
     except LicorneError as error:
         raise RequestError(f"{what} failed: {error}") from error
     for name in wanted or ():

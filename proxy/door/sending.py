@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from .workers import LaunchedWorker
 
 __all__ = [
     "CALLBACKS",
+    "STEPS",
     "Connect",
     "LinkRequest",
     "PatientWorker",
@@ -194,3 +195,12 @@ def halt_at(scheduler: RemoteScheduler, rm_id: str, halt: tuple[str, str] | None
 def is_refusal(loss: RequestError | None) -> bool:
     """Return whether the worker itself has ended a session, and said why: it runs, and answers."""
     return isinstance(loss, ReplacedError) or (isinstance(loss, ConnectionLostError) and loss.by_server)
+
+
+STEPS: Final[Mapping[int, Callable[[RemoteScheduler], object]]] = {
+    v1.Step.INSPECT_OUTSTANDING: RemoteScheduler.inspect_outstanding,
+    v1.Step.PREEMPT_OVER_QUOTA: RemoteScheduler.preempt_over_quota,
+    v1.Step.DELIVER_EVENTS: RemoteScheduler.deliver_events,
+    v1.Step.RECORD_HISTORY: RemoteScheduler.record_history,
+}
+"""What a scheduler does that runs by itself, too."""

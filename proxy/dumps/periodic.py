@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time_ns
@@ -22,6 +23,7 @@ __all__ = ["DUMPS_KEPT", "PeriodicDumps"]
 DUMPS_KEPT: Final = 10
 """How many files are kept; the oldest one is removed for a new one."""
 _PATTERN: Final = "licorne-state-*.json"
+_UNFINISHED: Final = "licorne-state-*.unfinished"
 
 
 @final
@@ -48,6 +50,9 @@ class PeriodicDumps:
             raise LicorneError(f"no state dumps can be written to {folder}: {error}") from error
         if not os.access(folder, os.W_OK):
             raise LicorneError(f"no state dumps can be written to {folder}: it cannot be written to")
+        for left in folder.glob(_UNFINISHED):  # By a process that was killed.
+            with suppress(OSError):
+                left.unlink()
         self._scheduler = scheduler
         self._folder = folder
         self._interval_seconds = interval_seconds
@@ -76,12 +81,14 @@ class PeriodicDumps:
         try:
             with state_dump_file(self._scheduler) as source, unfinished.open("wb") as target:
                 shutil.copyfileobj(source, target)
+                target.flush()
+                os.fsync(target.fileno())  # Else the new name may be on the disk before the text is.
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)
-        # A clock that was set back gives this one a name before those of others: it stays all the same.
-        others = sorted(other for other in self._folder.glob(_PATTERN) if other != path)
-        for old in others[: 1 - DUMPS_KEPT]:
+        # What is named after a later time was written before the clock was set back: it goes first.
+        by_age = sorted(self._folder.glob(_PATTERN), key=lambda each: (each.name <= path.name, each.name))
+        for old in by_age[:-DUMPS_KEPT]:
             old.unlink(missing_ok=True)
         return path
 

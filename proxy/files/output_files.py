@@ -62,6 +62,8 @@ def set_aside(path: Path) -> Path:
 def write_whole(path: Path, text: str) -> None:
     """Write a UTF-8 file that is there as a whole or as it was before; a device or pipe is just written to.
 
+    That also holds if the power is lost.
+
     Raises:
         UnwritableFileError: It cannot be written.
     """
@@ -72,7 +74,10 @@ def write_whole(path: Path, text: str) -> None:
             return
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
-            part.write_text(text, encoding="utf-8", newline="\n")
+            with part.open("w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())  # Else the new name may be on the disk before the text is.
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)

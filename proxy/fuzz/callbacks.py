@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
@@ -16,7 +17,10 @@ from .cluster_record import RecordError
 if TYPE_CHECKING:
     from .manager import SimulatedManager
 
-__all__ = ["CALLBACKS", "CallbackFault", "CallbackFaults", "World"]
+__all__ = ["CALLBACKS", "CallbackFault", "CallbackFaults", "Takeover", "World"]
+
+_UNDER_WAY_SECONDS: Final = 15.0
+"""How long messages may be under way, and callbacks take."""
 
 
 class World(Protocol):
@@ -34,8 +38,8 @@ class World(Protocol):
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
 
-    def new_door(self, rm_id: str, door: str) -> SchedulerAPI:
-        """Return the scheduler, as a process finds it that begins in place of one that was killed."""
+    def new_door(self, rm_id: str, door: str, *, beside: bool = False) -> SchedulerAPI:
+        """Return the scheduler, as a process finds it that begins: in place of a killed one, or beside it."""
 
 
 class CallbackFault(Exception):  # noqa: N818 - what a faulty callback raises
@@ -98,6 +102,27 @@ class CallbackFaults:
             raise CallbackFault(verb)
 
 
+@final
+class Takeover:
+    """Which process of a manager has registered last, and when: the others hear nothing more."""
+
+    def __init__(self) -> None:
+        self._last = 0, 0.0
+
+    def registered(self, process: int) -> None:
+        """Note that a process has registered."""
+        self._last = process, time.monotonic()
+
+    def is_over(self, process: int) -> bool:
+        """Return whether a later process has registered, and all that was under way has come since."""
+        later, seconds = self._last
+        return process < later and time.monotonic() > seconds + _UNDER_WAY_SECONDS
+
+
+def _hear_late() -> None:
+    raise RecordError("a process hears something, long after another one has taken over")
+
+
 class _Callback(ResourceManager):
     """The callback of one registration; it is ignored when there is a later one."""
 
@@ -108,6 +133,8 @@ class _Callback(ResourceManager):
 
     def _hear(self, verb: str, message: Any) -> None:
         manager = self._manager
+        if manager.takeover.is_over(self._process):
+            manager.take(verb, message, _hear_late)
         if manager.hears(self._epoch):
             manager.take(verb, message, lambda: getattr(manager, verb)(message))
 

@@ -160,6 +160,8 @@ class ClusterRecord:
         self.gone_nodes: set[str] = set()
         self.to_hear: set[str] = set()
         """What the RM has ended by itself: the scheduler says so once more."""
+        self.may_lag = False
+        """Whether an application that ran may be Accepted again: on another worker, with asks alone."""
         self.ended: set[str] = set()
         """Keys that have ended; the RM uses none again."""
 
@@ -370,6 +372,9 @@ class ClusterRecord:
         }
         _compare("runs by the nodes", shown, on_nodes)
         known = {name: each.state for name, each in self.applications.items()}
+        if self.may_lag:
+            lags = [name for name in known if (known[name], states.get(name)) == ("Running", "Accepted")]
+            states |= dict.fromkeys(lags, "Running")
         _compare("is the state", known, {name: states.get(name) for name in known})
         shown_nodes = {
             str(node["nodeID"]): not node["schedulable"]

@@ -35,9 +35,11 @@ from ..si.api import SchedulerAPI
 from .callbacks import CallbackFault
 from .cluster_record import RecordError
 from .ending import RunEnding
+from .files_world import FilesWorld
+from .hostile_world import HostileWorld
 from .manager import SimulatedManager
 from .memory_network import MemoryNetwork
-from .plans import OPERATOR, PROCESS, REFERENCE, SESSION, STREAMS, Plan, PlannedStep
+from .plans import DOOR, FILES, HOSTILE, OPERATOR, PROCESS, REFERENCE, SESSION, STREAMS, Plan, PlannedStep
 from .preemption_effects import PreemptionEffects
 from .recorded_run import RecordedRun
 from .reference_world import ReferenceWorld
@@ -45,8 +47,10 @@ from .si_client import SiClient
 from .standard_parts import replaced
 from .thread_control import PriorityPicker, RandomPicker, ThreadControl
 
-__all__ = ["Outcome", "run_plan"]
+__all__ = ["ClusterWorld", "Outcome", "run_plan"]
 
+_ALONE: Final = {REFERENCE: ReferenceWorld, HOSTILE: HostileWorld, FILES: FilesWorld}
+"""Worlds without threads."""
 _ADDRESS: Final = Address("127.0.0.1", 50_000)
 _NARROW_BOUNDS: Final = (
     (rm_link, "BACKLOG_MAX", 6),
@@ -108,10 +112,16 @@ def _line(time_ns: int, who: str, verb: str, message: Any) -> str:
 
 def run_plan(plan: Plan) -> Outcome:
     """Run a plan, whatever comes of it."""
-    return _run_beside_reference(plan) if plan.engine == REFERENCE else _run_cluster(plan)
+    if plan.engine in _ALONE:
+        return _run_alone(plan)
+    if plan.engine == DOOR:
+        from .door_world import DoorWorld  # noqa: PLC0415 - it is made of the world below
+
+        return _run_cluster(DoorWorld(plan))
+    return _run_cluster(ClusterWorld(plan))
 
 
-def _run_beside_reference(plan: Plan) -> Outcome:
+def _run_alone(plan: Plan) -> Outcome:
     outcome, digest = Outcome(), 0
 
     def note(verb: str, message: Any) -> None:
@@ -120,7 +130,7 @@ def _run_beside_reference(plan: Plan) -> Outcome:
         digest = zlib.crc32(_bytes_of(message), digest)
 
     try:
-        ReferenceWorld(plan, note).run()
+        _ALONE[plan.engine](plan, note).run()
     except Exception as error:  # noqa: BLE001 - it is the outcome
         outcome.failure = error
     outcome.steps = len(outcome.log)
@@ -134,8 +144,7 @@ def _bytes_of(message: Any) -> bytes:
     return message.SerializeToString(deterministic=True) if is_message else repr(message).encode()
 
 
-def _run_cluster(plan: Plan) -> Outcome:
-    world = _ClusterWorld(plan)
+def _run_cluster(world: ClusterWorld) -> Outcome:
     try:
         world.control.run(world.run)
     except BaseException as error:  # noqa: BLE001 - it is the outcome
@@ -153,8 +162,7 @@ def _run_cluster(plan: Plan) -> Outcome:
     return outcome
 
 
-@final
-class _ClusterWorld:
+class ClusterWorld:
     """The world of one plan; its methods run under its control."""
 
     def __init__(self, plan: Plan) -> None:
@@ -175,6 +183,8 @@ class _ClusterWorld:
         self._effects = PreemptionEffects()
         self._open = ExitStack()
         self._clients: dict[str, RemoteScheduler | SiClient] = {}
+        self._taken_over: list[RemoteScheduler | SiClient] = []
+        """Those of processes beside which another one of the same RM has begun."""
         self._change: Callable[[Any, str, Any], None]
         self._mend: Callable[[], None] = lambda: None
         """Makes a method whole that is to break."""
@@ -204,13 +214,15 @@ class _ClusterWorld:
         if not self._is_stepped:
             time.sleep(seconds)
 
-    def new_door(self, rm_id: str, door: str) -> SchedulerAPI:
-        """Return the scheduler, as a process finds it that begins in place of one that was killed."""
+    def new_door(self, rm_id: str, door: str, *, beside: bool = False) -> SchedulerAPI:
+        """Return the scheduler, as a process finds it that begins: in place of a killed one, or beside it."""
         if door == PROCESS:
             recorded, core = self._recorded, self._core()
             return core if recorded is None else recorded.door(core)
         killed = self._clients.get(rm_id)
-        if killed is not None:
+        if killed is not None and beside:
+            self._taken_over.append(killed)
+        elif killed is not None:
             self._network.cut_all(rm_id)
             killed.stop()
         address = f"{_ADDRESS}/{rm_id}"
@@ -245,18 +257,23 @@ class _ClusterWorld:
             try:
                 self._begin()
                 self._take_steps()
-                self._delay_seconds = _DELAY_SECONDS
-                self._mend()
+                self._calm()
                 RunEnding(
                     self._managers, self._core(), self._quiet, self.note, are_maxima_kept=self._plan.is_calm
                 ).run()
             finally:
                 self._close()
 
+    def _calm(self) -> None:
+        """End the faults that are under way."""
+        self._delay_seconds = _DELAY_SECONDS
+        self._mend()
+
     def _begin(self) -> None:
         for number, door in enumerate(self._plan.doors):
             rng = random.Random(f"manager {number} of {self._plan.seed}")  # noqa: S311 - likewise
-            self._managers.append(SimulatedManager(f"rm{number}", rng, self, door))
+            at_door = self._plan.engine == DOOR
+            self._managers.append(SimulatedManager(f"rm{number}", rng, self, door, at_door=at_door))
         self._start_scheduler()
         for manager in self._managers:
             manager.connect(self.new_door(manager.rm_id, manager.door))
@@ -272,12 +289,14 @@ class _ClusterWorld:
             record=self._new_recording(),
         )
         if {SESSION, STREAMS} & {*self._plan.doors}:
-            settings = ServerSettings(
-                address=_ADDRESS,
-                stop_after_seconds=60.0,
-                forget_after_seconds=20.0 if self._plan.seed % 2 else None,
-            )
-            self._open.enter_context(ServerThread(self._scheduler, settings))
+            self._open.enter_context(ServerThread(self._scheduler, self._server_settings()))
+
+    def _server_settings(self) -> ServerSettings:
+        return ServerSettings(
+            address=_ADDRESS,
+            stop_after_seconds=60.0,
+            forget_after_seconds=20.0 if self._plan.seed % 2 else None,
+        )
 
     def _new_recording(self) -> Path | None:
         if not self._plan.is_recorded:
@@ -294,7 +313,7 @@ class _ClusterWorld:
             self.fail(error)
 
     def _close(self) -> None:
-        for client in self._clients.values():
+        for client in (*self._clients.values(), *self._taken_over):
             client.stop()
         self._open.close()
         self._core().stop()

@@ -17,7 +17,7 @@ from ...model.errors import LicorneError
 from ..client.recovery import Recovery
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager, SchedulerAPI
-from .callbacks import CALLBACKS, CallbackFaults, World
+from .callbacks import CALLBACKS, CallbackFaults, Takeover, World
 from .cluster_record import ClusterRecord, KnownApplication, RecordError, Task
 from .configurations import (
     DYNAMIC_PARENT,
@@ -38,6 +38,8 @@ __all__ = ["SimulatedManager"]
 _STOPPED: Final = si.STOPPED_BY_RM
 _AWAY_SECONDS: Final = (0.0, 0.0, 1.0, 30.0, 100.0)
 """How long a killed process is away; a server stops a resource manager after a minute."""
+_BESIDE: Final = 0.3
+"""How often another process of the same resource manager begins while the one before lives."""
 _OLDER: Final = 0.2
 """How many managers speak the older generation of `si.v1`."""
 _LATE_PLACEHOLDER: Final = 0.05
@@ -57,21 +59,26 @@ class SimulatedManager(NodeActions, ResourceManager):
         rng: Decides its habits.
         world: Where it lives.
         door: `PROCESS`, `SESSION` or `STREAMS`.
+        at_door: Whether partitions are on workers: then it has two, and speaks the newer `si.v1`.
     """
 
-    def __init__(self, rm_id: str, rng: random.Random, world: World, door: str) -> None:
+    def __init__(
+        self, rm_id: str, rng: random.Random, world: World, door: str, *, at_door: bool = False
+    ) -> None:
         self.rm_id = rm_id
         self.door = door
         self.record = ClusterRecord()
+        self.record.may_lag = at_door
         self._world = world
-        self.partitions: tuple[str, ...] = ("default", "gpu") if rng.random() < 0.3 else ("default",)
+        has_two = rng.random() < 0.3 or at_door
+        self.partitions: tuple[str, ...] = ("default", "gpu") if has_two else ("default",)
         self.configuration: Configuration = random_configuration(rng, self.partitions)
         self._submissions = Submissions(f"{rm_id} {self.configuration.text}", self.new_name)
         self._floor = RuntimeFloor(world.scheduler_time_ns)
         self._confirms_at_once = rng.random() < 0.6
         habit = one_of(rng, ("not", "not", "at once", "later"))
         self._predicate_habit = "not" if door == STREAMS else habit
-        self._is_older = rng.random() < _OLDER
+        self._is_older = rng.random() < _OLDER and not at_door
         self.allows_all = self._predicate_habit == "not"
         self.answers_later = self._predicate_habit == "later"
         """Whether it answers its predicates later."""
@@ -83,6 +90,7 @@ class SimulatedManager(NodeActions, ResourceManager):
         self._recovery: Recovery | None = None
         self._registered: Recovery | None = None
         """The recovery by which this process has registered last."""
+        self.takeover = Takeover()
         self._process = 0
         self._connecting = threading.RLock()
         self.callback_faults = CallbackFaults(world.sleep)
@@ -125,6 +133,7 @@ class SimulatedManager(NodeActions, ResourceManager):
             self._world.note(self.rm_id, "is refused", str(error))
         else:
             self._registered = recovery
+            self.takeover.registered(self._process)
 
     def _connect_from_callback(self) -> None:
         """Register again, unless another thread is about to: that one may wait for the callback to end."""
@@ -415,8 +424,10 @@ class SimulatedManager(NodeActions, ResourceManager):
             return
         self._epoch += 1  # The killed process hears nothing any more.
         self._process += 1
-        self._world.sleep(one_of(rng, _AWAY_SECONDS))
-        self.connect(self._world.new_door(self.rm_id, self.door))
+        beside = rng.random() < _BESIDE
+        if not beside:
+            self._world.sleep(one_of(rng, _AWAY_SECONDS))
+        self.connect(self._world.new_door(self.rm_id, self.door, beside=beside))
 
     def stumble(self, rng: random.Random) -> None:
         """Let the next callbacks raise, take long, or register again."""

@@ -27,6 +27,8 @@ __all__ = ["MemoryNetwork"]
 
 _WINDOW: Final = 16
 """How many messages are under way to a reader before the writer waits."""
+_ALIVE_SECONDS: Final = 30.0
+"""After how long without a sign of life a connection is lost: see `licorne.proxy.client.connection`."""
 _END: Final = object()
 
 
@@ -63,12 +65,14 @@ class _AbortedError(Exception):
 class _Direction:
     """One direction of a stream. What is sent while a message is under way arrives with it."""
 
-    def __init__(self, network: MemoryNetwork) -> None:
+    def __init__(self, network: MemoryNetwork, address: str) -> None:
         self._network = network
+        self._address = address
         self._arrives_until = 0.0
 
     def wait(self) -> None:
         """Wait as long as a message takes, unless one before it has just done so: links are not narrow."""
+        self._network.wait_while_silent(self._address)
         now = time.monotonic()
         if now >= self._arrives_until:
             seconds = self._network.delay_seconds()
@@ -81,7 +85,12 @@ class _MemoryStream:
     """One call of the network: the client's side, and the context of its handler at the server."""
 
     def __init__(
-        self, network: MemoryNetwork, loop: asyncio.AbstractEventLoop, client: str, metadata: Any
+        self,
+        network: MemoryNetwork,
+        loop: asyncio.AbstractEventLoop,
+        address: str,
+        client: str,
+        metadata: Any,
     ) -> None:
         self._network = network
         self.client = client
@@ -93,7 +102,7 @@ class _MemoryStream:
         self._under_way = 0
         self._room = asyncio.Event()
         self._sending = threading.Semaphore(_WINDOW)
-        self._up, self._down = _Direction(network), _Direction(network)
+        self._up, self._down = _Direction(network, address), _Direction(network, address)
         self._lost: _LostError | None = None
         self.task: asyncio.Task[None] | None = None
         self.deserialize: Callable[[bytes], Any] = bytes
@@ -221,7 +230,7 @@ class _MemoryServer:
     def __init__(self, network: MemoryNetwork) -> None:
         self._network = network
         self._handlers: list[Any] = []
-        self._port = 0
+        self.address = ""
         self.streams: dict[_MemoryStream, None] = {}
         self.loop = asyncio.get_running_loop()
 
@@ -235,9 +244,10 @@ class _MemoryServer:
     def add_insecure_port(self, address: str) -> int:
         """Listen at a port that is free, if the address names none."""
         host, _, port = address.rpartition(":")
-        self._port = int(port) or self._network.free_port()
-        self._network.servers[f"{host}:{self._port}"] = self
-        return self._port
+        number = int(port) or self._network.free_port()
+        self.address = f"{host}:{number}"
+        self._network.servers[self.address] = self
+        return number
 
     async def start(self) -> None:
         """Listen, which it does already."""
@@ -257,7 +267,7 @@ class _MemoryServer:
         """Make the stream of a call; on the client's thread."""
         details = SimpleNamespace(method=method, invocation_metadata=metadata)
         handler: Any = next(filter(None, (each.service(details) for each in self._handlers)))
-        stream = _MemoryStream(self._network, self.loop, client, metadata)
+        stream = _MemoryStream(self._network, self.loop, self.address, client, metadata)
         self.streams[stream] = None
         return stream, handler.stream_stream or partial(_answer_once, handler.unary_unary)
 
@@ -367,6 +377,7 @@ class MemoryNetwork:
     def __init__(self, delay_seconds: Callable[[], float]) -> None:
         self.delay_seconds = delay_seconds
         self.servers: dict[str, _MemoryServer] = {}
+        self._silent_until: dict[str, float] = {}
         self._ports = 50_000
 
     def free_port(self) -> int:
@@ -385,6 +396,33 @@ class MemoryNetwork:
         for stream in self._streams():
             if client in ("", stream.client):
                 stream.cut()
+
+    def cut_server(self, address: str) -> None:
+        """Lose all connections with one server."""
+        server = self.servers.get(address)
+        for stream in () if server is None else [*server.streams]:
+            stream.cut()
+
+    def end_server(self, address: str) -> None:
+        """Lose one server with all its connections, as if its process was killed."""
+        self.cut_server(address)
+        self.servers.pop(address, None)
+
+    def silence(self, address: str, seconds: float) -> None:
+        """Let no message from or to a server arrive for a time; return when it is over.
+
+        As with HTTP/2, connections are lost that gave no sign of life for half a minute.
+        """
+        self._silent_until[address] = time.monotonic() + seconds
+        time.sleep(min(seconds, _ALIVE_SECONDS))
+        if seconds > _ALIVE_SECONDS:
+            self.cut_server(address)
+            time.sleep(seconds - _ALIVE_SECONDS)
+
+    def wait_while_silent(self, address: str) -> None:
+        """Wait while no message to or from a server arrives."""
+        while (seconds := self._silent_until.get(address, 0.0) - time.monotonic()) > 0:
+            time.sleep(seconds)
 
     def _streams(self) -> list[_MemoryStream]:
         return [each for server in self.servers.values() for each in server.streams if not each.is_lost]

@@ -13,6 +13,9 @@ from ..scheduler.engine_names import engine_named
 
 __all__ = [
     "BEGIN",
+    "DOOR",
+    "FILES",
+    "HOSTILE",
     "OPERATOR",
     "PROCESS",
     "REFERENCE",
@@ -29,6 +32,12 @@ T = TypeVar("T")
 
 REFERENCE: Final = "reference"
 """In place of an engine: `direct`, and beside it the second scheduler, which has to decide the same."""
+DOOR: Final = "door"
+"""In place of an engine: a door, with schedulers on threads as workers."""
+HOSTILE: Final = "hostile"
+"""In place of an engine: `direct`, once with malformed requests and once without."""
+FILES: Final = "files"
+"""In place of an engine: what is kept in files, on disks that fail."""
 PROCESS, SESSION, STREAMS = "process", "session", "streams"
 """Where a manager is: in the scheduler's process, or behind its server, by `licorne.v1` or by `si.v1`."""
 OPERATOR: Final = -1
@@ -91,7 +100,40 @@ BEGIN: Final = "begin"
 """The step with which another world begins in a plan for the second scheduler."""
 _WORLDS: Final = 4
 """How many there are in one, each with as many steps as another plan has: their steps are quick."""
-_UNSETTLING: Final = frozenset({"reload", "change partitions", "crash", "cut", "kill", "break", "resize"})
+_ALONE: Final = {
+    REFERENCE: (_WORLDS, (BEGIN, *("add node",) * 3), _REFERENCE_ACTIONS),
+    HOSTILE: (
+        1,
+        (),
+        by_weight({"send some": 12, "send again": 2, "send what is refused": 1, "load other": 1}),
+    ),
+    FILES: (
+        1,
+        (),
+        by_weight({"use": 4, "write usage": 5, "write dump": 5, "start again": 2, "set clock": 2}),
+    ),
+}
+"""Engines without managers of the plan: how many worlds there are, what comes first, and what happens."""
+_DOOR_ACTIONS: Final = by_weight(
+    {
+        "validate": 6,
+        "reconsider": 2,
+        "cut": 3,
+        "slow": 3,
+        "jump": 1,
+        "kill": 1,
+        "end worker": 6,
+        "silence": 4,
+        "part": 4,
+        "end at commit": 2,
+    }
+)
+_UNSETTLING: Final = frozenset(
+    {
+        *("reload", "change partitions", "crash", "cut", "kill", "break", "resize"),
+        *("end worker", "silence", "part", "end at commit"),
+    }
+)
 """Actions after which more may be used than a maximum allows."""
 _CALM: Final = 0.3
 """How many plans have none of them."""
@@ -192,13 +234,13 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
         LicorneError: There is no such engine.
     """
     rng = random.Random(f"plan {seed}")  # noqa: S311 - it plays, and keeps no secret
-    if engine == REFERENCE:
+    if engine in _ALONE:
+        worlds, first, actions = _ALONE[engine]
         drawn = []
-        for _ in range(_WORLDS):
-            drawn += [PlannedStep(0, action, _draw(rng), 0) for action in (BEGIN, *["add node"] * 3)]
-            drawn += [
-                PlannedStep(0, one_of(rng, _REFERENCE_ACTIONS), _draw(rng), 0) for _ in range(steps - 3)
-            ]
+        for _ in range(worlds):
+            drawn += [PlannedStep(0, action, _draw(rng), 0) for action in first]
+            others = range(sum(action != BEGIN for action in first), steps)
+            drawn += [PlannedStep(0, one_of(rng, actions), _draw(rng), 0) for _ in others]
         return Plan(
             seed,
             engine,
@@ -210,7 +252,8 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
             is_narrow=False,
             steps=tuple(drawn),
         )
-    engine = engine_named(engine)
+    if engine != DOOR:
+        engine = engine_named(engine)
     managers = 1 + int(rng.random() ** 2 * 3)
     steppable = engine == "direct"
     doors = tuple(PROCESS if steppable else one_of(rng, _DOORS) for _ in range(managers))
@@ -226,17 +269,19 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     dice = random.Random(f"pauses {seed}")  # noqa: S311 - likewise; all others fall as without it
     pauses_ms = _LONG_PAUSES_MS if steppable and dice.random() < _LONG else _PAUSES_MS
     while len(drawn) < steps:
-        step = _drawn_step(rng, managers, pauses_ms)
+        step = _drawn_step(rng, managers, _DOOR_ACTIONS if engine == DOOR else _OPERATOR_ACTIONS, pauses_ms)
         if step.action not in left_out or len(left_out) > _LEFT_OUT_MAX:
             drawn.append(step)
     is_narrow = rng.random() < _NARROW
-    is_recorded = engine != "threads" and PROCESS in doors and rng.random() < _RECORDED
+    is_recorded = engine not in ("threads", DOOR) and PROCESS in doors and rng.random() < _RECORDED
     return Plan(seed, engine, shares, doors, picker, chance, is_recorded, is_narrow, tuple(drawn))
 
 
-def _drawn_step(rng: random.Random, managers: int, pauses_ms: Sequence[int]) -> PlannedStep:
+def _drawn_step(
+    rng: random.Random, managers: int, of_operator: Sequence[str], pauses_ms: Sequence[int]
+) -> PlannedStep:
     who = OPERATOR if rng.random() < 0.1 else int(rng.random() * managers)
-    actions = _OPERATOR_ACTIONS if who == OPERATOR else _MANAGER_ACTIONS
+    actions = of_operator if who == OPERATOR else _MANAGER_ACTIONS
     return PlannedStep(who, one_of(rng, actions), _draw(rng), one_of(rng, pauses_ms))
 
 

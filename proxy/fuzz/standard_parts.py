@@ -10,6 +10,7 @@ import time
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
@@ -186,6 +187,12 @@ class _SimpleQueue:
         return cls
 
 
+class _InOrder(dict[threading.Thread, None]):
+    """Stands for the set of threads of an executor, whose order is that of addresses in memory."""
+
+    add = dict.setdefault
+
+
 def _thread_of(bootstrap: Any) -> threading.Thread:
     """Return the thread that a method of it begins."""
     thread: threading.Thread = bootstrap.__self__
@@ -256,7 +263,14 @@ def in_place(control: ThreadControl) -> Iterator[None]:
     def is_alive(thread: threading.Thread) -> bool:
         return control.is_alive(thread)
 
+    begin_executor = ThreadPoolExecutor.__init__
+
+    def begin_in_order(executor: ThreadPoolExecutor, *args: Any, **kwargs: Any) -> None:
+        begin_executor(executor, *args, **kwargs)
+        executor._threads = _InOrder()  # type: ignore[assignment]  # noqa: SLF001 - it has no other way
+
     with replaced() as change:
+        change(ThreadPoolExecutor, "__init__", begin_in_order)
         for module in _holders():
             for name, value in [*vars(module).items()]:
                 if id(value) in kinds:

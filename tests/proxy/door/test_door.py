@@ -340,3 +340,36 @@ def test_a_release_is_answered_once_though_the_worker_was_lost(
     listener.wait_for("released gone STOPPED_BY_RM")
     wait_until(lambda: door.places()[1].state is LinkState.RUNNING, "it has recovered")
     assert ["released gone STOPPED_BY_RM"] == [text for text in listener.heard if "released gone" in text]
+
+
+def test_the_manager_hears_what_has_ended_with_a_partition(
+    door: Door, listener: Listener, workers: ThreadWorkers
+) -> None:
+    """From the door: the worker of the partition may be away."""
+    ask(door, "one", "second")
+    listener.wait_for("placed one")
+    workers.missing["second"] = "it is away"
+    workers.end("second")
+    wait_until(lambda: LinkState.RUNNING is not door.places()[1].state, "it is lost")
+    door.update_configuration(configuration_request(ONE))
+
+    listener.wait_for("released one STOPPED_BY_RM", "app-second is Failed")
+    assert "app-default is Failed" not in listener.heard
+
+
+@pytest.mark.usefixtures("listener")
+def test_rules_that_cannot_be_used_are_refused_while_no_worker_runs(
+    door: Door, workers: ThreadWorkers
+) -> None:
+    """As they are by a worker; the configuration in use stays."""
+    for name in BOTH:
+        workers.missing[name] = "it is away"
+        workers.end(name)
+    wait_until(
+        lambda: all(place.state is not LinkState.RUNNING for place in door.places()), "all workers are lost"
+    )
+    unheard = TWO.replace("name: default", "name: default\n    placementrules: [{name: unheard}]")
+    with pytest.raises(RequestError, match="unknown rule name specified unheard"):
+        door.update_configuration(configuration_request(unheard))
+
+    assert TWO == door.configuration_text("rm")

@@ -10,7 +10,7 @@ from support.door.faulty_workers import HANG, HANGS, faulty_interpreter
 from support.door.watched_workers import WatchedWorkers
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne.model.build_kind import is_compiled
 from licorne.proxy.door.door import Door

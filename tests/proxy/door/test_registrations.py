@@ -11,7 +11,7 @@ import grpc
 import pytest
 from support.door.thread_workers import ThreadWorkers
 from support.proxy.listening import Listener
-from support.proxy.manager_requests import ONE, TWO, configuration_request
+from support.proxy.manager_requests import ONE, TWO, configuration_request, node_request
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import RemoteScheduler, Scheduler
@@ -173,3 +173,23 @@ def test_a_door_stops_while_an_rm_waits_for_its_worker(door: Door, registering: 
         lambda: not [each for each in threading.enumerate() if each.name.startswith("licorne-link-")],
         "the threads of the links have ended",
     )
+
+
+def test_callbacks_of_two_registrations_do_not_overlap(door: Door) -> None:
+    """One that registers again inside a callback is called back when that callback has ended."""
+    first, second = Listener(), Listener()
+    ended: list[int] = []
+
+    def register(_: str) -> None:
+        first.react = lambda _: None
+        door.register("rm", second, configuration=ONE)
+        door.update_node(node_request("again"))
+        assert not second.hears(lambda: bool(second.heard), 0.05), "the first callback has not ended"
+        ended.append(len(second.heard))
+
+    first.react = register
+    door.register("rm", first, configuration=ONE)
+    door.update_node(node_request("node"))
+    second.wait_for("accepted again")
+
+    assert [0] == ended

@@ -8,7 +8,7 @@ import pytest
 from support.door.fake_sessions import FakeSession, LinkBench
 from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import ONE, application_request, ask_request, keys, node_request
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne.model.build_kind import is_compiled
 from licorne.proxy.door.link import PartitionLink

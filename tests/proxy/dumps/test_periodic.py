@@ -47,6 +47,15 @@ def test_a_dump_stays_when_the_clock_was_set_back(tmp_path: Path) -> None:
     assert (True, DUMPS_KEPT) == (path.exists(), len(list(tmp_path.iterdir())))
 
 
+def test_parts_of_dumps_of_a_killed_process_are_removed(tmp_path: Path) -> None:
+    """They would stay for good."""
+    (tmp_path / "licorne-state-20260101T000000.unfinished").touch()
+    with rest_scenario() as scheduler:
+        PeriodicDumps(scheduler, tmp_path, 60)
+
+    assert [] == list(tmp_path.iterdir())
+
+
 def test_a_dump_that_cannot_be_made_leaves_no_file(tmp_path: Path) -> None:
     """Another one is under way."""
     with rest_scenario() as scheduler, scheduler.monitoring.dumping:

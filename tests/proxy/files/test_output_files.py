@@ -35,6 +35,21 @@ def test_what_is_no_file_is_not_set_aside() -> None:
     assert Path("/dev/null") == set_aside(Path("/dev/null"))
 
 
+def test_the_text_is_on_the_disk_before_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the file is not empty after a loss of power."""
+    path, seen = tmp_path / "a.txt", []
+    real = os.fsync
+
+    def fsync(number: int) -> None:
+        seen.append((path.exists(), os.fstat(number).st_size))
+        real(number)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_whole(path, "text")
+
+    assert [(False, 4)] == seen
+
+
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     """Its target is written."""
     link = tmp_path / "link"

@@ -31,6 +31,7 @@ from licorne.proxy.si import si_pb2 as si
 
 ENGINES = ("direct", "actors", "threads", "reference")
 CLUSTERS = ENGINES[:3]
+WORLDS = ("door", "hostile", "files")
 
 
 def licorne(*arguments: str) -> tuple[int, str]:
@@ -120,7 +121,7 @@ def test_nothing_is_found_with_seeds_that_were_not_used_before() -> None:
         int(time.time()) * 1_000,
         None,
         steps=60,
-        engines=ENGINES,
+        engines=(*ENGINES, *WORLDS),
         until=lambda: time.monotonic() > end,
         jobs=os.cpu_count() or 1,
     )

@@ -15,3 +15,5 @@ class Fault:
     path: str
     old: str
     new: str
+    engines: tuple[str, ...] = ("direct", "actors", "threads", "reference")
+    """Where it is looked for."""

@@ -17,6 +17,7 @@ from typing import Final
 
 from support.fuzz.fault import Fault
 from support.fuzz.planted_faults import FAULTS
+from support.fuzz.planted_outer_faults import OUTER_FAULTS
 
 ROOT: Final = Path(__file__).parents[3]
 COPIED: Final = ("actors", "lockcheck", "model", "proxy")
@@ -53,7 +54,7 @@ def found(fault: Fault, minutes: float) -> tuple[str, float]:
     with tempfile.TemporaryDirectory(prefix="licorne-faults-") as name:
         folder = Path(name)
         plant(copied_package(folder), fault)
-        command = [sys.executable, "-c", _PROGRAM, str(minutes * 60)]
+        command = [sys.executable, "-c", _PROGRAM, str(minutes * 60), *fault.engines]
         environment = {**os.environ, "PYTHONPATH": str(folder)}
         try:
             ran = subprocess.run(  # noqa: S603 - our own interpreter
@@ -76,7 +77,7 @@ _PROGRAM: Final = """
 import sys, time
 from licorne.proxy.fuzz.runs import be_quiet, run_seeds
 be_quiet()
-summary = run_seeds(1, None, steps=60, engines=("direct", "actors", "threads", "reference"),
+summary = run_seeds(1, None, steps=60, engines=sys.argv[2:],
                     until=lambda: time.process_time() > float(sys.argv[1]), jobs=1)
 print(f"{time.process_time():.1f}")
 for failure in summary.failures:
@@ -94,7 +95,7 @@ def main() -> int:
     arguments = parser.parse_args()
     chosen = [
         fault
-        for fault in FAULTS
+        for fault in (*FAULTS, *OUTER_FAULTS)
         if not arguments.names or any(name in fault.name for name in arguments.names)
     ]
     missed = 0

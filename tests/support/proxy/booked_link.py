@@ -242,7 +242,7 @@ class _World:
     def sleep(self, seconds: float) -> None:
         """Stay at the same time."""
 
-    def new_door(self, rm_id: str, door: str) -> Any:
+    def new_door(self, rm_id: str, door: str, *, beside: bool = False) -> Any:
         raise NotImplementedError(f"{rm_id} never restarts at {door}")
 
 

@@ -96,7 +96,7 @@ class _World:
     def sleep(self, seconds: float) -> None:
         """Stay at the same time: it is for other engines."""
 
-    def new_door(self, rm_id: str, door: str) -> SchedulerAPI:
+    def new_door(self, rm_id: str, door: str, *, beside: bool = False) -> SchedulerAPI:
         raise NotImplementedError(f"{rm_id} never restarts at {door}")
 
 

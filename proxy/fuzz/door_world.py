@@ -1,0 +1,193 @@
+"""A run of a plan at a door: workers die, fall silent, and lose their connections; the door starts anew."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, cast, final
+
+from ..door import link
+from ..door.door import Door
+from ..door.places import LinkState
+from ..door.reload import DoorChange
+from ..scheduler.scheduler import Scheduler
+from ..server.running import ServerThread
+from ..si.api import SchedulerAPI
+from .cluster_record import RecordError
+from .cluster_world import ClusterWorld
+from .memory_workers import MemoryWorkers
+from .plans import PROCESS, Plan, PlannedStep, one_of
+from .si_client import SchedulerDoor
+from .steady_manager import STEADY, SteadyManager
+
+__all__ = ["DoorWorld"]
+
+_SILENCE_SECONDS: Final = (1.0, 5.0, 12.0, 40.0, 90.0)
+_CALM_SECONDS: Final = 300
+"""After how long without a fault each partition has a worker that runs."""
+_CALL_SECONDS: Final = 1.0
+"""How long a request of an RM in the process may take."""
+_HELD_BYTES: Final = 2_000
+"""How much waits for a worker in narrow plans before an RM waits."""
+
+
+@final
+class DoorWorld(ClusterWorld):
+    """The world of one plan; its managers share the workers of partitions of one name."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self._workers: MemoryWorkers
+        self._steady: SteadyManager
+        self._at_commit: int | None = None
+        """Which worker is to end between the phases of the next reload."""
+        self._silences: list[threading.Thread] = []
+
+    def _new_worker(self) -> Scheduler:
+        return Scheduler(
+            engine=one_of(random, ("actors", "actors", "threads")), on_error=self._callback_failed
+        )
+
+    def _begin(self) -> None:
+        rng = random.Random(f"workers {self._plan.seed}")  # noqa: S311 - it plays, and keeps no secret
+        self._workers = MemoryWorkers(self._network, rng, self._new_worker)
+        self._steady = SteadyManager(self, random.Random(f"steady {self._plan.seed}"))  # noqa: S311 - likewise
+        commit: Callable[[DoorChange], object] = DoorChange.commit
+
+        def cut(change: DoorChange) -> object:
+            draw, self._at_commit = self._at_commit, None
+            if draw is not None:
+                self._workers.end(self._chosen(draw))
+            return commit(change)
+
+        self._change(DoorChange, "commit", cut)
+        if self._plan.is_narrow:
+            self._change(link, "HELD_BYTES_MAX", _HELD_BYTES)
+        super()._begin()
+        self._steady.start(self._core())
+
+    def _start_scheduler(self) -> None:
+        door = Door(self._workers, on_error=self._callback_failed)
+        self._scheduler = cast("Scheduler", door)
+        self._open.enter_context(ServerThread(door, self._server_settings()))
+
+    def new_door(self, rm_id: str, door: str, *, beside: bool = False) -> SchedulerAPI:
+        """Return the door, which must not keep those waiting that are in its process."""
+        found = super().new_door(rm_id, door, beside=beside)
+        is_timed = door == PROCESS and not self._plan.is_narrow
+        return cast("SchedulerAPI", _TimedDoor(found, self.fail)) if is_timed else found
+
+    def _close(self) -> None:
+        self._steady.stop()
+        super()._close()
+        self._workers.end_all()
+
+    # --------------------------------------------------------------------------------------- faults
+
+    def _operate(self, step: PlannedStep) -> None:
+        match step.action:
+            case "cut":
+                self._network.cut_all(f"rm{step.draw % len(self._managers)}")
+            case "end worker":
+                self._workers.end(self._chosen(step.draw))
+            case "part":
+                self._network.cut_server(self._workers.addresses().get(self._chosen(step.draw), ""))
+            case "silence":
+                self._silence(step.draw)
+            case "end at commit":
+                self._at_commit = step.draw
+            case "kill":
+                self._workers.outlive_door = bool(step.draw % 2)
+                self._steady.stop()
+                self._kill()
+                self._workers.outlive_door = False
+                self._steady.start(self._core())
+            case _:
+                super()._operate(step)
+
+    def _chosen(self, draw: int) -> str:
+        """Return a partition that has a worker, not the one that has no faults; empty if there is none."""
+        partitions = [name for name in self._workers.addresses() if name != STEADY]
+        return partitions[draw % len(partitions)] if partitions else ""
+
+    def _silence(self, draw: int) -> None:
+        address = self._workers.addresses().get(self._chosen(draw), "")
+        seconds = _SILENCE_SECONDS[draw // 64 % len(_SILENCE_SECONDS)]
+        thread = threading.Thread(
+            target=self._network.silence, args=(address, seconds), name="silence", daemon=True
+        )
+        self._silences.append(thread)
+        thread.start()
+
+    # ------------------------------------------------------------------------------------------ end
+
+    def _calm(self) -> None:
+        """End all faults; then lose all workers once more, so that the records alone say what there is."""
+        super()._calm()
+        self._at_commit = None
+        for silence in self._silences:
+            silence.join()
+        self._settle_door()
+        self._steady.stop()
+        if self._plan.seed % 2:
+            for partition in self._workers.addresses():
+                self._workers.end(partition)
+            time.sleep(1.0)
+            self._settle_door()
+        time.sleep(5.0)
+        self._steady.finish()
+        self._check_configurations()
+
+    def _check_configurations(self) -> None:
+        """Check that each worker has the configuration that the door has.
+
+        Raises:
+            RecordError: One has another.
+        """
+        door: Any = self._core()
+        for place in door.places():
+            worker = self._workers.scheduler_of(place.partition)
+            if worker.configuration_text(place.rm_id) != door.configuration_text(place.rm_id):
+                raise RecordError(f"the worker of {place} has another configuration than the door")
+
+    def _settle_door(self) -> None:
+        """Wait until each partition of each manager runs.
+
+        Raises:
+            RecordError: One does not come to that.
+        """
+        door: Any = self._core()
+        states: list[LinkState] = []
+        for _ in range(_CALM_SECONDS):
+            time.sleep(1.0)
+            for manager in self._managers:
+                if manager.must_connect:
+                    manager.connect()
+            states = [place.state for place in door.places()]
+            if {*states} == {LinkState.RUNNING} and not any(each.must_connect for each in self._managers):
+                return
+        raise RecordError(f"after {_CALM_SECONDS} s without faults the door is {door.places()}")
+
+
+@final
+class _TimedDoor(SchedulerDoor):
+    """A door whose requests must not take long: they never wait for a worker."""
+
+    def __init__(self, scheduler: SchedulerAPI, fail: Callable[[BaseException], None]) -> None:
+        super().__init__(scheduler)
+        self._fail = fail
+        self.update_node = self._timed(scheduler.update_node)
+        self.update_application = self._timed(scheduler.update_application)
+        self.update_allocation = self._timed(scheduler.update_allocation)  # type: ignore[method-assign]
+
+    def _timed(self, call: Callable[[Any], None]) -> Callable[[Any], None]:
+        def timed(request: Any) -> None:
+            began = time.monotonic()
+            call(request)
+            seconds = time.monotonic() - began
+            if seconds > _CALL_SECONDS:
+                self._fail(RecordError(f"{type(request).__name__} has taken {seconds:.1f} s"))
+
+        return timed

@@ -1,0 +1,346 @@
+"""A run of a plan on disks that fail: what was kept in files before must stay.
+
+The scheduler writes usage files and state dumps. A write may end at any byte, as on a full disk; the process
+may die at any step; and after a loss of power a file has only what was synced. Whatever happens, the usage
+file has what one complete write has put there, the last one that was reported or a later one; and no state
+dump is lost but the oldest for a newer one.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any, Final, final
+
+from ...model.errors import LicorneError
+from ..dumps import periodic
+from ..dumps.periodic import DUMPS_KEPT, PeriodicDumps
+from ..dumps.usage_file import UsageFile, read_usage
+from ..scheduler.scheduler import Scheduler
+from ..si import si_pb2 as si
+from ..si.api import ResourceManager
+from .cluster_record import RecordError
+from .plans import Plan, one_of
+from .standard_parts import replaced
+
+__all__ = ["FILES_ACTIONS", "FilesWorld"]
+
+_RM_ID: Final = "rm"
+_TEXT: Final = (
+    "partitions: [{name: default, queues: [{name: root, submitacl: '*', properties: {fair.half-life: 1d}, "
+    "queues: [{name: a, properties: {fair.half-life: 1d}}, {name: b}]}]}]"
+)
+_STEP_SECONDS: Final = 3_600
+_CLOCKS_SECONDS: Final = (-7_200, -1, 0, 1, 7_200)
+_STEPS_MAX: Final = 6
+
+
+class _Killed(BaseException):
+    """The process is dead: nothing that it does has an effect."""
+
+
+@final
+class _Disk:
+    """The files, as their writers see them: `Path`, and what they sync."""
+
+    def __init__(self) -> None:
+        self.fails_after: int | None = None
+        """How many operations succeed before one fails; `None` for all."""
+        self.bytes_left = 0
+        """How many bytes the write that fails puts into its file."""
+        self.kills = False
+        """Whether the failure is the end of the process."""
+        self._is_dead = False
+        self._unsynced: dict[str, int] = {}
+        """How much of a file that is not synced stays if the power is lost, by path."""
+        self._open, self._replace, self._unlink = Path.open, Path.replace, Path.unlink
+
+    def begin(self, *, fails_after: int | None, bytes_left: int, kills: bool) -> None:
+        """Begin anew, with the next failure."""
+        self.fails_after, self.bytes_left, self.kills = fails_after, bytes_left, kills
+        self._is_dead = False
+
+    def lose_power(self) -> None:
+        """Lose what is not synced."""
+        for path, kept in self._unsynced.items():
+            with suppress(FileNotFoundError):
+                os.truncate(path, min(kept, Path(path).stat().st_size))
+        self._unsynced.clear()
+
+    def _fails(self) -> bool:
+        """Count an operation; return whether it is the one that fails.
+
+        Raises:
+            _Killed: The process is dead.
+        """
+        if self._is_dead:
+            raise _Killed
+        if self.fails_after is None:
+            return False
+        self.fails_after -= 1
+        if self.fails_after >= 0:
+            return False
+        self.fails_after = None
+        self._is_dead = self.kills
+        return True
+
+    def _fail(self) -> None:
+        if self._is_dead:
+            raise _Killed
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def open(self, path: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        """Open a file; what is written fails where it is to."""
+        if "r" in mode:
+            return self._open(path, mode, *args, **kwargs)
+        fails = self._fails()
+        if fails and not self.bytes_left:
+            self._fail()
+        file: Any = self._open(path, mode, *args, **kwargs)
+        self._unsynced[str(path)] = self.bytes_left
+        real = file.write
+
+        def write(data: Any) -> Any:
+            if not fails:
+                return real(data)
+            real(data[: self.bytes_left])
+            file.flush()
+            return self._fail()
+
+        return _File(file, write, lambda: self._unsynced.pop(str(path), None))
+
+    def replace(self, path: Path, target: Path) -> Any:
+        """Rename a file."""
+        if self._fails():
+            self._fail()
+        moved = self._unsynced.pop(str(path), None)
+        self._unsynced.pop(str(target), None)
+        if moved is not None:
+            self._unsynced[str(target)] = moved
+        return self._replace(path, target)
+
+    def unlink(self, path: Path, **kwargs: Any) -> None:
+        """Remove a file."""
+        if self._fails():
+            self._fail()
+        self._unlink(path, **kwargs)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Stand for the methods of `Path` for a while."""
+        synced: dict[int, _File] = _File.by_number
+
+        def open_file(path: Path, *args: Any, **kwargs: Any) -> Any:
+            return self.open(path, *args, **kwargs)
+
+        def replace(path: Path, target: Path) -> Any:
+            return self.replace(path, target)
+
+        def unlink(path: Path, **kwargs: Any) -> None:
+            self.unlink(path, **kwargs)
+
+        with replaced() as change:
+            change(Path, "open", open_file)
+            change(Path, "replace", replace)
+            change(Path, "unlink", unlink)
+            change(os, "fsync", lambda number: synced[number].sync())
+            yield
+
+
+@final
+class _File:
+    """A file that is written."""
+
+    by_number: Final[dict[int, _File]] = {}
+    """By descriptor: what is synced."""
+
+    def __init__(self, file: Any, write: Callable[[Any], Any], synced: Callable[[], object]) -> None:
+        self._file = file
+        self.write = write
+        self._synced = synced
+        self.flush = file.flush
+        self.fileno = file.fileno
+        self.by_number[file.fileno()] = self
+
+    def sync(self) -> None:
+        """Note that what was written stays."""
+        self._file.flush()
+        self._synced()
+
+    def __enter__(self) -> _File:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+@final
+class FilesWorld(ResourceManager):
+    """The world of one plan.
+
+    Args:
+        plan: The plan; only its seed and its steps count.
+        note: Writes down what is done.
+    """
+
+    def __init__(self, plan: Plan, note: Callable[[str, Any], None]) -> None:
+        self._plan = plan
+        self._note = note
+        self._disk = _Disk()
+        self._names = map("t{}".format, count())
+        self._scheduler: Scheduler
+        self._kept: list[Any] = [None]
+        """What the usage file may have: what was written last, or begun since; `None` for no file."""
+        self._dumps: set[str] = set()
+        """The state dumps that there are."""
+        self._clock_seconds = 0
+
+    def run(self) -> None:
+        """Take all steps.
+
+        Raises:
+            RecordError: Something is lost, or torn.
+        """
+        with tempfile.TemporaryDirectory(prefix="licorne-fuzz-") as name, replaced() as change:
+            self._folder = Path(name)
+            self._path = self._folder / "usage.json"
+            self._begin()
+            change(periodic, "time_ns", self._wall_ns)
+            try:
+                for step in self._plan.steps:
+                    rng = random.Random(step.draw)  # noqa: S311 - it plays, and keeps no secret
+                    self._note(step.action, None)
+                    FILES_ACTIONS[step.action](self, rng)
+                    self._check()
+            finally:
+                self._scheduler.stop()
+
+    def _wall_ns(self) -> int:
+        return self._scheduler.now_ns() + self._clock_seconds * 1_000_000_000
+
+    def _begin(self) -> None:
+        """Start a scheduler that goes on from the usage file, with a task in each queue."""
+        usage = read_usage(self._path)[1] if self._path.exists() else {}
+        self._scheduler = Scheduler(engine="direct", kept_use=usage)
+        self._scheduler.register(_RM_ID, self, configuration=_TEXT)
+        node = si.NodeInfo(nodeID="n", action=si.NodeInfo.CREATE)
+        node.schedulableResource.resources["vcore"].value = 1_000_000
+        self._scheduler.update_node(si.NodeRequest(rmID=_RM_ID, nodes=[node]))
+
+    def _check(self) -> None:
+        """Check what is on the disk.
+
+        Raises:
+            RecordError: Something is lost, or torn.
+        """
+        if self._found() not in self._kept:
+            raise RecordError(
+                f"the usage file has {self._found()}, not what was written last: {self._kept[0]}"
+            )
+        there = {path.name for path in self._folder.glob("licorne-state-*.json")}
+        if there < self._dumps or (self._dumps and len(there) < min(DUMPS_KEPT, len(self._dumps))):
+            raise RecordError(f"the state dumps {self._dumps - there} are lost; there are {there}")
+        for name in there - self._dumps:
+            self._read_dump(name)
+        self._dumps = there
+
+    def _read_dump(self, name: str) -> None:
+        try:
+            json.loads((self._folder / name).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise RecordError(f"the state dump {name} is torn: {error}") from error
+
+    @contextmanager
+    def _faults(self, rng: random.Random) -> Iterator[None]:
+        """Let a write fail, or not; the process may die of it, and the power be lost."""
+        fails = rng.random() < 0.7
+        self._disk.begin(
+            fails_after=int(rng.random() * _STEPS_MAX) if fails else None,
+            bytes_left=one_of(rng, (0, 1, 60, 400)),
+            kills=rng.random() < 0.4,
+        )
+        try:
+            with self._disk.in_place():
+                yield
+        except _Killed:
+            self._note("is killed", None)
+            if rng.random() < 0.5:
+                self._disk.lose_power()
+            self._check()
+            self._scheduler.stop()
+            self._begin()
+
+    # -------------------------------------------------------------------------------------- actions
+
+    def use(self, rng: random.Random) -> None:
+        """Let a task run for a while."""
+        name, queue = next(self._names), one_of(rng, ("root.a", "root.b"))
+        application = si.AddApplicationRequest(applicationID=name, queueName=queue, partitionName="default")
+        application.ugi.user = one_of(rng, ("ada", "bob"))
+        self._scheduler.update_application(si.ApplicationRequest(rmID=_RM_ID, new=[application]))
+        ask = si.Allocation(allocationKey=name, applicationID=name, partitionName="default")
+        ask.resourcePerAlloc.resources["vcore"].value = 1 + int(rng.random() * 5_000)
+        self._scheduler.update_allocation(si.AllocationRequest(rmID=_RM_ID, allocations=[ask]))
+        self._scheduler.run_until_idle()
+        self._scheduler.advance_to(self._scheduler.now_ns() + _STEP_SECONDS * 1_000_000_000)
+
+    def write_usage(self, rng: random.Random) -> None:
+        """Write the usage file."""
+        document: Any = self._scheduler.kept_use()
+        self._kept.append(document)
+        with self._faults(rng):
+            UsageFile(self._scheduler, self._path).write()
+            if self._found() == document:
+                self._kept = [document]
+
+    def _found(self) -> Any:
+        """Return what the usage file has, `None` if there is none.
+
+        Raises:
+            RecordError: It is torn.
+        """
+        if not self._path.exists():
+            return None
+        try:
+            return json.loads(self._path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise RecordError(f"the usage file is torn: {error}") from error
+
+    def write_dump(self, rng: random.Random) -> None:
+        """Write a state dump, perhaps with a clock that is behind."""
+        path = None
+        dumps = PeriodicDumps(self._scheduler, self._folder, 60.0)
+        if left := [*self._folder.glob("*.unfinished")]:
+            raise RecordError(f"parts of state dumps are left on the disk: {left}")
+        with self._faults(rng), suppress(OSError, LicorneError):
+            path = dumps.write()
+        if path is not None and not path.exists():
+            raise RecordError(f"the state dump {path.name} is gone as soon as it is written")
+
+    def start_again(self, rng: random.Random) -> None:
+        """Lose the power, or stop, and start again."""
+        if rng.random() < 0.5:
+            self._disk.lose_power()
+        self._check()
+        self._scheduler.stop()
+        self._begin()
+
+    def set_clock(self, rng: random.Random) -> None:
+        """Set the wall clock ahead, or back."""
+        self._clock_seconds += one_of(rng, _CLOCKS_SECONDS)
+
+
+FILES_ACTIONS: Final[dict[str, Callable[[FilesWorld, random.Random], None]]] = {
+    "use": FilesWorld.use,
+    "write usage": FilesWorld.write_usage,
+    "write dump": FilesWorld.write_dump,
+    "start again": FilesWorld.start_again,
+    "set clock": FilesWorld.set_clock,
+}

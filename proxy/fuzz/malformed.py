@@ -1,0 +1,332 @@
+"""Entries of requests that no honest resource manager (RM) sends, each with the rejection that answers it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, final
+
+from ...model.values.allocation import WALLTIME_TAG
+from ..si import constants
+from ..si import si_pb2 as si
+from .plans import one_of
+
+__all__ = ["Identity", "KnownPartition", "Malformed", "identities_rejected", "malformed_entry", "request_of"]
+
+Entry: TypeAlias = (
+    "si.Allocation | si.AllocationRelease | si.NodeInfo | si.AddApplicationRequest | "
+    "si.RemoveApplicationRequest"
+)
+Identity: TypeAlias = "tuple[str, str, str]"
+"""A kind, an application, and the key or id of what is rejected."""
+
+_GARBLED: Final = ("\x1b[2J{}", "{}\x00", "{}\n2026-01-01 ERROR", "\x7f{}", "{}" + "x" * 2_000)
+_UNKNOWN_NUMBER: Final = 77
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """An entry, and how it is answered."""
+
+    entry: Entry
+    rejected: Identity | None = None
+    """What the rejection names; `None` for an entry that changes nothing and has no answer."""
+    named: str = ""
+    """What its reason names besides."""
+
+
+@final
+@dataclass(slots=True)
+class KnownPartition:
+    """What there is in the partition that an entry is sent to."""
+
+    partition: str
+    applications: Sequence[str] = ()
+    over: Sequence[str] = ()
+    """Applications that are gone."""
+    coming: str = ""
+    """One that is not there yet: messages in the wrong order name it."""
+    nodes: Sequence[str] = ()
+    gone_nodes: Sequence[str] = ()
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Of each key in use the application."""
+    ended: Sequence[str] = ()
+    """Keys that were in use."""
+    serial: int = 0
+
+    def new_name(self) -> str:
+        """Return a name that nothing has."""
+        self.serial += 1
+        return f"{self.partition}-bad{self.serial}"
+
+
+_Maker: TypeAlias = Callable[[KnownPartition, random.Random], Malformed]
+
+
+def _size(value: int, name: str = "vcore") -> si.Resource:
+    return si.Resource(resources={name: si.Quantity(value=value)})
+
+
+def _ask(around: KnownPartition, rng: random.Random, **changes: object) -> si.Allocation:
+    fields: dict[str, object] = {
+        "allocationKey": around.new_name(),
+        "applicationID": one_of(rng, around.applications),
+        "partitionName": around.partition,
+        "resourcePerAlloc": _size(1),
+    }
+    return si.Allocation(**{**fields, **changes})  # type: ignore[arg-type]  # it is made of names and values
+
+
+def _rejected_ask(ask: si.Allocation, named: str = "") -> Malformed:
+    return Malformed(ask, ("allocation", ask.applicationID, ask.allocationKey), named)
+
+
+def _ask_without_key(around: KnownPartition, rng: random.Random) -> Malformed:
+    ask = _ask(around, rng, allocationKey="")
+    return _rejected_ask(ask, ask.applicationID)
+
+
+def _ask_without_application(around: KnownPartition, rng: random.Random) -> Malformed:
+    ask = _ask(around, rng, applicationID="")
+    return _rejected_ask(ask, ask.allocationKey)
+
+
+def _ask_of_unknown(around: KnownPartition, rng: random.Random) -> Malformed:
+    name = one_of(rng, [*around.over, around.coming or around.new_name()])
+    return _rejected_ask(_ask(around, rng, applicationID=name), name)
+
+
+def _ask_of_no_size(around: KnownPartition, rng: random.Random) -> Malformed:
+    size = one_of(rng, (_size(0), si.Resource(), _size(-1), _size(-(2**63)), _size(5, "memory")))
+    size.MergeFrom(_size(-3 if "memory" in size.resources else 0, "gpu"))
+    return _rejected_ask(_ask(around, rng, resourcePerAlloc=size), "resources")
+
+
+def _ask_of_another(around: KnownPartition, rng: random.Random) -> Malformed:
+    key = one_of(rng, sorted(around.keys))
+    others = [name for name in around.applications if name != around.keys[key]]
+    node = one_of(rng, ["", *around.nodes])
+    return _rejected_ask(
+        _ask(around, rng, allocationKey=key, applicationID=one_of(rng, others), nodeID=node), key
+    )
+
+
+def _ask_garbled(around: KnownPartition, rng: random.Random) -> Malformed:
+    key = one_of(rng, _GARBLED).format(around.new_name())
+    return _rejected_ask(_ask(around, rng, allocationKey=key), "key")
+
+
+def _placeholder_alone(around: KnownPartition, rng: random.Random) -> Malformed:
+    ask = _ask(around, rng, placeholder=True)
+    return _rejected_ask(ask, ask.allocationKey)
+
+
+def _ask_with_tags(around: KnownPartition, rng: random.Random) -> Malformed:
+    text = one_of(rng, ("-1s", "soon", "", "99999999999999999999h", "\x1b[2J"))
+    return _rejected_ask(_ask(around, rng, allocationTags={WALLTIME_TAG: text}), WALLTIME_TAG)
+
+
+def _ask_elsewhere(around: KnownPartition, rng: random.Random) -> Malformed:
+    name = around.new_name()
+    return _rejected_ask(_ask(around, rng, partitionName=name), name)
+
+
+def _placed_nowhere(around: KnownPartition, rng: random.Random) -> Malformed:
+    node = one_of(rng, [*around.gone_nodes, around.new_name()])
+    return _rejected_ask(_ask(around, rng, nodeID=node), node)
+
+
+def _foreign(around: KnownPartition, rng: random.Random) -> Malformed:
+    tags = {constants.FOREIGN: one_of(rng, ("default", "static", "?"))}
+    node = one_of(rng, [*around.gone_nodes, around.new_name()])
+    there = one_of(rng, [*around.nodes])
+    key = one_of(rng, _GARBLED).format(around.new_name())
+    foreign, named = one_of(
+        rng,
+        (
+            (_ask(around, rng, applicationID="", allocationTags=tags, nodeID=node), node),
+            (_ask(around, rng, applicationID="", allocationTags=tags), "foreign"),
+            (_ask(around, rng, applicationID="", allocationTags=tags, nodeID=there, allocationKey=""), there),
+            (
+                _ask(around, rng, applicationID="", allocationTags=tags, nodeID=there, allocationKey=key),
+                "key",
+            ),
+            (
+                _ask(
+                    around,
+                    rng,
+                    applicationID="",
+                    allocationTags=tags,
+                    nodeID=there,
+                    resourcePerAlloc=_size(-9),
+                ),
+                "-9",
+            ),
+        ),
+    )
+    return _rejected_ask(foreign, named)
+
+
+def _release(around: KnownPartition, rng: random.Random, **changes: object) -> si.AllocationRelease:
+    fields: dict[str, object] = {
+        "allocationKey": one_of(rng, [*around.ended, around.new_name()]),
+        "applicationID": one_of(rng, [*around.applications, *around.over, around.new_name()]),
+        "partitionName": around.partition,
+        "terminationType": int(rng.random() * 6),
+    }
+    return si.AllocationRelease(**{**fields, **changes})  # type: ignore[arg-type]  # likewise
+
+
+def _release_of_nothing(around: KnownPartition, rng: random.Random) -> Malformed:
+    return Malformed(_release(around, rng))
+
+
+def _release_elsewhere(around: KnownPartition, rng: random.Random) -> Malformed:
+    key = one_of(rng, [*sorted(around.keys), around.new_name()])
+    name = around.keys.get(key, around.new_name())
+    where = around.new_name()
+    return Malformed(_release(around, rng, allocationKey=key, applicationID=name, partitionName=where))
+
+
+def _release_of_another(around: KnownPartition, rng: random.Random) -> Malformed:
+    key = one_of(rng, sorted(around.keys))
+    others = [name for name in (*around.applications, *around.over) if name != around.keys[key]]
+    return Malformed(_release(around, rng, allocationKey=key, applicationID=one_of(rng, others)))
+
+
+def _release_for_no_reason(around: KnownPartition, rng: random.Random) -> Malformed:
+    key = one_of(rng, [*sorted(around.keys), around.new_name()])
+    name = around.keys.get(key, one_of(rng, around.applications))
+    release = _release(around, rng, allocationKey=key, applicationID=name, terminationType=_UNKNOWN_NUMBER)
+    return Malformed(release, ("allocation", name, key), str(_UNKNOWN_NUMBER))
+
+
+def _node(around: KnownPartition, **changes: object) -> si.NodeInfo:
+    fields: dict[str, object] = {
+        "nodeID": around.new_name(),
+        "action": si.NodeInfo.CREATE,
+        "attributes": {constants.NODE_PARTITION: around.partition},
+        "schedulableResource": _size(100),
+    }
+    return si.NodeInfo(**{**fields, **changes})  # type: ignore[arg-type]  # likewise
+
+
+def _rejected_node(node: si.NodeInfo, named: str) -> Malformed:
+    return Malformed(node, ("node", "", node.nodeID), named)
+
+
+def _node_again(around: KnownPartition, rng: random.Random) -> Malformed:
+    name = one_of(rng, [*around.nodes])
+    action = one_of(rng, (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN))
+    size = _size(one_of(rng, (1, 7, 10**6)))
+    return _rejected_node(_node(around, nodeID=name, action=action, schedulableResource=size), name)
+
+
+def _node_malformed(around: KnownPartition, rng: random.Random) -> Malformed:
+    action = one_of(rng, (si.NodeInfo.CREATE, si.NodeInfo.UPDATE, si.NodeInfo.CREATE_DRAIN))
+    known = one_of(rng, [*around.nodes])
+    garbled = one_of(rng, _GARBLED).format(around.new_name())
+    elsewhere = around.new_name()
+    node, named = one_of(
+        rng,
+        (
+            (_node(around, nodeID="", action=action), "node id"),
+            (_node(around, nodeID=garbled, action=action), "node id"),
+            (_node(around, action=action, schedulableResource=_size(-1)), "-1"),
+            (_node(around, nodeID=known, action=si.NodeInfo.UPDATE, schedulableResource=_size(-1)), known),
+            (_node(around, nodeID=known, action=si.NodeInfo.UNKNOWN_ACTION_FROM_RM), known),
+            (_node(around, nodeID=known, action=_UNKNOWN_NUMBER), str(_UNKNOWN_NUMBER)),
+            (_node(around, attributes={constants.NODE_PARTITION: elsewhere}), elsewhere),
+        ),
+    )
+    return _rejected_node(node, named)
+
+
+def _node_unknown(around: KnownPartition, rng: random.Random) -> Malformed:
+    name = one_of(rng, [*around.gone_nodes, around.new_name()])
+    kind = si.NodeInfo
+    action = one_of(rng, (kind.UPDATE, kind.DRAIN_NODE, kind.DECOMISSION, kind.DRAIN_TO_SCHEDULABLE))
+    return Malformed(_node(around, nodeID=name, action=action))
+
+
+def _application(around: KnownPartition, rng: random.Random) -> Malformed:
+    known, garbled = one_of(rng, around.applications), one_of(rng, _GARBLED).format(around.new_name())
+    elsewhere, queue, name = around.new_name(), f"root.no.{around.new_name()}", around.new_name()
+    user = si.UserGroupInformation(user="ada", groups=["analysts"])
+    ada: dict[str, object] = {"ugi": user, "queueName": "root.leaf", "partitionName": around.partition}
+    choices: tuple[tuple[dict[str, object], str], ...] = (
+        ({"applicationID": known}, known),
+        ({"applicationID": ""}, "application id"),
+        ({"applicationID": garbled}, "application id"),
+        ({"applicationID": name, "partitionName": elsewhere}, elsewhere),
+        ({"applicationID": name, "queueName": queue}, queue),
+        ({"applicationID": name, "ugi": si.UserGroupInformation(user=garbled)}, "user"),
+        ({"applicationID": name, "queueName": "root"}, "root"),
+    )
+    changes, named = one_of(rng, choices)
+    entry = si.AddApplicationRequest(**{**ada, **changes})  # type: ignore[arg-type]  # likewise
+    return Malformed(entry, ("application", entry.applicationID, ""), named)
+
+
+def _removal(around: KnownPartition, rng: random.Random) -> Malformed:
+    name, where = one_of(rng, [*around.over, around.new_name()]), around.partition
+    if rng.random() < 0.5:
+        name, where = one_of(rng, around.applications), around.new_name()
+    return Malformed(si.RemoveApplicationRequest(applicationID=name, partitionName=where))
+
+
+_OF_ALLOCATIONS: Final[tuple[_Maker, ...]] = (
+    *(_ask_without_key, _ask_without_application, _ask_of_unknown, _ask_of_no_size, _ask_garbled),
+    *(_placeholder_alone, _ask_with_tags, _ask_elsewhere, _placed_nowhere, _foreign),
+    *(_release_of_nothing, _release_elsewhere, _release_for_no_reason),
+)
+_OF_KEYS: Final[tuple[_Maker, ...]] = (_ask_of_another, _release_of_another)
+"""These need a key that is in use, and a second application."""
+_OTHERS: Final[tuple[_Maker, ...]] = (_node_again, _node_malformed, _node_unknown, _application, _removal)
+
+
+def malformed_entry(around: KnownPartition, rng: random.Random) -> Malformed:
+    """Return an entry; there are an application and a node at least."""
+    makers = [*_OF_ALLOCATIONS, *_OTHERS]
+    if around.keys and len(around.applications) > 1:
+        makers += _OF_KEYS * 2
+    return one_of(rng, makers)(around, rng)
+
+
+def request_of(
+    rm_id: str, entries: Sequence[Entry]
+) -> tuple[si.NodeRequest, si.ApplicationRequest, si.AllocationRequest]:
+    """Return the requests with some entries, each kind in its order; there may be nothing in one."""
+    nodes, applications = si.NodeRequest(rmID=rm_id), si.ApplicationRequest(rmID=rm_id)
+    allocations = si.AllocationRequest(rmID=rm_id)
+    for entry in entries:
+        match entry:
+            case si.NodeInfo():
+                nodes.nodes.append(entry)
+            case si.AddApplicationRequest():
+                applications.new.append(entry)
+            case si.RemoveApplicationRequest():
+                applications.remove.append(entry)
+            case si.Allocation():
+                allocations.allocations.append(entry)
+            case si.AllocationRelease():
+                allocations.releases.allocationsToRelease.append(entry)
+    return nodes, applications, allocations
+
+
+def identities_rejected(
+    response: si.NodeResponse | si.ApplicationResponse | si.AllocationResponse,
+) -> list[tuple[Identity, str]]:
+    """Return what a response rejects, each with the reason."""
+    match response:
+        case si.NodeResponse():
+            return [(("node", "", each.nodeID), each.reason) for each in response.rejected]
+        case si.ApplicationResponse():
+            return [(("application", each.applicationID, ""), each.reason) for each in response.rejected]
+        case _:
+            return [
+                (("allocation", each.applicationID, each.allocationKey), each.reason)
+                for each in response.rejectedAllocations
+            ]

@@ -1,0 +1,90 @@
+"""Simulated doors, malformed requests and failing disks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from licorne.model.requests import allocations
+from licorne.proxy.door.allocation_record import AllocationRecord
+from licorne.proxy.files import output_files
+from licorne.proxy.fuzz.cluster_world import run_plan
+from licorne.proxy.fuzz.plans import drawn_plan
+from licorne.proxy.fuzz.runs import run_seeds
+from licorne.proxy.si import si_pb2 as si
+
+STEPS = {"door": 12, "hostile": 30, "files": 30}
+SEEDS = {"door": 2, "hostile": 4, "files": 8}
+
+
+@pytest.mark.parametrize("world", STEPS)
+def test_nothing_is_found_in_any_world(world: str) -> None:
+    """The seeds are the same on every run; `make soak` takes others."""
+    summary = run_seeds(1, SEEDS[world], steps=STEPS[world], engines=[world], until=lambda: False, jobs=1)
+
+    assert [] == summary.failures
+    assert SEEDS[world] == summary.runs[world]
+
+
+def test_a_seed_does_the_same_in_another_process() -> None:
+    """Whatever the order of its sets, and wherever its objects are in memory."""
+    program = (
+        "from licorne.proxy.fuzz.cluster_world import run_plan\n"
+        "from licorne.proxy.fuzz.plans import drawn_plan\n"
+        f"for world, steps in {STEPS}.items():\n"
+        "    print(run_plan(drawn_plan(7, steps, world)).trace)\n"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": "42", "LOGURU_LEVEL": "CRITICAL"}
+    ran = subprocess.run(  # noqa: S603 - our own
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert ran.stdout.split() == [
+        run_plan(drawn_plan(7, steps, world)).trace for world, steps in STEPS.items()
+    ]
+
+
+def test_a_door_that_loses_an_ask_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the loss of a worker the record alone says what waits."""
+    real = AllocationRecord.note
+
+    def note(record: AllocationRecord, request: si.AllocationRequest, session: int) -> si.AllocationRequest:
+        kept = si.AllocationRequest()
+        kept.CopyFrom(request)
+        if len(kept.allocations) > 1:
+            del kept.allocations[-1]
+        real(record, kept, session)
+        return request
+
+    monkeypatch.setattr(AllocationRecord, "note", note)
+    summary = run_seeds(1, 8, steps=30, engines=["door"], until=lambda: False, jobs=1)
+
+    assert summary.failures
+
+
+def test_an_ask_that_is_taken_though_it_is_malformed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It differs from the scheduler that has not got it."""
+    monkeypatch.setattr(allocations, "_size_refusal", lambda _: None)
+    summary = run_seeds(1, 20, steps=30, engines=["hostile"], until=lambda: False, jobs=1)
+
+    assert summary.failures
+
+
+def test_a_file_that_is_torn_by_a_full_disk_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was written where it is."""
+
+    def write(path: Path, text: str) -> None:
+        try:
+            with path.open("w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise output_files.UnwritableFileError(str(error)) from error
+
+    monkeypatch.setattr("licorne.proxy.dumps.usage_file.write_whole", write)
+    summary = run_seeds(1, 20, steps=30, engines=["files"], until=lambda: False, jobs=1)
+
+    assert "the usage file" in summary.failures[0].failure
