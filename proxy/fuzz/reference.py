@@ -177,9 +177,9 @@ class ReferenceScheduler(ReferenceLife):
             elif not blockers:
                 elsewhere.append(ask)
         for ask in elsewhere:
-            found = self.node_for(ask.size)
-            if found is not None:
-                return ReferenceDecision(ask.key, found.name)
+            other = self.node_for(ask.size)
+            if other is not None:
+                return ReferenceDecision(ask.key, other.name)
         return None
 
     def _place_daemon(

@@ -58,6 +58,12 @@ class ReferenceConfigurations:
         properties = _KNOWN_PROPERTIES | (_OF_PREEMPTION if self._preempts else frozenset())
         self._base = _known(partition, properties, keeps_dynamic="rules" in features)
         self._base["preemption"] = {"enabled": self._preempts}
+        if "quotas" in features:
+            self._base["preemption"]["quotapreemptionenabled"] = True
+            _enforce_maxima(self._base["queues"][0], rng)
+            self.leaves = self.leaves[:2]  # Few are above their maxima otherwise.
+        if "overruns" in features:
+            _end_overruns(self._base["queues"][0], rng)
         if self._preempts:
             _let_all_preempt(self._base["queues"][0], rng)
         if "promises" in features:
@@ -94,6 +100,7 @@ class ReferenceConfigurations:
                 ("rules", self._change_access),
                 ("types", self._limit_types),
                 ("pauses", self._let_back_off),
+                ("quotas", self._limit_leaf),
             ):
                 if feature in self._features:
                     change(path, queue, rng)
@@ -167,6 +174,12 @@ class ReferenceConfigurations:
             queue.setdefault("resources", {}).setdefault("max", {})["gpu"] = str(int(rng.random() * 4))
 
     @staticmethod
+    def _limit_leaf(_: str, queue: Json, rng: random.Random) -> None:
+        if not queue.get("queues") and rng.random() < 0.7:
+            most = {"memory": f"{30 + int(rng.random() * 150)}", "vcore": f"{3 + int(rng.random() * 15)}00m"}
+            queue["resources"] = {"max": one_of(rng, (most, {"memory": most["memory"]}))}
+
+    @staticmethod
     def _let_back_off(_: str, queue: Json, rng: random.Random) -> None:
         if not queue.get("queues") and rng.random() < 0.6:
             queue.setdefault("properties", {}).update(
@@ -238,6 +251,24 @@ def _backfilling(rng: random.Random) -> Json:
         "backfill.order": one_of(rng, ("queue", "queue", "shortest")),
     }
     return {"name": "root", "parent": True, "submitacl": "*", "properties": properties, "queues": [leaf]}
+
+
+def _enforce_maxima(root: Json, rng: random.Random) -> None:
+    """Let leaves alone have maxima, most of which are enforced when they are lowered."""
+    for _, queue in _walk(root):
+        for name in ("resources", "limits"):
+            queue.pop(name, None)
+        if not queue.get("queues") and rng.random() < 0.8:
+            queue.setdefault("properties", {})["quota.preemption.delay"] = one_of(rng, ("2s", "5s"))
+
+
+def _end_overruns(root: Json, rng: random.Random) -> None:
+    """Let leaves end what runs longer than it may, and perhaps assume how long that is."""
+    for _, queue in _walk(root):
+        if not queue.get("queues") and rng.random() < 0.7:
+            properties = queue.setdefault("properties", {})
+            properties["runtime.overrun"] = "end"
+            properties |= one_of(rng, ({}, {"runtime.default": "15s"}, {"runtime.max": "30s"}))
 
 
 def _with_large_memory(document: Any) -> Any:

@@ -7,7 +7,10 @@ from typing import Final
 
 __all__ = ["FEATURES", "LIKELY", "MODES", "WAITS"]
 
-MODES: Final = ("plain", "plain", "preempts", "reserves", "gangs", "promises", "promises", "daemons")
+MODES: Final = (
+    *("plain", "plain", "preempts", "reserves", "gangs"),
+    *("gangs", "promises", "promises", "daemons", "quotas"),
+)
 """What the second scheduler does not know together with each other."""
 FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "users": ("plain", "reserves", "gangs", "daemons"),
@@ -16,7 +19,7 @@ FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "rules": ("plain", "gangs"),
     "types": ("plain", "reserves", "gangs"),
     "large": ("plain", "reserves"),
-    "weights": ("plain", "reserves", "gangs", "promises", "daemons"),
+    "weights": ("quotas", "plain", "reserves", "gangs", "promises", "daemons"),
     "resizes": ("plain", "reserves", "gangs"),
     "foreign": ("plain", "reserves", "promises"),
     "nodes": ("plain", "reserves", "gangs", "promises"),
@@ -24,6 +27,7 @@ FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "pauses": ("plain",),
     "ages": ("plain", "reserves", "gangs", "daemons"),
     "late": ("gangs",),
+    "overruns": ("plain",),
 }
 """With which modes each feature goes."""
 LIKELY: Final = 0.35
@@ -31,6 +35,8 @@ WAITS: Final = {
     "times": (0.5, 3.0, 10.0, 29.0, 31.0, 400.0, 901.0, 250_000.0),
     "reserves": (0.5, 3.0),
     "pauses": (0.5, 3.0, 10.0),
+    "quotas": (0.5, 3.0, 6.0),
+    "overruns": (0.5, 6.0, 21.0),
     "promises": (3.0, 10.0, 61.0),
 }
 """How many seconds pass in a step that waits, by what a world has."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 from .cluster_record import Size
@@ -52,7 +54,10 @@ class ReferenceLife:
 
     def configure(self, partition: dict[str, Any]) -> None:
         """Take another configuration with queues of the same names."""
+        maxima = {queue: queue.maximum for queue in self.root.tree()}
         self.root.configure(partition["queues"][0])
+        for queue, before in maxima.items():
+            queue.watch_quota(before, self.now_ns)
         self._order_nodes(partition)
 
     def _order_nodes(self, partition: dict[str, Any]) -> None:
@@ -313,41 +318,68 @@ class ReferenceLife:
         del self.applications[application.name]
         application.queue.applications.remove(application)
 
-    def advance(self, to_ns: int) -> list[str]:
-        """Let time pass, and what is due happen; return which placeholders the RM is asked to end."""
-        asked: list[str] = []
+    def advance(self, to_ns: int) -> list[tuple[str, str]]:
+        """Let time pass, and what is due happen; return what the RM is asked to end, and why."""
+        asked: list[tuple[str, str]] = []
         while True:
-            dues = [
-                (due_ns, application.name, application, kind)
-                for application in self.applications.values()
-                for kind, due_ns in enumerate((application.due_ns, application.placeholders_due_ns))
-                if due_ns is not None and due_ns <= to_ns
-            ]
+            dues = [due for due in self._dues() if due[0] <= to_ns]
             if not dues:
                 break
-            self.now_ns, _, application, kind = min(dues)
-            asked += self._placeholders_due(application) if kind else self._state_due(application)
+            self.now_ns, _, act = min(dues, key=lambda due: due[:2])
+            asked += act()
         self.now_ns = to_ns
         for name in [name for name, (_, until_ns) in self.ended.items() if until_ns <= to_ns]:
             del self.ended[name]
         return asked
 
-    def _state_due(self, application: ReferenceApplication) -> list[str]:
+    def _dues(self) -> Iterator[tuple[int, str, Callable[[], list[tuple[str, str]]]]]:
+        """Return when something is due, with a name, and what happens then."""
+        for application in self.applications.values():
+            if application.due_ns is not None:
+                yield application.due_ns, application.name, partial(self._state_due, application)
+            if application.placeholders_due_ns is not None:
+                due_ns = application.placeholders_due_ns
+                yield due_ns, application.name, partial(self._placeholders_due, application)
+        for queue in self.root.tree():
+            if queue.quota_due_ns is not None:
+                yield queue.quota_due_ns, queue.path, partial(self._quota_due, queue)
+        for task in self.running.values():
+            queue, walltime_ns = task.application.queue, task.ask.walltime_ns
+            if queue.ends_overruns() and walltime_ns is not None and not task.is_leaving:
+                yield task.begun_ns + walltime_ns, task.ask.key, partial(self._overrun, task)
+
+    @staticmethod
+    def _overrun(task: RunningTask) -> list[tuple[str, str]]:
+        task.is_leaving = True
+        return [(task.ask.key, "timeout")]
+
+    def _quota_due(self, leaf: ReferenceQueue) -> list[tuple[str, str]]:
+        """Return what ends of a leaf above its maximum: in order what gives back no more than is needed."""
+        leaf.quota_due_ns = None
+        left = leaf.over_maximum()
+        asked: list[tuple[str, str]] = []
+        there = [task for task in self.running.values() if task.application.queue is leaf]
+        for task in sorted(there, key=RunningTask.place_as_victim):
+            size = task.ask.size
+            helps = any(value > 0 and size.get(name, 0) > 0 for name, value in left.items())
+            if helps and fits_within(left, size, unlimited=True):
+                add_to(left, {name: size.get(name, 0) for name in left}, -1)
+                asked.append((task.ask.key, "preempted"))
+        return asked
+
+    def _state_due(self, application: ReferenceApplication) -> list[tuple[str, str]]:
         application.due_ns = None
         if application.placeholders:
             return self._leaving(application)
         self._enter(application, "Running" if application.asks else "Completed")
         return []
 
-    def _placeholders_due(self, application: ReferenceApplication) -> list[str]:
+    def _placeholders_due(self, application: ReferenceApplication) -> list[tuple[str, str]]:
         application.placeholders_due_ns = None
         if application.state in ("Running", "Completing"):
             return self._leaving(application)
-        asked = [
-            key
-            for key, task in self.running.items()
-            if task.application is application and not task.is_leaving
-        ]
+        tasks = [task for task in self.running.values() if task.application is application]
+        asked = [task.ask.key for task in tasks if not task.is_leaving]
         for key in asked:
             self.running[key].is_leaving = True
         waiting = [*application.asks.values()]
@@ -360,11 +392,11 @@ class ReferenceLife:
             if ask.placeholder:
                 application.to_come[ask.group] -= 1
         self._enter(application, "Failing" if application.hard else "Resuming")
-        return asked + [ask.key for ask in waiting]
+        return [(key, "timeout") for key in (*asked, *(ask.key for ask in waiting))]
 
-    def _leaving(self, application: ReferenceApplication) -> list[str]:
+    def _leaving(self, application: ReferenceApplication) -> list[tuple[str, str]]:
         """Note that the placeholders of an application are to end; return those that were not already."""
         asked = [key for key, task in application.placeholders.items() if not task.is_leaving]
         for key in asked:
             application.placeholders[key].is_leaving = True
-        return asked
+        return [(key, "timeout") for key in asked]

@@ -89,7 +89,7 @@ class _Placement:
 
     def _passes(self, rule_filter: dict[str, Any]) -> bool:
         users, groups = rule_filter.get("users", []), rule_filter.get("groups", [])
-        allows = rule_filter.get("type", "allow") != "deny"
+        allows: bool = rule_filter.get("type", "allow") != "deny"
         if not users and not groups:
             return allows
         is_meant = _names(users, [self._new.user]) or _names(groups, self._new.groups)

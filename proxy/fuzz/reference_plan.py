@@ -116,7 +116,7 @@ def _earliest(scheduler: ReferenceScheduler, ask: ReferenceAsk, works: list[_Wor
     moments = {scheduler.now_ns, *(work.end_ns for work in works if work.end_ns is not None)}
     moments |= {work.begin_ns for work in works if work.begin_ns > scheduler.now_ns}
     for begin_ns in sorted(moments):
-        possible = []
+        possible: list[tuple[int, int, _Work]] = []
         for node in scheduler.nodes_in_order():
             work = _work(node, ask, begin_ns)
             within = [

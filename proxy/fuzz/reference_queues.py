@@ -190,6 +190,9 @@ class ReferenceQueue:
         """What each user used in it, likewise."""
         self.children: list[ReferenceQueue] = []
         self.applications: list[ReferenceApplication] = []
+        self.maximum: Size | None = None
+        self.quota_due_ns: int | None = None
+        """When what it uses above its maximum has to end."""
         self.configure(document)
 
     def configure(self, document: dict[str, Any]) -> None:
@@ -224,6 +227,33 @@ class ReferenceQueue:
                 self.children.append(ReferenceQueue(below, self))
             else:
                 known.configure(below)
+
+    def over_maximum(self) -> Size:
+        """Return what it uses above its own maximum."""
+        over = {name: self.used.get(name, 0) - most for name, most in (self.maximum or {}).items()}
+        return {name: value for name, value in over.items() if value > 0}
+
+    def watch_quota(self, before: Size | None, now_ns: int) -> None:
+        """Note when a maximum is enforced that was another one before: once it was lowered for any type."""
+        delay = self.properties.get("quota.preemption.delay")
+        if delay is None or not self.over_maximum():
+            self.quota_due_ns = None
+            return
+        maximum, before = self.maximum or {}, before or {}
+        is_lowered = any(name not in before or most < before[name] for name, most in maximum.items())
+        if self.quota_due_ns is None and is_lowered:
+            self.quota_due_ns = now_ns + parse_duration_ns(delay)
+
+    def walltime_ns(self, own_ns: int | None) -> int | None:
+        """Return how long work runs at most: as it says itself, or as the queue assumes."""
+        assumed = self.properties.get("runtime.default", self.properties.get("runtime.max"))
+        if own_ns is not None or assumed is None:
+            return own_ns
+        return parse_duration_ns(assumed)
+
+    def ends_overruns(self) -> bool:
+        """Return whether work ends that has run for its walltime."""
+        return self.properties.get("runtime.overrun") == "end"
 
     def add_dynamic(self, name: str, *, leaf: bool) -> ReferenceQueue:
         """Make a queue below this one that is not in the configuration."""

@@ -30,6 +30,12 @@ _VISITS_MAX: Final = 30
 """How often a decision is waited for that needs more attempts to preempt than a visit makes."""
 _DECISIONS_MAX: Final = 400
 _MOMENTS_MAX: Final = 200
+_TERMINATIONS: Final[dict[str, si.TerminationType]] = {
+    "cancelled": si.TIMEOUT,
+    "timeout": si.TIMEOUT,
+    "preempted": si.PREEMPTED_BY_SCHEDULER,
+}
+"""With which type the RM is asked to end something."""
 
 
 class ReferenceRun(ResourceManager):
@@ -48,7 +54,7 @@ class ReferenceRun(ResourceManager):
             name for name, modes in FEATURES.items() if rng.random() < LIKELY and mode in modes
         }
         self.preempts = mode == "preempts"
-        self.one_size = mode in ("preempts", "daemons")
+        self.one_size = mode in ("preempts", "daemons", "quotas")
         self.configurations = ReferenceConfigurations(rng, self.features)
         self.partition = self.configurations.draw(rng)
         self.reference = ReferenceScheduler(self.partition, reserves=mode == "reserves")
@@ -91,12 +97,15 @@ class ReferenceRun(ResourceManager):
                 break
             scheduler.advance_to(max(due_ns, scheduler.now_ns() + 1))
         scheduler.advance_to(end_ns)
+        if "quotas" in self.features:  # Of its own accord it may do so a second later.
+            scheduler.preempt_over_quota()
         scheduler.deliver()
-        asked = reference.advance(end_ns)
-        _compare("is asked to end", {key for key, _ in self._asked_to_end}, {*asked})
+        asked = [(key, _TERMINATIONS[why]) for key, why in reference.advance(end_ns)]
+        _compare("is asked to end", {*self._asked_to_end}, {*asked})
         self._asked_to_end.clear()
-        for key in [key for key in asked if key in reference.running]:
-            self.release(key, si.TIMEOUT)
+        for key, why in asked:
+            if key in reference.running:
+                self.release(key, why)
 
     def expect_gone(self, keys: list[str]) -> None:
         """Check that the RM hears of the end of these, and of no others."""
@@ -162,7 +171,7 @@ class ReferenceRun(ResourceManager):
             self._compare_decision(placed, ending)
             self._asked_to_end.clear()
             for key, why in besides:
-                self.release(key, si.TIMEOUT if why == "cancelled" else si.PREEMPTED_BY_SCHEDULER)
+                self.release(key, _TERMINATIONS[why])
             if expected is not None or not (self.reference.is_exhausted or besides):
                 return expected
         raise RecordError(f"nothing is decided in {_VISITS_MAX} cycles, and there are attempts left")
@@ -222,7 +231,7 @@ class ReferenceRun(ResourceManager):
                 compare_reasons(self.reference, application, found)
 
 
-def _compare(what: str, heard: set[str], expected: set[str]) -> None:
+def _compare(what: str, heard: set[Any], expected: set[Any]) -> None:
     if heard != expected:
         raise RecordError(f"what {what}: {sorted(heard)}, and by the second scheduler {sorted(expected)}")
 

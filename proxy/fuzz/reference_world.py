@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Final, final
 
+from ...model.configuration.durations import parse_duration_ns
 from ..si import si_pb2 as si
 from .cluster_record import KnownApplication, KnownNode, Size, Task
 from .configurations import USERS
@@ -24,8 +25,8 @@ from .reference_run import MILLISECOND_NS, PARTITION, RM_ID, SECOND_NS, Referenc
 __all__ = ["ACTIONS", "ReferenceWorld"]
 
 _ONE_SIZE: Final = {"memory": 30, "vcore": 300}
-_MORE_TASKS: Final = 2
-"""How many more tasks come with each where asks preempt, so that they lack room."""
+_MORE_TASKS: Final = 3
+"""How many tasks are asked for at a time where they have to lack room."""
 _CREATED_SECONDS: Final = 946_684_000
 """Some minutes before the beginning of time."""
 _WALLTIMES: Final = (None, 5, 10, 20, 60, 60, 300)
@@ -154,7 +155,7 @@ class _World(ReferenceRun):
     def _remove_node(self, rng: random.Random) -> None:
         nodes = [*self.reference.nodes]
         if "nodes" not in self.features or len(nodes) < 2:
-            self._ask(rng)
+            self._act_otherwise(rng)
             return
         name = one_of(rng, nodes)
         self._report(name, si.NodeInfo.DECOMISSION)
@@ -163,7 +164,7 @@ class _World(ReferenceRun):
     def _report_foreign(self, rng: random.Random) -> None:
         """Report what others run: something new, its size, its other node, or its end."""
         if "foreign" not in self.features or not self.reference.nodes:
-            self._ask(rng)
+            self._act_otherwise(rng)
             return
         reference = self.reference
         known = [key for node in reference.nodes.values() for key in node.foreign]
@@ -217,51 +218,72 @@ class _World(ReferenceRun):
                 self._ask_for(task)
                 self.wait(MILLISECOND_NS)
 
+    def _act_otherwise(self, rng: random.Random) -> None:
+        """Do what a world is about in place of what it has not."""
+        if "quotas" in self.features:
+            self._reload(rng)
+            if rng.random() < 0.6:
+                self._let_time_pass(rng)
+        elif "overruns" in self.features:
+            self._let_time_pass(rng)
+        else:
+            self._ask(rng)
+
     def _ask(self, rng: random.Random) -> None:
-        names = [*self.reference.applications]
-        if not names:
-            return
-        priority = int(rng.random() * 7) - 3 if rng.random() < 0.5 else 0
-        task = Task(self._name("k"), one_of(rng, names), PARTITION, self._size(rng), priority)
-        application = self.reference.applications[task.application]
-        if application.to_come and rng.random() < 0.8:
-            task.group = one_of(rng, [*application.to_come])
-        if "daemons" in self.features:
-            task.preemptible, task.originator = rng.random() < 0.7, rng.random() < 0.3
-            if rng.random() < 0.3 and self.reference.nodes:
-                task.required_node = one_of(rng, [*self.reference.nodes])
-        if "promises" in self.features:
-            task.priority = 0
+        """Ask for something, or for some things where room has to lack."""
+        for _ in range(_MORE_TASKS if self.features & {"preempts", "promises"} else 1):
+            names = [*self.reference.applications]
+            if names:
+                self._ask_for(self._drawn_task(rng, one_of(rng, names)))
+                self.wait(MILLISECOND_NS)  # Of what comes at one moment the order is beyond it.
+
+    def _drawn_task(self, rng: random.Random, name: str) -> Task:
+        features = self.features
+        gangs = [each.name for each in self.reference.applications.values() if any(each.to_come.values())]
+        if gangs and rng.random() < 0.7:
+            name = one_of(rng, gangs)
+        task = Task(self._name("k"), name, PARTITION, self._size(rng))
+        if rng.random() < 0.5 and "promises" not in features:
+            task.priority = int(rng.random() * 7) - 3
+        groups = [*self.reference.applications[name].to_come]
+        if groups and rng.random() < 0.8:
+            task.group = one_of(rng, groups)
+            places = self.reference.applications[name].placeholders.values()
+            sizes = [each.ask.size for each in places if each.ask.group == task.group]
+            if sizes and rng.random() < 0.6:
+                task.size = dict(sizes[0])
+        if "promises" in features or ("overruns" in features and rng.random() < 0.5):
             task.walltime = _walltime(rng)
-        if "ages" in self.features and rng.random() < 0.4:
+        if features & {"preempts", "daemons", "quotas"}:
+            task.preemptible, task.preempts = rng.random() < 0.7, rng.random() < 0.8
+            task.originator = rng.random() < 0.3 and not self.preempts
+        if "daemons" in features and rng.random() < 0.3 and self.reference.nodes:
+            task.required_node = one_of(rng, [*self.reference.nodes])
+        if "ages" in features and rng.random() < 0.4:
             self._younger_seconds += 1 + int(rng.random() * 3)  # No two are of one age.
             task.created_seconds = _CREATED_SECONDS + self._younger_seconds * one_of(rng, (-1, 1))
-        self._ask_for(task)
-        for _ in range(_MORE_TASKS if self.features & {"preempts", "promises"} else 0):
-            self.wait(MILLISECOND_NS)  # The order of asks that come at one moment is beyond the second one.
-            more = Task(self._name("k"), one_of(rng, names), PARTITION, self._size(rng))
-            if self.preempts:
-                more.priority = int(rng.random() * 7) - 3
-                more.preemptible, more.preempts = rng.random() < 0.8, rng.random() < 0.8
-            else:
-                more.walltime = _walltime(rng)
-            if more.application in self.reference.applications:
-                self._ask_for(more)
+        return task
+
+    def _is_refused(self, task: Task) -> bool:
+        """Return whether an ask has no size, comes too late, or is to run longer than it may."""
+        application = self.reference.applications[task.application]
+        longest, own_ns = application.queue.properties.get("runtime.max"), _walltime_ns(task)
+        is_long = longest is not None and own_ns is not None and own_ns > parse_duration_ns(longest)
+        return application.state == "Failing" or is_long or not any(task.size.values())
 
     def _ask_for(self, task: Task) -> None:
         self._say_allocation(task)
-        is_known = task.application in self.reference.applications
-        refused = not any(task.size.values()) or not is_known
-        refused = refused or self.reference.applications[task.application].state == "Failing"
+        refused = self._is_refused(task)
         self.expect_refused({task.key} if refused else set())
         if refused:
             return
         ask = ReferenceAsk(task.key, dict(task.size), task.priority, 0)
         ask.preempts, ask.willing, ask.originator = task.preempts, task.preemptible, task.originator
-        if task.created_seconds:
-            ask.since_ns = task.created_seconds * SECOND_NS
+        ask.since_ns = task.created_seconds * SECOND_NS
         ask.group, ask.placeholder, ask.required_node = task.group, task.placeholder, task.required_node
-        ask.walltime_ns = int(task.walltime[:-1]) * SECOND_NS if task.walltime else None
+        if not task.placeholder:
+            queue = self.reference.applications[task.application].queue
+            ask.walltime_ns = queue.walltime_ns(_walltime_ns(task))
         self.reference.ask(task.application, ask)
 
     def _say_allocation(self, task: Task) -> None:
@@ -275,9 +297,11 @@ class _World(ReferenceRun):
         waiting = [(key, each.name, "") for each in reference.applications.values() for key in each.asks]
         running = [(key, task.application.name, task.node.name) for key, task in reference.running.items()]
         rows = [row for row in (*waiting, *running) if not row[0].startswith("p")]
+        if "overruns" in self.features:
+            rows.clear()
         size = self._size(rng)
         if "resizes" not in self.features or not rows or not any(size.values()):
-            self._ask(rng)
+            self._act_otherwise(rng)
             return
         key, application, node = one_of(rng, rows)
         reference.resize(key, size)
@@ -313,7 +337,7 @@ class _World(ReferenceRun):
 
     def _reload(self, rng: random.Random) -> None:
         """Load a configuration with other settings."""
-        if "reloads" not in self.features:
+        if not self.features & {"reloads", "quotas"}:
             self._ask(rng)
             return
         before, self.partition = self.partition, self.configurations.draw(rng)
@@ -334,6 +358,10 @@ class _World(ReferenceRun):
             self.wait(int(one_of(rng, seconds) * SECOND_NS))
         else:
             self.schedule()
+
+
+def _walltime_ns(task: Task) -> int | None:
+    return int(task.walltime[:-1]) * SECOND_NS if task.walltime else None
 
 
 def _walltime(rng: random.Random) -> str:

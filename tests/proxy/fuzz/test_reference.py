@@ -123,7 +123,7 @@ def test_where_an_application_goes(user: str, expected: str | None) -> None:
             {"name": "people", "parent": True, "submitacl": " cooks"},
         ],
     }
-    rules = [
+    rules: list[dict[str, Any]] = [
         {"name": "provided", "filter": {"type": "deny", "groups": ["cooks"]}},
         {"name": "user", "create": True, "parent": {"name": "fixed", "value": "people"}},
     ]
