@@ -403,7 +403,7 @@ class PartitionLink:
         aside = self._under_way.set_aside(self._place.reason)
         if aside is not None:
             self._owner.note_failure("request", RequestError(aside.reason))
-            return [self._noted(aside.callback, aside.response, self._number)]
+            return [self._record.take(aside.callback, aside.response, self._number)]
         return []
 
     def _note_replayed(self, suspect: SentEntry | None) -> None:

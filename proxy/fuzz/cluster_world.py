@@ -7,7 +7,7 @@ import random
 import threading
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -49,7 +49,11 @@ from .thread_control import PriorityPicker, RandomPicker, ThreadControl
 
 __all__ = ["ClusterWorld", "Outcome", "run_plan"]
 
-_ALONE: Final = {REFERENCE: ReferenceWorld, HOSTILE: HostileWorld, FILES: FilesWorld}
+_ALONE: Final[Mapping[str, Callable[..., Any]]] = {
+    REFERENCE: ReferenceWorld,
+    HOSTILE: HostileWorld,
+    FILES: FilesWorld,
+}
 """Worlds without threads."""
 _ADDRESS: Final = Address("127.0.0.1", 50_000)
 _NARROW_BOUNDS: Final = (

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from re import _constants, _parser  # type: ignore[attr-defined] # what an expression is made of
+from re import _constants, _parser  # what an expression is made of
 from typing import Any, Final, NamedTuple
 
 import pytest

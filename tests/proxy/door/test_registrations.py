@@ -12,7 +12,7 @@ import pytest
 from support.door.thread_workers import ThreadWorkers
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, TWO, configuration_request, node_request
-from support.waiting import WAIT_SECONDS, wait_until
+from support.waiting import WAIT_SECONDS, stays, wait_until
 
 from licorne import RemoteScheduler, Scheduler
 from licorne.model.errors import LicorneError
@@ -184,7 +184,7 @@ def test_callbacks_of_two_registrations_do_not_overlap(door: Door) -> None:
         first.react = lambda _: None
         door.register("rm", second, configuration=ONE)
         door.update_node(node_request("again"))
-        assert not second.hears(lambda: bool(second.heard), 0.05), "the first callback has not ended"
+        assert stays(lambda: not second.heard, 0.05), "the first callback has not ended"
         ended.append(len(second.heard))
 
     first.react = register

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.door.thread_workers import ThreadWorkers
-from support.proxy.listening import WAIT_SECONDS, Listener
+from support.proxy.listening import Listener
 from support.proxy.manager_requests import (
     TWO,
     application_request,
@@ -18,6 +18,7 @@ from support.proxy.manager_requests import (
     configuration_request,
     node_request,
 )
+from support.waiting import WAIT_SECONDS
 
 from licorne import RemoteScheduler, Scheduler
 from licorne.proxy.door.door import Door

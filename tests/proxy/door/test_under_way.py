@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from support.door.fake_sessions import FakeSession, LinkBench
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import ONE, application_request, ask_request, keys, node_request
-from support.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.model.build_kind import is_compiled
 from licorne.proxy.door.link import PartitionLink
