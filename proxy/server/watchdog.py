@@ -6,9 +6,10 @@ another process watches. The C code of `faulthandler`, which needs no interprete
 a thread of Python tells it that the interpreter runs. If it does not, the other process has the stacks of all
 threads written, and kills this one.
 
-Rejected: `signal.set_wakeup_fd` in place of `faulthandler`: asyncio needs it, and only one process can read
-its bytes. `faulthandler.dump_traceback_later`: it is armed before the signal, and would end a process that
-was not asked to end. A fork in place of a program: each page of this process that changes is copied.
+Rejected: the wakeup descriptor of the module `signal` in place of `faulthandler`: asyncio needs it, and
+only one process can read its bytes. A traceback that `faulthandler` writes later: it is armed before the
+signal, and would end a process that was not asked to end. A fork in place of a program: each page of this
+process that changes is copied.
 """
 
 from __future__ import annotations
