@@ -87,8 +87,8 @@ def test_a_door_serves_clients_and_readers_as_a_server_does(tmp_path: Path) -> N
         assert ["node-second"] == [each["nodeID"] for each in nodes]
         queues.write_text(TWO + "# changed\n", encoding="utf-8")
         wait_until(lambda: client.configuration_text("rm").endswith("# changed\n"), "it has read the file")
+        wait_until(lambda: len(children(server.process.pid)) == 3, "there are two, and one that is ready")
         workers = children(server.process.pid)
-        assert len(workers) == 3, "two, and one that is ready"
 
     server.process.send_signal(signal.SIGTERM)
     server.process.communicate(timeout=20)
