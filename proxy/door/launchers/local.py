@@ -19,8 +19,8 @@ __all__ = ["LocalLauncher"]
 _LISTENING_SECONDS: Final = 120.0
 """How long a worker may take until it listens; on a machine with too much to do it took 18 s."""
 _SPARE_AFTER_SECONDS: Final = 10.0
-"""From the start of a worker to that of the next spare: it takes a core for more than a second, which a
-partition that recovers, and those beside it, need more."""
+"""From the moment when a spare is taken to the start of the next one. That takes a core for more than a
+second, which a partition that recovers, and those beside it, need more."""
 _ORDERLY_SECONDS: Final = 6.0
 """How long the end of all workers may take: each stops within 5 s."""
 _KILLED_SECONDS: Final = 1.0
@@ -32,14 +32,14 @@ class LocalLauncher:
     """Starts workers as processes that listen on the loopback interface, and keeps a spare one ready.
 
     The spare has loaded all and listens; it is for any partition, since a worker learns its partition when
-    a resource manager registers. It is started some seconds after the first worker listens, and again some
-    seconds after it was taken. All workers end when this process has ended, however that came about. Each
+    a resource manager registers. It is started when the first worker listens, and again some seconds after
+    it was taken. All workers end when this process has ended, however that came about. Each
     requires a bearer token of its own, which the door alone knows.
 
     Args:
         arguments: Of `licorne serve`, for each worker, such as `--engine threads`.
         write: Gets each line that a worker says, with its name in front.
-        spare_after_seconds: How long after a worker the next spare is started.
+        spare_after_seconds: How long after a spare was taken the next one is started.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class LocalLauncher:
         self._pauses = GrowingPauses()
         self._lock = threading.Lock()
         self._spare: ServingProcess | None = None
+        self._had_spare = False
         self._spare_timer: threading.Timer | None = None
         """Starts the next spare; `None` if none is due."""
         self._processes: dict[LaunchedWorker, ServingProcess] = {}
@@ -146,13 +147,15 @@ class LocalLauncher:
             if self._is_stopped:  # `stop` did not know of it.
                 process.kill()
             elif self._spare is None and self._spare_timer is None:
-                self._spare_timer = threading.Timer(self._spare_after_seconds, self._start_spare)
+                seconds = self._spare_after_seconds if self._had_spare else 0.0
+                self._spare_timer = threading.Timer(seconds, self._start_spare)
                 self._spare_timer.daemon = True
                 self._spare_timer.start()
 
     def _start_spare(self) -> None:
         with self._lock:
             self._spare_timer = None
+            self._had_spare = True
             if self._spare is None and not self._is_stopped:
                 with suppress(LicorneError):  # The next start tries again, and says why it fails.
                     self._spare = self._new_process()

@@ -103,6 +103,9 @@ def test_a_lost_worker_is_replaced_by_the_spare(launcher: LocalLauncher) -> None
 def test_the_next_spare_is_started_later(lines: list[str]) -> None:
     """Its start takes a core, which a partition that recovers and those beside it need."""
     launcher = LocalLauncher(write=lines.append, spare_after_seconds=10**6)
+    first = launcher.start("second", NEVER)
+    spare_of(launcher)
+    launcher.lost(first)
     launcher.start("second", NEVER)
     spare, is_due = launcher._spare, launcher._spare_timer is not None
     launcher.stop()

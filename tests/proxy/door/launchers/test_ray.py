@@ -32,7 +32,8 @@ import sys, threading, time
 from licorne.proxy.door.launchers.ray import RayLauncher
 
 launcher = RayLauncher(sys.argv[1], ["--insecure-public"])
-print(launcher.start("second", threading.Event()).address, flush=True)
+worker = launcher.start("second", threading.Event())
+print(worker.address, worker.token, flush=True)
 time.sleep(100)
 """
 
@@ -52,7 +53,7 @@ def launcher(cluster: RayCluster) -> Iterator[RayLauncher]:
 
 def registered(worker: LaunchedWorker) -> RemoteScheduler:
     """Return a client of a worker, with an RM that has registered for the partition."""
-    client = RemoteScheduler(worker.address)
+    client = RemoteScheduler(worker.address, token=worker.token)
     client.register("rm", Listener(), configuration=TWO, partitions=[worker.partition])
     return client
 
@@ -114,8 +115,8 @@ def test_all_workers_end_when_the_door_is_killed(cluster: RayCluster) -> None:
     command = [sys.executable, "-c", PARENT, cluster.address]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:  # noqa: S603 - ours
         assert parent.stdout is not None
-        address = parent.stdout.readline().strip()
-        with registered(LaunchedWorker("second", address, 1)):
+        address, token = parent.stdout.readline().split()
+        with registered(LaunchedWorker("second", address, 1, token)):
             beside = children_of(parent.pid)
             parent.kill()
 
