@@ -44,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the program; where a run is killed instead, the end of its input ends it."""
     if (program := config.stash.get(_PROGRAM, None)) is not None:
+        program.terminate()  # What a test has forked may keep the input open.
         program.communicate()
 
 
@@ -63,7 +64,9 @@ def slow(run: int, seed: int) -> None:
                 _signal(fresh, signal.SIGSTOP)
             _passes(chance.uniform(0, STOP_SECONDS_MAX))
         finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
             _signal(stopped, signal.SIGCONT)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def _passes(seconds: float) -> bool:

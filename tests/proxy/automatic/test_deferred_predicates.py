@@ -70,7 +70,7 @@ def test_more_asks_than_may_be_asked_about_at_once_are_all_placed(scheduler: Sch
 
 
 class SlowListener(Listener):
-    """One that answers each batch on a thread, 0.1 s after the last, and refuses the asks of `app`."""
+    """One that answers each batch on a thread, 0.2 s after the last, and refuses the asks of `app`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class SlowListener(Listener):
     def _think(self) -> None:
         while True:
             batch = self._batches.get()
-            let_time_pass(0.1)
+            let_time_pass(0.2)
             batch()
 
 
@@ -103,7 +103,7 @@ def test_refused_asks_do_not_keep_those_behind_them_from_being_placed(scheduler:
     rm = SlowListener()
     begin(scheduler, rm)
     scheduler.update_application(application_request("other"))
-    scheduler.update_allocation(ask_request(*(f"app-{number}" for number in range(1_500))))
+    scheduler.update_allocation(ask_request(*(f"app-{number}" for number in range(750))))
     scheduler.update_allocation(ask_request(*keys(5, "other"), application="other"))
     rm.wait_for_count("placed ", 5)
 

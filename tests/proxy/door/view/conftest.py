@@ -7,6 +7,13 @@ from contextlib import ExitStack
 
 import pytest
 from support.proxy.door_views import Both, LiveWorkers, half_each
+from support.waiting import WAIT_SECONDS
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers on a slow machine take a connection."""
+    monkeypatch.setattr("licorne.proxy.door.view.worker_client._CONNECT_SECONDS", float(WAIT_SECONDS))
 
 
 @pytest.fixture(scope="module")
