@@ -23,7 +23,7 @@ class Watcher(ResourceManager):
         take_applications: Likewise; returns what the RM gets of it.
         take_allocations: Likewise.
         take_replaced: Called with the reason when another one has registered the RM; without it this hears
-            the end of what it had instead, as every callback that is not told.
+            the end of what it had instead, as every callback without the method `replaced`.
     """
 
     def __init__(

@@ -8,6 +8,7 @@ it. Allocations of others (tag `foreign`) have no answers, and are kept by node.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from sys import intern
 from typing import Final, TypeAlias, final
@@ -67,8 +68,8 @@ class AllocationRecord:
         self._nodes_gone: dict[str, None] = {}
         self._gone = RecentNames()
         """The identities that are not held any more: a worker may still say something of them."""
-        self._resized: set[_Identity] = set()
-        """What has another size since it was sent first: the worker may still name that one."""
+        self._changed: set[_Identity] = set()
+        """What the RM has changed since it was sent first: the worker may still answer for what it was."""
         self.asks = 0
         """How many asks wait."""
         self.allocations = 0
@@ -166,7 +167,7 @@ class AllocationRecord:
             self._refuse(message)
             return
         self._update(known, message)
-        self._resized.add((message.applicationID, message.allocationKey))
+        self._changed.add((message.applicationID, message.allocationKey))
         if node and not known.node:
             known.node, known.session = intern(node), UNANSWERED
             self.asks -= 1
@@ -195,7 +196,7 @@ class AllocationRecord:
     def _drop(self, name: str, key: str) -> None:
         """Forget an ask or allocation that is there."""
         self._gone.add((name, key))
-        self._resized.discard((name, key))
+        self._changed.discard((name, key))
         of_application = self._held[name]
         entry = of_application.pop(key)
         if not of_application:
@@ -232,6 +233,8 @@ class AllocationRecord:
         if not entry.node:
             if kind not in (si.TIMEOUT, si.SCHEDULING_FAILED_ON_RM):
                 self._drop(name, key)
+            else:
+                self._changed.add((name, key))  # The worker may have placed it before it reads that.
             return False
         if kind == si.SCHEDULING_FAILED_ON_RM and (entry.session <= 0 or entry.session != session):
             entry.ask, entry.node, entry.session = without_node(entry.ask), "", 0
@@ -305,8 +308,8 @@ class AllocationRecord:
             else:
                 nodes.add(node)
         if len(set(keys)) < len(keys):
-            placed = [(each.applicationID, each.allocationKey) for each in response.new]
-            if len(set(placed)) < len(placed):
+            placed = Counter((each.applicationID, each.allocationKey) for each in response.new)
+            if any(count > 1 and not self._is_unsure(identity) for identity, count in placed.items()):
                 return "it placed an ask twice in one response"
         for released in response.released:
             if not self.may_have(released.applicationID, released.allocationKey) or (
@@ -316,7 +319,7 @@ class AllocationRecord:
                 return f"it ended {released.allocationKey!r:.100} {where}, which was never there"
         for rejected in response.rejectedAllocations:
             name, key = rejected.applicationID, rejected.allocationKey
-            if not (self.may_have(name, key) or (name, key) in self._refusals or self.may_have("", key)):
+            if not (self.may_have(name, key) or self.may_have("", key)):
                 return f"it rejected {key!r:.100} of {name!r:.100}, which was never sent"
         return ""
 
@@ -330,17 +333,24 @@ class AllocationRecord:
             return f" on node {node!r:.100}: there is no such node"
         if entry is None:
             return "" if self.may_have(name, key) else ", which was never asked"
+        if self._is_unsure((name, key)):
+            return ""
         if entry.node and entry.session != UNANSWERED:
             return f" on node {node!r:.100}: it is on {entry.node!r:.100} already"
-        if (name, key) not in self._resized and not has_size(entry, placed.resourcePerAlloc):
+        if not has_size(entry, placed.resourcePerAlloc):
             return f" on node {node!r:.100} with another size than it was asked with"
         return ""
+
+    def _is_unsure(self, identity: _Identity) -> bool:
+        """Return whether a placement may be that of an earlier ask with this key, or of what that was."""
+        return identity in self._changed or identity in self._refusals or self._gone.may_have(identity)
 
     def may_have(self, name: str, key: str) -> bool:
         """Return whether there is an ask or allocation, or was one lately."""
         return (
             key in self._held.get(name, ())
             or (name, key) in self._ending
+            or (name, key) in self._refusals
             or (not name and key in self._foreign_nodes)
             or self._gone.may_have((name, key))
         )
@@ -430,7 +440,7 @@ class AllocationRecord:
         self._ending.clear()
         self._nodes_gone.clear()
         self._gone.clear()
-        self._resized.clear()
+        self._changed.clear()
         return HeldAllocations(tuple(allocations), tuple(asks), tuple(again), tuple(released))
 
     def leave_out(self, rejections: Iterable[RecoveryRejection]) -> list[si.RejectedAllocation]:

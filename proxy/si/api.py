@@ -148,7 +148,7 @@ class HearsReplaced(Protocol):
     def replaced(self, reason: str) -> None:
         """Take note that another callback, or connection, has registered the resource manager.
 
-        It is the last call. The end of what was known is not told: that runs on for the other one.
+        It is the last call. No callback reports the end of what was known: that runs on for the other one.
         """
         ...
 

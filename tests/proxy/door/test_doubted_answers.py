@@ -165,9 +165,11 @@ def test_what_the_rm_has_changed_meanwhile_is_no_reason_for_doubt(
 ) -> None:
     """The worker answers what it was sent first: asks that are withdrawn or resized, nodes that are gone."""
     session = held_back(bench)
-    link.update_allocation(ask_request("withdrawn", "resized", "moved"))
+    link.update_allocation(ask_request("withdrawn", "resized", "again"))
     assert session.holds_back.wait(WAIT_SECONDS)
     link.update_allocation(release_request("withdrawn"))
+    link.update_allocation(release_request("again"))
+    link.update_allocation(ask_request("again", memory=3))
     link.update_allocation(ask_request("resized", memory=2))
     link.update_node(
         si.NodeRequest(
@@ -182,6 +184,24 @@ def test_what_the_rm_has_changed_meanwhile_is_no_reason_for_doubt(
 
     assert [] == bench.failures
     assert [] == bench.lost_workers
+
+
+def test_an_ask_that_the_rm_gives_back_before_it_has_heard_of_a_place_may_have_two(
+    bench: LinkBench, link: PartitionLink
+) -> None:
+    """The worker takes the first place back, and finds another one."""
+    session = held_back(bench)
+    link.update_allocation(ask_request("back"))
+    assert session.holds_back.wait(WAIT_SECONDS)
+    release = si.AllocationRelease(
+        applicationID="app", allocationKey="back", terminationType=si.SCHEDULING_FAILED_ON_RM
+    )
+    request = si.AllocationRequest(rmID="rm", releases={"allocationsToRelease": [release]})
+    link.update_allocation(request)
+    speaks(session, bench, link)
+
+    bench.listener.wait_for_count("placed back", 2)
+    assert [] == bench.failures
 
 
 def test_what_names_no_partition_of_the_configuration_may_be_rejected(
