@@ -331,6 +331,22 @@ class FilesWorld(ResourceManager):
         self._check()
         self._scheduler.stop()
         self._begin()
+        if self._path.exists():
+            self._read_torn(rng)
+
+    def _read_torn(self, rng: random.Random) -> None:
+        """Read a copy of the usage file that lacks its end.
+
+        Raises:
+            RecordError: It is not refused.
+        """
+        text, torn = self._path.read_text(encoding="utf-8"), self._folder / "torn.json"
+        torn.write_text(text[: int(rng.random() * (len(text) - 2))], encoding="utf-8")
+        try:
+            read_usage(torn)
+        except LicorneError:
+            return
+        raise RecordError(f"a torn usage file is read: {torn.read_text(encoding='utf-8')}")
 
     def set_clock(self, rng: random.Random) -> None:
         """Set the wall clock ahead, or back."""
