@@ -9,6 +9,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, final
 
 from ...actors.services.interrupts import start_thread
@@ -19,20 +20,11 @@ from ..client.remote_scheduler import RemoteScheduler
 from ..scheduler.answering.asking import UnavailableError
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
-from .link_owner import LinkOwner
+from .link_owner import LinkOwner, report_doubt
 from .places import LinkState, PartitionPlace
 from .pulse import TICK_SECONDS, Pulse
 from .record import PartitionRecord
-from .sending import (
-    CALLBACKS,
-    Connect,
-    LinkRequest,
-    PatientWorker,
-    WorkerSession,
-    halt_at,
-    is_refusal,
-    send_at_once,
-)
+from .sending import CALLBACKS, Connect, LinkRequest, PatientWorker, WorkerSession, is_refusal, send_at_once
 from .session_callback import session_callback
 from .under_way import SentEntry, UnderWay
 from .worker_checks import lasts
@@ -197,7 +189,7 @@ class PartitionLink:
             self._halt = (change, reason)
             session = self._session if self._place.state is LinkState.RUNNING else None
         if session is not None:
-            halt_at(session.scheduler, self._owner.rm_id, self._halt)
+            session.halt(self._owner.rm_id, self._halt)
 
     def note_configured(self) -> None:
         """Note that the worker has the configuration that the RM has now."""
@@ -350,8 +342,7 @@ class PartitionLink:
         Raises:
             LicorneError: The registration is refused, or the worker was lost.
         """
-        number = session.number
-        callback = session_callback(self._owner.callback, lambda name, said: self._hear(number, name, said))
+        callback = session_callback(self._owner.callback, partial(self._hear, session.number))
         patient = self._patient(session)
         with self._delivering:
             with self._changed:
@@ -394,7 +385,7 @@ class PartitionLink:
                     self._changed.notify_all()
                     break
                 halted = self._halt
-            halt_at(session.scheduler, self._owner.rm_id, self._halt)
+            session.halt(self._owner.rm_id, self._halt)
         self.configure()
         self._settle(None)
 
@@ -504,13 +495,6 @@ class PartitionLink:
                 else:
                     heard = self._record.take(name, said, number)
             if doubt:
-                self._report(doubt)
+                report_doubt(self._owner, self.partition, doubt, self._now_ns())
             elif heard is not None:
                 self._owner.deliver(name, heard)
-
-    def _report(self, doubt: str) -> None:
-        """Report what a worker has said that cannot be."""
-        text = f"the worker of partition {self.partition!r} is not believed, and replaced: {doubt}"
-        self._owner.note_failure(f"partition {self.partition!r}", LicorneError(text))
-        event = si.EventRecord(objectID=self.partition, message=text, timestampNano=self._now_ns())
-        self._owner.deliver("send_event", [event])

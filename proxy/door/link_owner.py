@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ...model.errors import ReplacedError
+from ...model.errors import LicorneError, ReplacedError
 from ...model.values.documents import Document
 from ..si import si_pb2 as si
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ..si.api import ResourceManagerCallback
 
-__all__ = ["LinkOwner"]
+__all__ = ["LinkOwner", "report_doubt"]
 
 
 class LinkOwner(Protocol):
@@ -42,3 +42,11 @@ class LinkOwner(Protocol):
 
     def note_failure(self, what: str, error: BaseException) -> None:
         """Report what could not be done."""
+
+
+def report_doubt(owner: LinkOwner, partition: str, doubt: str, now_ns: int) -> None:
+    """Report what the worker of a partition has said that cannot be, as a failure and as an event."""
+    text = f"the worker of partition {partition!r} is not believed, and replaced: {doubt}"
+    owner.note_failure(f"partition {partition!r}", LicorneError(text))
+    event = si.EventRecord(objectID=partition, message=text, timestampNano=now_ns)
+    owner.deliver("send_event", [event])

@@ -27,7 +27,6 @@ __all__ = [
     "LinkRequest",
     "PatientWorker",
     "WorkerSession",
-    "halt_at",
     "is_refusal",
     "send_at_once",
 ]
@@ -57,6 +56,14 @@ class WorkerSession:
     worker: LaunchedWorker
     scheduler: RemoteScheduler
     pulse: Pulse
+
+    def halt(self, rm_id: str, halt: tuple[str, str] | None) -> None:
+        """Pause or stop a resource manager; a worker that is lost is halted when it is replaced."""
+        if halt is not None:
+            change, reason = halt
+            method = self.scheduler.pause_manager if change == "pause" else self.scheduler.stop_manager
+            with suppress(LicorneError):
+                method(rm_id, reason)
 
 
 @final
@@ -181,15 +188,6 @@ def send_at_once(scheduler: RemoteScheduler, request: LinkRequest) -> None:
             scheduler.update_node(request)
         case _:
             scheduler.request_reconsideration(request)
-
-
-def halt_at(scheduler: RemoteScheduler, rm_id: str, halt: tuple[str, str] | None) -> None:
-    """Pause or stop a resource manager at a worker; one that is lost is halted when it is replaced."""
-    if halt is not None:
-        change, reason = halt
-        method = scheduler.pause_manager if change == "pause" else scheduler.stop_manager
-        with suppress(LicorneError):
-            method(rm_id, reason)
 
 
 def is_refusal(loss: RequestError | None) -> bool:
