@@ -347,7 +347,9 @@ class PartitionLink:
         with self._delivering:
             with self._changed:
                 self._check_current(session)
-                refused = self._set_aside()
+                aside = self._under_way.set_aside(self._place.reason)
+                take = self._record.take
+                refused = [] if aside is None else [take(aside.callback, aside.response, session.number)]
                 known = self._record.begin_recovery(self._now_ns())
                 known, replayed = self._under_way.split(known, *self._record.accepted)
                 self._queue.clear()
@@ -357,6 +359,8 @@ class PartitionLink:
                 self._place = self._place.at(session.worker, session.scheduler.rest_address)
                 self._changed.notify_all()
             start_thread(lambda: self._watch(session), f"licorne-pulse-{self.partition}")
+            if aside is not None:
+                self._owner.note_failure("request", RequestError(aside.reason))
             for response in (*refused, *known.heard):
                 self._owner.deliver(CALLBACKS[type(response)], response)
         self._configured = registration = self._owner.registration()
@@ -388,14 +392,6 @@ class PartitionLink:
             session.halt(self._owner.rm_id, self._halt)
         self.configure()
         self._settle(None)
-
-    def _set_aside(self) -> list[Any]:
-        """Reject what two workers in a row were lost by; return what the RM hears of that. With the lock."""
-        aside = self._under_way.set_aside(self._place.reason)
-        if aside is not None:
-            self._owner.note_failure("request", RequestError(aside.reason))
-            return [self._record.take(aside.callback, aside.response, self._number)]
-        return []
 
     def _note_replayed(self, suspect: SentEntry | None) -> None:
         with self._changed:
