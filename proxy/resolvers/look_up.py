@@ -6,14 +6,13 @@ long delays this request, and no scheduling.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from ...actors.services.log import Log
 from ...model.values.messages import ApplicationSubmission
 from ...model.values.users import LookedUp, LookUpFailure
-from ..si.arguments import check_names
 from .resolver import UserResolutionError, UserResolver
 
 __all__ = ["with_groups"]
@@ -47,9 +46,12 @@ def with_groups(
 
 def _look_up(user: str, resolver: UserResolver, log: Log) -> LookedUp:
     try:
-        groups = resolver.groups_of(user)
-        check_names("the groups that groups_of returned", groups)
-        return tuple(groups)
+        groups: object = resolver.groups_of(user)
+        if isinstance(groups, Iterable) and not isinstance(groups, str):
+            found = tuple(groups)
+            if all(isinstance(group, str) for group in found):
+                return found
+        return LookUpFailure(f"user {user!r}: groups_of returned {groups!r:.100}, not a list of texts")
     except UserResolutionError as error:
         return LookUpFailure(str(error))
     except Exception as error:
