@@ -161,7 +161,7 @@ class KeptPlan:
                 return
         shape = job.levels, job.user, job.group, job.sizes, job.walltime_ns
         found = self._unplannable.get(shape) or self.plan.earliest(job)
-        if kept is not None:
+        if kept is not None and self._order.is_mixed:
             self._find_passing(job, found)
         if isinstance(found, NoPlan):
             self.reasons[job.key] = self._unplannable[shape] = found

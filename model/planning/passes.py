@@ -100,6 +100,8 @@ class PassOrder:
         self._queue = queue
         self._serials = serials
         self._counts = counts
+        self.is_mixed = False
+        """Later comers may be before jobs with promises, by their place among all."""
 
     def ordered(self, jobs: Sequence[JobInPlan]) -> list[JobInPlan]:
         """Return jobs in their order, those with promises before later comers who may not pass them.
@@ -112,6 +114,7 @@ class PassOrder:
         for job in jobs:
             serial = self._serials.get(job.key)
             if serial is not None and serial < last:
+                self.is_mixed = True
                 ordered.insert(self._place(job, ordered), job)
             else:
                 ordered.append(job)
