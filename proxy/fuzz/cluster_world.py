@@ -49,7 +49,11 @@ from .thread_control import PriorityPicker, RandomPicker, ThreadControl
 
 __all__ = ["ClusterWorld", "Outcome", "run_plan"]
 
-_ALONE: Final = {REFERENCE: ReferenceWorld, HOSTILE: HostileWorld, FILES: FilesWorld}
+_ALONE: Final[dict[str, Callable[[Plan, Callable[[str, Any], None]], Any]]] = {
+    REFERENCE: ReferenceWorld,
+    HOSTILE: HostileWorld,
+    FILES: FilesWorld,
+}
 """Worlds without threads."""
 _ADDRESS: Final = Address("127.0.0.1", 50_000)
 _NARROW_BOUNDS: Final = (

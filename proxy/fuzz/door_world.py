@@ -39,6 +39,7 @@ class DoorWorld(ClusterWorld):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
+        self._rng: random.Random
         self._workers: MemoryWorkers
         self._steady: SteadyManager
         self._at_commit: int | None = None
@@ -47,12 +48,12 @@ class DoorWorld(ClusterWorld):
 
     def _new_worker(self) -> Scheduler:
         return Scheduler(
-            engine=one_of(random, ("actors", "actors", "threads")), on_error=self._callback_failed
+            engine=one_of(self._rng, ("actors", "actors", "threads")), on_error=self._callback_failed
         )
 
     def _begin(self) -> None:
-        rng = random.Random(f"workers {self._plan.seed}")  # noqa: S311 - it plays, and keeps no secret
-        self._workers = MemoryWorkers(self._network, rng, self._new_worker)
+        self._rng = random.Random(f"workers {self._plan.seed}")  # noqa: S311 - it plays, and keeps no secret
+        self._workers = MemoryWorkers(self._network, self._rng, self._new_worker)
         self._steady = SteadyManager(self, random.Random(f"steady {self._plan.seed}"))  # noqa: S311 - likewise
         commit: Callable[[DoorChange], object] = DoorChange.commit
 
@@ -178,9 +179,8 @@ class _TimedDoor(SchedulerDoor):
     def __init__(self, scheduler: SchedulerAPI, fail: Callable[[BaseException], None]) -> None:
         super().__init__(scheduler)
         self._fail = fail
-        self.update_node = self._timed(scheduler.update_node)
-        self.update_application = self._timed(scheduler.update_application)
-        self.update_allocation = self._timed(scheduler.update_allocation)  # type: ignore[method-assign]
+        for name in ("update_node", "update_application", "update_allocation"):
+            setattr(self, name, self._timed(getattr(scheduler, name)))
 
     def _timed(self, call: Callable[[Any], None]) -> Callable[[Any], None]:
         def timed(request: Any) -> None:
