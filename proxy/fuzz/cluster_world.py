@@ -49,7 +49,7 @@ from .thread_control import PriorityPicker, RandomPicker, ThreadControl
 
 __all__ = ["ClusterWorld", "Outcome", "run_plan"]
 
-_ALONE: Final[Mapping[str, Callable[..., Any]]] = {
+_ALONE: Final[dict[str, Callable[[Plan, Callable[[str, Any], None]], Any]]] = {
     REFERENCE: ReferenceWorld,
     HOSTILE: HostileWorld,
     FILES: FilesWorld,

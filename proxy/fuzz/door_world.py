@@ -39,6 +39,7 @@ class DoorWorld(ClusterWorld):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
+        self._rng: random.Random
         self._workers: MemoryWorkers
         self._steady: SteadyManager
         self._at_commit: int | None = None
@@ -47,13 +48,12 @@ class DoorWorld(ClusterWorld):
 
     def _new_worker(self) -> Scheduler:
         return Scheduler(
-            engine=("actors", "actors", "threads")[int(random.random() * 3)],  # noqa: S311 - it plays
-            on_error=self._callback_failed,
+            engine=one_of(self._rng, ("actors", "actors", "threads")), on_error=self._callback_failed
         )
 
     def _begin(self) -> None:
-        rng = random.Random(f"workers {self._plan.seed}")  # noqa: S311 - it plays, and keeps no secret
-        self._workers = MemoryWorkers(self._network, rng, self._new_worker)
+        self._rng = random.Random(f"workers {self._plan.seed}")  # noqa: S311 - it plays, and keeps no secret
+        self._workers = MemoryWorkers(self._network, self._rng, self._new_worker)
         self._steady = SteadyManager(self, random.Random(f"steady {self._plan.seed}"))  # noqa: S311 - likewise
         commit: Callable[[DoorChange], object] = DoorChange.commit
 

@@ -114,7 +114,7 @@ class _Disk:
             file.flush()
             return self._fail()
 
-        return _File(file, write, lambda: self._unsynced.pop(str(path), None))
+        return _WrittenFile(file, write, lambda: self._unsynced.pop(str(path), None))
 
     def replace(self, path: Path, target: Path) -> Any:
         """Rename a file."""
@@ -135,7 +135,7 @@ class _Disk:
     @contextmanager
     def in_place(self) -> Iterator[None]:
         """Stand for the methods of `Path` for a while."""
-        synced: dict[int, _File] = _File.by_number
+        synced: dict[int, _WrittenFile] = _WrittenFile.by_number
 
         def open_file(path: Path, *args: Any, **kwargs: Any) -> Any:
             return self.open(path, *args, **kwargs)
@@ -155,10 +155,10 @@ class _Disk:
 
 
 @final
-class _File:
+class _WrittenFile:
     """A file that is written."""
 
-    by_number: Final[dict[int, _File]] = {}
+    by_number: Final[dict[int, _WrittenFile]] = {}
     """By descriptor: what is synced."""
 
     def __init__(self, file: Any, write: Callable[[Any], Any], synced: Callable[[], object]) -> None:
@@ -174,7 +174,7 @@ class _File:
         self._file.flush()
         self._synced()
 
-    def __enter__(self) -> _File:
+    def __enter__(self) -> _WrittenFile:
         return self
 
     def __exit__(self, *_: object) -> None:

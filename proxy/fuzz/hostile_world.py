@@ -64,7 +64,7 @@ class _Listener(ResourceManager):
 
 
 @final
-class _Side:
+class _ComparedScheduler:
     """One of the two schedulers."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class HostileWorld:
     def __init__(self, plan: Plan, note: Callable[[str, Any], None]) -> None:
         self._plan = plan
         self._note = note
-        self._hostile, self._honest = _Side(), _Side()
+        self._hostile, self._honest = _ComparedScheduler(), _ComparedScheduler()
         self._around = KnownPartition(_PARTITION)
         self._serial = 0
         self._applications: list[str] = []

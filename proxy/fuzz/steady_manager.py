@@ -57,6 +57,7 @@ class SteadyManager(ResourceManager):
         self._malformed: Counter[Identity] = Counter()
         """How often each was sent that is to be rejected."""
         self._rejected: Counter[Identity] = Counter()
+        self._is_registered = False
         self._epoch = 0
         self._serial = 0
         self._thread: threading.Thread | None = None
@@ -66,6 +67,7 @@ class SteadyManager(ResourceManager):
         """Register, and ask from now on."""
         self._scheduler = scheduler
         self._ends.clear()
+        self._is_registered = False
         self._placed.clear()
         self._released.clear()
         self._malformed.clear()
@@ -91,7 +93,8 @@ class SteadyManager(ResourceManager):
         silent = self._placed - self._released - {key for key in self._placed if key.endswith("-kept")}
         if silent:
             raise RecordError(f"these have ended, and the RM has not heard it: {sorted(silent)}")
-        assert self._scheduler is not None, "it has run"
+        if self._scheduler is None or not self._is_registered:
+            return
         for name, around in self._around.items():
             removals = [
                 si.RemoveApplicationRequest(applicationID=each, partitionName=name)
@@ -139,6 +142,7 @@ class SteadyManager(ResourceManager):
             for application in around.applications:  # With a task that stays they do not complete.
                 kept = self._task(name, f"{application}-kept", application)
                 self._scheduler.update_allocation(si.AllocationRequest(rmID=_RM_ID, allocations=[kept]))
+        self._is_registered = True
         return True
 
     def _ask(self) -> None:
