@@ -24,7 +24,8 @@ from .link_owner import LinkOwner, report_doubt
 from .places import LinkState, PartitionPlace
 from .pulse import TICK_SECONDS, Pulse
 from .record import PartitionRecord
-from .sending import CALLBACKS, Connect, LinkRequest, PatientWorker, WorkerSession, is_refusal, send_at_once
+from .routing import LinkRequest
+from .sending import CALLBACKS, Connect, PatientWorker, WorkerSession, is_refusal, send_at_once
 from .session_callback import session_callback
 from .under_way import SentEntry, UnderWay
 from .worker_checks import lasts

@@ -28,7 +28,7 @@ from ..si.sizes import message_batches
 from .allocation_record import BATCH_MAX, AllocationRecord
 from .creations import Creations
 from .recent_names import RecentNames
-from .sending import LinkRequest
+from .routing import LinkRequest
 
 __all__ = ["PartitionRecord", "PartsToRecover"]
 

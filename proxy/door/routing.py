@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from ...model.configuration.reader import (
     DEFAULT_CONFIGURATION,
@@ -15,11 +15,13 @@ from ...model.configuration.words import did_you_mean
 from ...model.errors import LicorneError, RequestError
 from ...model.values.messages import full_partition_name, short_partition_name
 from ..si import constants
+from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.sizes import BATCH_BYTES_MAX, MESSAGE_BYTES_MAX, SiRequest, entry_beyond
 
 __all__ = [
     "ENTRY_BYTES_MAX",
+    "LinkRequest",
     "allocations_by_partition",
     "applications_by_partition",
     "check_size",
@@ -28,6 +30,8 @@ __all__ = [
     "short_name",
 ]
 
+LinkRequest: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | v1.Reconsideration"
+"""What a link sends."""
 _Entry = TypeVar("_Entry")
 ENTRY_BYTES_MAX: Final = BATCH_BYTES_MAX
 """How many bytes a node, an application, an ask or an allocation has at most. Later changes of its size are

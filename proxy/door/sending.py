@@ -17,6 +17,7 @@ from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
 from .pulse import Pulse
+from .routing import LinkRequest
 from .under_way import Replayed, SentEntry
 from .workers import LaunchedWorker
 
@@ -24,7 +25,6 @@ __all__ = [
     "CALLBACKS",
     "STEPS",
     "Connect",
-    "LinkRequest",
     "PatientWorker",
     "WorkerSession",
     "is_refusal",
@@ -34,8 +34,6 @@ __all__ = [
 Connect: TypeAlias = "Callable[[LaunchedWorker, Callable[[RequestError], object]], RemoteScheduler]"
 """Makes a session with a worker; the second argument is called when it is lost."""
 
-LinkRequest: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | v1.Reconsideration"
-"""What a link sends."""
 CALLBACKS: Final = {
     si.NodeResponse: "update_node",
     si.ApplicationResponse: "update_application",

@@ -18,7 +18,7 @@ from ..si.api import SchedulerAPI
 from .cluster_record import RecordError
 from .cluster_world import ClusterWorld
 from .memory_workers import MemoryWorkers
-from .plans import PROCESS, Plan, PlannedStep
+from .plans import PROCESS, Plan, PlannedStep, one_of
 from .si_client import SchedulerDoor
 from .steady_manager import STEADY, SteadyManager
 
