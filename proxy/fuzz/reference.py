@@ -152,7 +152,8 @@ class ReferenceScheduler(ReferenceLife):
         """Place an ask on the node that is reserved for it, or on one that no ask has reserved."""
         for leaf in self.leaves(self.root):
             holders = dict.fromkeys(self.application_asking(key) for key in self.reserved)
-            for application in [each for each in holders if each.queue is leaf]:
+            there = [each for each in holders if each.queue is leaf]
+            for application in sorted(there, key=lambda each: each.reserved_since):
                 if self.start_blockers(application):
                     continue
                 found = self._place_reserved_of(application)

@@ -1,4 +1,4 @@
-"""What the second scheduler is told, and what follows from it: states, timers, what is used where."""
+"""What the second scheduler hears, and what follows from it: states, timers, what is used where."""
 
 from __future__ import annotations
 
@@ -186,6 +186,9 @@ class ReferenceLife:
 
     def reserve(self, application: ReferenceApplication, key: str, node: ReferenceNode) -> None:
         """Reserve a node for an ask."""
+        if not application.has_reserved:
+            self._arrivals += 1
+            application.reserved_since = self._arrivals
         node.reserved_for.append(key)
         self.reserved[key] = node
         application.has_reserved = True

@@ -148,6 +148,8 @@ class ReferenceApplication:
     backs_off_until_ns: int = 0
     has_reserved: bool = False
     """A node is reserved for one of its asks."""
+    reserved_since: int = 0
+    """Its place among those that have reserved nodes, which it keeps as long as it has any."""
     to_come: dict[str, int] = field(default_factory=dict)
     """By task group, how many placeholders neither have been replaced nor have ended."""
 
