@@ -114,6 +114,7 @@ def examined(server: Server, operation: Any, mode: schemathesis.GenerationMode) 
 
     @settings(
         max_examples=EXAMPLES,
+        deadline=None,
         derandomize=True,
         database=None,
         phases=[Phase.generate],
