@@ -154,8 +154,12 @@ class PartitionRecord:
             elif node.action == si.NodeInfo.DECOMISSION:
                 self._nodes.end(name)
                 self._allocations.end_node(name)
-            else:
-                self._nodes.change(name, partial(_folded, change=node))
+            else:  # It is rejected where the node is unknown, or where its creation is rejected.
+                self._gone.add(("node", name))
+                if self._nodes.is_known(name):
+                    self._nodes.change(name, partial(_folded, change=node))
+                else:
+                    self._nodes.expect_rejection(name, node.SerializeToString())
 
     def _is_invalid(self, node: si.NodeInfo) -> bool:
         """Return whether a node that is no new one is going to be rejected."""

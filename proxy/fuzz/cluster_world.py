@@ -229,7 +229,7 @@ class ClusterWorld:
         elif killed is not None:
             self._network.cut_all(rm_id)
             killed.stop()
-        address = f"{_ADDRESS}/{rm_id}"
+        address = f"{rm_id}/{_ADDRESS}"
         client: RemoteScheduler | SiClient = (
             SiClient(address) if door == STREAMS else RemoteScheduler(address, on_error=self._callback_failed)
         )

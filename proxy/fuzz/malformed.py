@@ -248,7 +248,8 @@ def _node_unknown(around: KnownPartition, rng: random.Random) -> Malformed:
     name = one_of(rng, [*around.gone_nodes, around.new_name()])
     kind = si.NodeInfo
     action = one_of(rng, (kind.UPDATE, kind.DRAIN_NODE, kind.DECOMISSION, kind.DRAIN_TO_SCHEDULABLE))
-    return Malformed(_node(around, nodeID=name, action=action))
+    node = _node(around, nodeID=name, action=action)
+    return Malformed(node) if action == kind.DECOMISSION else _rejected_node(node, name)
 
 
 def _application(around: KnownPartition, rng: random.Random) -> Malformed:

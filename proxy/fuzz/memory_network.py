@@ -284,11 +284,11 @@ async def _answer_once(answer: Callable[..., Any], _: object, stream: _MemoryStr
 
 @final
 class _MemoryChannel:
-    """Stands for `grpc.insecure_channel`; the address may have a name of the client behind a slash."""
+    """Stands for `grpc.insecure_channel`; the address may have a name of the client before a slash."""
 
     def __init__(self, network: MemoryNetwork, address: str) -> None:
         self._network = network
-        self._address, _, self._client = address.partition("/")
+        self._client, _, self._address = address.rpartition("/")
         self._streams: list[_MemoryStream] = []
 
     def stream_stream(

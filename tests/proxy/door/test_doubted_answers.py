@@ -216,6 +216,22 @@ def test_what_names_no_partition_of_the_configuration_may_be_rejected(
     assert [] == bench.failures
 
 
+def test_changes_of_unknown_nodes_may_be_rejected(bench: LinkBench, link: PartitionLink) -> None:
+    """Also where the RM has sent a creation that is rejected, and one that another worker has to reject."""
+    request = node_request("never", "bad\n", "bad\n")
+    request.nodes[0].action = request.nodes[2].action = si.NodeInfo.DRAIN_NODE
+    link.update_node(request)
+    bench.listener.wait_for_count("rejected bad\n: ", 2)
+    bench.listener.wait_for_count("rejected never: ", 1)
+    session = held_back(bench)
+    link.update_node(si.NodeRequest(rmID="rm", nodes=[request.nodes[0]]))
+    assert session.holds_back.wait(WAIT_SECONDS)
+    session.lose()
+    bench.listener.wait_for_count("rejected never: ", 2)
+
+    assert not [line for line in bench.failures if "not believed" in line]
+
+
 def test_a_size_counts_whatever_the_order_of_its_types() -> None:
     """And types of which there is nothing."""
     record = AllocationRecord("[rm]default", lambda _: True)
