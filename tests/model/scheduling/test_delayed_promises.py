@@ -123,16 +123,18 @@ class RefusedGang:
     size: int
     queues: str = "- name: leaf"
     nodes: tuple[int, ...] = (10,)
+    running: int = 0
+    """How many cores of the queue and the user are in use: a gang that is too large alone is rejected."""
 
 
-LIMITED = "- name: leaf\n  limits: [{limit: all, users: [eve], maxresources: {vcore: 3}}]"
+LIMITED = "- name: leaf\n  limits: [{limit: all, users: [eve], maxresources: {vcore: 5}}]"
 REFUSED_GANGS = {
     "no room": RefusedGang(RefusalReason.GANG_ROOM, True, 6, nodes=(10, 4)),
     "a delay": RefusedGang(RefusalReason.WOULD_DELAY, True, 2),
     "a maximum": RefusedGang(
-        RefusalReason.QUEUE_QUOTA, True, 2, "- name: leaf\n  resources: {max: {vcore: 3}}"
+        RefusalReason.QUEUE_QUOTA, True, 2, "- name: leaf\n  resources: {max: {vcore: 5}}", running=2
     ),
-    "a limit of the user": RefusedGang(RefusalReason.USER_QUOTA, False, 2, LIMITED),
+    "a limit of the user": RefusedGang(RefusalReason.USER_QUOTA, False, 2, LIMITED, running=2),
 }
 
 
@@ -143,6 +145,8 @@ def test_the_asks_of_a_refused_gang_count_as_attempted(case: RefusedGang) -> Non
     if case.reason is RefusalReason.WOULD_DELAY:
         send(harness, "r", "root.leaf", "ann", size=2, walltime="100s")
         send(harness, "big", "root.leaf", "ann", size=10, walltime="100s")
+    if case.running:
+        send(harness, "runs", "root.leaf", "eve", size=case.running, walltime="1000s")
     harness.submit("gang", user="eve", tags={"gangSize": "2"})
     size = a_resource(vcore=case.size * 1000)
     harness.ask("g1", "g2", application_id="gang", resource=size, tags={"walltime": "200s"})

@@ -218,7 +218,8 @@ def test_ordinary_reservations_yield_to_a_required_node() -> None:
 
 def test_required_reservations_do_not_yield() -> None:
     """There may be several of one node."""
-    h = waiting("a", "b")
+    h = waiting()
+    h.ask("a", "b", required_node="one")
     reserve(h, "a", "one", required=True)
     reserve(h, "b", "one", required=True)
 

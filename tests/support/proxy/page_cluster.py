@@ -34,7 +34,7 @@ partitions:
         queues:
           - name: production
             resources:
-              guaranteed: {memory: 400Gi, vcore: 100}
+              guaranteed: {memory: 400Gi, vcore: 300}
               max: {memory: 900Gi, vcore: 400}
             properties: {preemption.delay: 1s}
             queues:
