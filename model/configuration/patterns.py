@@ -32,7 +32,7 @@ class Pattern:
     text: str
     _compiled: Any = field(repr=False, compare=False)  # RE2 has no types
 
-    def is_found_in(self, text: str) -> bool:
+    def search(self, text: str) -> bool:
         """Return whether some part of a text matches; an expression without anchors may match anywhere."""
         # A lone surrogate has no place in UTF-8, and so in no expression.
         return self._compiled.search(text.encode(errors="replace")) is not None

@@ -29,7 +29,7 @@ class FilterNames:
 
     def match(self, name: str) -> bool:
         """Return whether a name is meant."""
-        return name in self.names or (self.expression is not None and self.expression.is_found_in(name))
+        return name in self.names or (self.expression is not None and self.expression.search(name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,9 +283,9 @@ class AllocationRecord:
     # -------------------------------------------------------------------------------------- answers
 
     def expect_rejections(self, request: si.AllocationRequest) -> None:
-        """Note that a request is sent that is not recorded: what it names is going to be rejected."""
+        """Note that a request of no partition is sent: its asks and allocations are going to be rejected."""
         for message in request.allocations:
-            self._gone.add((message.applicationID, message.allocationKey))
+            self._refuse(message)
 
     def doubt(self, response: si.AllocationResponse) -> str:
         """Return what of a response cannot be, after all that was sent; empty if there is nothing."""

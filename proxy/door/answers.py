@@ -6,9 +6,11 @@ and the answers are put together.
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, NoReturn, final
 
 from ...model.configuration.extra import parse_extra_config
@@ -24,6 +26,10 @@ from .linked_manager import LinkedManager, at_each
 from .routing import short_name
 
 __all__ = ["DoorAnswers"]
+
+_LOOK_SECONDS: Final = 0.1
+_LOOKS_MAX: Final = 10
+"""How often it is looked whether a worker has said what was used; a door that ends asks that, and has 5 s."""
 
 
 @final
@@ -233,13 +239,18 @@ def _asked(link: PartitionLink, question: v1.Question) -> Any:
 
 
 def _use_of(link: PartitionLink) -> Document | None:
-    """Return what a partition has used, `None` if its worker does not say it now."""
-    rm_id = link.place.rm_id
-    try:
-        used: Document = _asked(link, v1.Question(kept_use=v1.Snapshot(rm_id=rm_id)))
-    except LicorneError:
-        return None
-    return used
+    """Return what a partition has used, `None` if its worker does not say it now: it may hang.
+
+    Waits are counted: a door that was stopped itself has not waited meanwhile.
+    """
+    message = v1.ManagerMessage(question=v1.Question(kept_use=v1.Snapshot(rm_id=link.place.rm_id)))
+    with suppress(LicorneError):
+        answer = link.scheduler().connection.call_later(message, timeout_seconds=_LOOK_SECONDS)
+        for _ in range(_LOOKS_MAX):
+            with suppress(TimeoutError):
+                used: Document = json.loads(answer.result(_LOOK_SECONDS).json)
+                return used
+    return None
 
 
 def _joined(reports: Mapping[str, HealthReport]) -> Iterator[HealthCheck]:

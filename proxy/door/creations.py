@@ -30,7 +30,7 @@ class _DueKind(Enum):
 class _Due:
     """An answer that is due."""
 
-    __slots__ = ("entry", "is_change", "kind")
+    __slots__ = ("changes", "entry", "is_change", "kind")
 
     def __init__(self, kind: _DueKind, entry: bytes, *, is_change: bool = False) -> None:
         self.kind = kind
@@ -38,6 +38,8 @@ class _Due:
         """It changes what is there, if it is accepted."""
         self.entry = entry
         """What was sent; of what is new with the changes that were sent later."""
+        self.changes: list[bytes] = []
+        """These changes: they are rejected if this is, and nothing of the id is there."""
 
 
 @final
@@ -84,18 +86,27 @@ class Creations:
         """Note a change that is about to be sent and is going to be rejected."""
         self._due.setdefault(name, []).append(_Due(_DueKind.INVALID, entry))
 
-    def change(self, name: str, fold: Callable[[bytes], bytes]) -> None:
-        """Change what is there, or may be there soon."""
+    def change(self, name: str, entry: bytes, fold: Callable[[bytes], bytes]) -> None:
+        """Change what is there, or may be there soon; a change of what is neither is going to be rejected."""
         if name in self._there:
             self._there[name] = fold(self._there[name])
+        last = None
         for item in self._due.get(name, ()):
             if item.kind is _DueKind.NEW:
                 item.entry = fold(item.entry)
+            if item.kind in (_DueKind.NEW, _DueKind.AGAIN):
+                last = item
+        if last is not None:
+            last.changes.append(entry)
+        elif name not in self._there:
+            self.expect_rejection(name, entry)
 
     def end(self, name: str) -> None:
         """Note that the RM ends what has this id."""
-        self._there.pop(name, None)
+        was_there = self._there.pop(name, None) is not None
         for item in self._due.get(name, ()):
+            if was_there:
+                item.changes.clear()  # They were of that.
             if item.kind is _DueKind.NEW:
                 item.kind = _DueKind.ENDED
 
@@ -105,8 +116,9 @@ class Creations:
         """Return the first name whose answer is not due, `None` if all are."""
         accepts, answers = Counter(accepted), Counter((*accepted, *rejected))
         for name, count in answers.items():
-            kinds = [item.kind for item in self._due.get(name, ())]
-            if count > len(kinds) or accepts[name] > len(kinds) - kinds.count(_DueKind.INVALID):
+            due = self._due.get(name, ())
+            may_be = sum(item.kind is not _DueKind.INVALID for item in due)
+            if accepts[name] > may_be or count > len(due) + sum(len(item.changes) for item in due):
                 return name
         return None
 
@@ -119,24 +131,40 @@ class Creations:
             self._there[name] = item.entry
         return item.kind is not _DueKind.AGAIN
 
-    def reject(self, name: str) -> None:
-        """Take the news that something was rejected, which the RM always hears."""
-        item = self._take(name, rejected=True)
-        if item is not None and item.kind is _DueKind.AGAIN:
+    def reject(self, name: str, *, is_invalid: bool = False) -> None:
+        """Take the news that something was rejected, which the RM always hears.
+
+        Args:
+            name: Its id.
+            is_invalid: Whether nothing of this id could have been accepted for the reason that is given: then
+                it is not the answer to what may be accepted, if another one is due. What is refused for its
+                partition overtakes what the partition answers.
+        """
+        item = self._take(name, rejected=True, prefer_invalid=is_invalid)
+        if item is None:
+            return
+        if item.kind is _DueKind.AGAIN:
             self._there.pop(name, None)
+        if item.changes and name not in self._there:
+            changes = [_Due(_DueKind.INVALID, entry) for entry in item.changes]
+            self._due[name] = [*changes, *self._due.get(name, ())]
 
     def forget(self, name: str) -> None:
         """Drop what is there: the scheduler has ended it."""
         self._there.pop(name, None)
 
-    def _take(self, name: str, *, rejected: bool) -> _Due | None:
+    def _take(self, name: str, *, rejected: bool, prefer_invalid: bool = False) -> _Due | None:
         items = self._due.get(name)
         if items is None:
             return None
-        places = [place for place, item in enumerate(items) if rejected or item.kind is not _DueKind.INVALID]
-        if not places:
+        invalid = [item.kind is _DueKind.INVALID for item in items]
+        if prefer_invalid in invalid:
+            place = invalid.index(prefer_invalid)
+        elif rejected:
+            place = 0
+        else:
             return None
-        item = items.pop(places[0])
+        item = items.pop(place)
         if not items:
             del self._due[name]
         return item
@@ -157,6 +185,7 @@ class Creations:
                 accepted.append(name)
             elif item.kind is _DueKind.NEW and name not in self._due:
                 entries.append(item.entry)
+                item.changes.clear()
                 self._due[name] = [item]
             elif item.kind is not _DueKind.AGAIN:
                 late.append(item.entry)

@@ -132,7 +132,7 @@ class PartitionLink:
             self._send_or_queue(sent)
 
     def pass_on(self, request: LinkRequest) -> None:
-        """Take what the worker alone answers, and no recovery repeats."""
+        """Take what is of no partition: the worker answers it."""
         with self._changed:
             self._record.expect_rejections(request)
             self._send_or_queue(request)

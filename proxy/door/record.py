@@ -20,6 +20,7 @@ from ...model.applications.state import ApplicationEvent, ApplicationState
 from ...model.requests.nodes import update_refusal
 from ...model.values.allocation import WALLTIME_TAG
 from ...model.values.messages import full_partition_name
+from ...model.values.rejections import RejectionCode
 from ..client.recovery_progress import RecoveryRejection
 from ..si import si_pb2 as si
 from ..si.older_answers import Generation
@@ -45,6 +46,9 @@ _WAY: Final = {
 """The states that an application enters again on a new worker before the one that the RM knows."""
 _NUDGE: Final = "licorne-door "
 """How the keys of the asks begin that are withdrawn in the request that sends them, see `_nudges`."""
+_C = RejectionCode
+_INVALID_NODE: Final = frozenset(code.value for code in (_C.INVALID, _C.NODE_UNKNOWN, _C.PARTITION_UNKNOWN))
+"""Why changes of nodes are rejected, and what is of no partition."""
 
 
 @final
@@ -97,7 +101,7 @@ class PartitionRecord:
         self._allocations = AllocationRecord(full_partition_name(partition, rm_id), self._nodes.is_known)
         self._partition = partition
         self._gone = RecentNames()
-        """Applications that are gone, and what was sent without being recorded, each with its kind."""
+        """The applications that are gone."""
 
     @property
     def accepted(self) -> tuple[Collection[str], Collection[str]]:
@@ -146,23 +150,19 @@ class PartitionRecord:
         """Note nodes, in the order in which they are about to be sent."""
         for node in nodes:
             name = node.nodeID
-            if node.action in (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN):
+            if self._is_invalid(node):
+                self._nodes.expect_rejection(name, node.SerializeToString())
+            elif node.action in (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN):
                 self._allocations.begin_node(name)
                 self._nodes.create(name, node.SerializeToString())
-            elif self._is_invalid(node):
-                self._nodes.expect_rejection(name, node.SerializeToString())
             elif node.action == si.NodeInfo.DECOMISSION:
                 self._nodes.end(name)
                 self._allocations.end_node(name)
-            else:  # It is rejected where the node is unknown, or where its creation is rejected.
-                self._gone.add(("node", name))
-                if self._nodes.is_known(name):
-                    self._nodes.change(name, partial(_folded, change=node))
-                else:
-                    self._nodes.expect_rejection(name, node.SerializeToString())
+            else:
+                self._nodes.change(name, node.SerializeToString(), partial(_folded, change=node))
 
     def _is_invalid(self, node: si.NodeInfo) -> bool:
-        """Return whether a node that is no new one is going to be rejected."""
+        """Return whether what is sent of a node is going to be rejected whatever is there."""
         request = si.NodeRequest(rmID=self._rm_id, nodes=[node])
         (updates,) = self._reader.node_updates(request, Generation()).values()
         return update_refusal(updates[0]) is not None
@@ -176,7 +176,7 @@ class PartitionRecord:
         for removal in request.remove:
             name = removal.applicationID
             self._applications.end(name)
-            self._gone.add(("application", name))
+            self._gone.add(name)
             self._states.pop(name, None)
             self._allocations.end_application(name)
 
@@ -200,14 +200,15 @@ class PartitionRecord:
     # -------------------------------------------------------------------------------------- answers
 
     def expect_rejections(self, request: LinkRequest) -> None:
-        """Note that a request is sent that is not recorded: what it names is going to be rejected."""
+        """Note that a request is sent that is of no partition: all but ends is going to be rejected."""
         match request:
             case si.NodeRequest():
                 for node in request.nodes:
-                    self._gone.add(("node", node.nodeID))
+                    if node.action != si.NodeInfo.DECOMISSION or self._is_invalid(node):
+                        self._nodes.expect_rejection(node.nodeID, node.SerializeToString())
             case si.ApplicationRequest():
                 for new in request.new:
-                    self._gone.add(("application", new.applicationID))
+                    self._applications.expect_rejection(new.applicationID, new.SerializeToString())
             case si.AllocationRequest():
                 self._allocations.expect_rejections(request)
             case _:
@@ -222,7 +223,7 @@ class PartitionRecord:
             case "update_allocation":
                 return self._allocations.doubt(said)
             case "update_node":
-                rejected = [each.nodeID for each in said.rejected if not self._was("node", each.nodeID)]
+                rejected = [each.nodeID for each in said.rejected]
                 node = self._nodes.not_due([each.nodeID for each in said.accepted], rejected)
                 return "" if node is None else f"it answered for node {node!r:.100}, which was not sent"
             case "update_application":
@@ -236,20 +237,16 @@ class PartitionRecord:
 
     def _doubt_applications(self, response: si.ApplicationResponse) -> str:
         names = [each.applicationID for each in response.rejected]
-        rejected = [name for name in names if not self._was("application", name)]
+        rejected = [name for name in names if not self._gone.may_have(name)]
         name = self._applications.not_due([each.applicationID for each in response.accepted], rejected)
         if name is not None:
             return f"it answered for application {name!r:.100}, which was not sent"
         for each in response.updated:
             name = each.applicationID
             is_known = name in self._states or self._applications.is_known(name) or name in names
-            if not is_known and not self._was("application", name):
+            if not is_known and not self._gone.may_have(name):
                 return f"it named a state of application {name!r:.100}, which was never sent"
         return ""
-
-    def _was(self, kind: str, name: str) -> bool:
-        """Return whether something was sent lately that is not there any more, or that is rejected."""
-        return self._gone.may_have((kind, name))
 
     def take(self, name: str, said: Any, session: int) -> Any:
         """Note what a worker says by a callback; return what the RM hears of it, `None` for nothing."""
@@ -270,7 +267,7 @@ class PartitionRecord:
             place for place, each in enumerate(response.accepted) if not self._nodes.accept(each.nodeID)
         ]
         for rejected in response.rejected:
-            self._nodes.reject(rejected.nodeID)
+            self._nodes.reject(rejected.nodeID, is_invalid=rejected.code in _INVALID_NODE)
         if not unheard:
             return response
         rest = si.NodeResponse()
@@ -284,8 +281,9 @@ class PartitionRecord:
         rest = si.ApplicationResponse()
         rest.accepted.extend(each for each in response.accepted if self._accept(each.applicationID))
         for rejected in response.rejected:
-            self._applications.reject(rejected.applicationID)
-            self._gone.add(("application", rejected.applicationID))
+            is_invalid = rejected.code == _C.PARTITION_UNKNOWN.value
+            self._applications.reject(rejected.applicationID, is_invalid=is_invalid)
+            self._gone.add(rejected.applicationID)
             self._forget_state(rejected.applicationID)
         rest.updated.extend(each for each in response.updated if self._enter(each))
         kept = len(rest.accepted) + len(rest.updated)
@@ -314,7 +312,7 @@ class PartitionRecord:
             return not known.repeats
         if state in _OVER:
             self._applications.forget(name)
-            self._gone.add(("application", name))
+            self._gone.add(name)
             self._forget_state(name)
             return True
         if known.repeats and state in _WAY.get(known.state, ()):

@@ -43,9 +43,7 @@ ALLOWED: Final[Mapping[str, set[str]]] = {
     "lockcheck/findings/test_fingerprints.py": {"time.sleep(1e-09)"},
     # Nobody is there, and that is said after the time.
     "proxy/client/test_reconnecting.py": {"RemoteScheduler(address, timeout=2)"},
-    "proxy/door/test_worker_checks.py": {
-        "RemoteScheduler(address, root_certificates=root_certificates, timeout=0.5)"
-    },
+    "proxy/door/test_worker_checks.py": {"RemoteScheduler('127.0.0.1:1', timeout=0.1)"},
     # A lease that is handed over is taken before it has expired.
     "proxy/kubernetes/deploy/test_replicas.py": {
         "happens(lambda: 'nodeName' in api.ok('GET', f'{pods}/meanwhile')['spec'], HANDOVER_SECONDS)",
@@ -53,6 +51,7 @@ ALLOWED: Final[Mapping[str, set[str]]] = {
     },
     # They set a pace, and decide nothing.
     "support/door/cluster_program.py": {"cluster.all_placed.wait(_TICK_SECONDS)"},
+    "proxy/server/test_watchdog.py": {"threading.Event().wait(0.01)"},
     "support/proxy/listening.py": {"self._meeting.wait_for(lambda: self._inside > 1, _MOMENT_SECONDS)"},
 }
 

@@ -75,6 +75,7 @@ KEPT_NAMES: Final = {
     "on_dead_letter": "likewise",
     "_on_dead_letter": "likewise",
     "report_dead_letter": "likewise",
+    "owed": "as docs/preemption.md defines it",
 }
 """Names that have such a word nevertheless -> why."""
 

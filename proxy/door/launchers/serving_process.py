@@ -17,6 +17,7 @@ from typing import IO, Final, final
 from ....actors.services.interrupts import start_thread
 from ....model.errors import LicorneError
 from ...server.parent_process import orders_line
+from ...server.watchdog_process import DUMP_SIGNAL
 from ...terminal.bad_input import BAD_INPUT, write_error
 from ..workers import LaunchError
 
@@ -107,6 +108,10 @@ class ServingProcess:
     def kill(self) -> None:
         """End it at once, and do not wait for that."""
         self._process.kill()
+
+    def write_stacks(self) -> None:
+        """Have it write where its threads are, if it can; do not wait for that."""
+        self._process.send_signal(DUMP_SIGNAL)
 
     def ask_to_end(self) -> None:
         """Have it end in order, which takes 5 s at most, and do not wait for that."""

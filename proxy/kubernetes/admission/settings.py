@@ -39,7 +39,7 @@ class Patterns:
 
     def match(self, text: str) -> bool:
         """Return whether one of them is found in a text; an empty list is found in none."""
-        return any(expression.is_found_in(text) for expression in self.expressions)
+        return any(expression.search(text) for expression in self.expressions)
 
     def match_if_any(self, text: str) -> bool:
         """Return whether one of them is found in a text; an empty list is found in all."""

@@ -15,6 +15,7 @@ import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import application_request, ask_request, node_request, release_request
 from support.proxy.processes import ServerProcess, children, start_server
+from support.proxy.worker_processes import is_alive
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import LicorneError, RemoteScheduler
@@ -133,3 +134,23 @@ def test_use_by_a_clock_that_is_ahead_counts_as_of_now() -> None:
     means_now = decayed_means(kept["[rm]a"].uses["root.leaf"], time.time_ns())
     assert kept["[rm]a"].at_ns <= time.time_ns()
     assert pytest.approx(100, rel=0.01) == means_now["memory"]
+
+
+@pytest.mark.soak
+def test_a_door_ends_in_time_whose_workers_hang(tmp_path: Path) -> None:
+    """It asks them for what was used, and then to end; neither is answered."""
+    with registered(tmp_path / "use.json") as (door, scheduler, _):
+        scheduler.snapshot()
+        workers = [pid for pid in children(door.process.pid) if b"until-stdin-closes" in command_of(pid)]
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        door.process.terminate()
+
+        assert 0 == door.process.wait(WAIT_SECONDS / 6)
+        assert workers
+        assert not [pid for pid in workers if is_alive(pid)]
+
+
+def command_of(pid: int) -> bytes:
+    """Return the command line of a process."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -146,6 +146,11 @@ def test_a_worker_that_says_what_cannot_be_is_replaced(
     assert second.worker != first.worker
 
 
+def node_change(name: str, action: si.NodeInfo.ActionFromRM) -> si.NodeRequest:
+    """Return a request that changes a node."""
+    return si.NodeRequest(rmID="rm", nodes=[si.NodeInfo(nodeID=name, action=action)])
+
+
 def held_back(bench: LinkBench) -> FakeSession:
     """Have the worker say nothing for a while."""
     session = bench.session(1)
@@ -216,20 +221,46 @@ def test_what_names_no_partition_of_the_configuration_may_be_rejected(
     assert [] == bench.failures
 
 
-def test_changes_of_unknown_nodes_may_be_rejected(bench: LinkBench, link: PartitionLink) -> None:
-    """Also where the RM has sent a creation that is rejected, and one that another worker has to reject."""
-    request = node_request("never", "bad\n", "bad\n")
-    request.nodes[0].action = request.nodes[2].action = si.NodeInfo.DRAIN_NODE
+def test_changes_of_nodes_that_are_not_there_may_be_rejected(bench: LinkBench, link: PartitionLink) -> None:
+    """Whether they were never there, are gone, or were rejected themselves."""
+    action = si.NodeInfo.DRAIN_NODE
+    link.update_node(node_change("never", action))
+    link.update_node(node_change("n2", si.NodeInfo.DECOMISSION))
+    link.update_node(node_change("n2", action))
+    request = node_request("bad", memory=-1)
+    request.MergeFrom(node_change("bad", action))
     link.update_node(request)
-    bench.listener.wait_for_count("rejected bad\n: ", 2)
-    bench.listener.wait_for_count("rejected never: ", 1)
-    session = held_back(bench)
-    link.update_node(si.NodeRequest(rmID="rm", nodes=[request.nodes[0]]))
-    assert session.holds_back.wait(WAIT_SECONDS)
-    session.lose()
-    bench.listener.wait_for_count("rejected never: ", 2)
+    request = node_request("n1", "twice", "twice")
+    request.MergeFrom(node_change("twice", action))
+    link.update_node(request)
+    link.update_node(node_request("last"))
+    bench.listener.wait_for("accepted last")
 
-    assert not [line for line in bench.failures if "not believed" in line]
+    heard = [text.split(":")[0] for text in bench.listener.heard if text.startswith("rejected ")]
+    assert [f"rejected {name}" for name in ("never", "n2", "bad", "bad", "n1", "twice")] == heard
+    assert [] == bench.failures
+
+
+def test_what_is_rejected_for_its_partition_is_no_answer_about_this_one(
+    bench: LinkBench, link: PartitionLink
+) -> None:
+    """Also if the ids are the same: what this partition has is recovered."""
+    session = held_back(bench)
+    link.update_node(node_request("n3", memory=1_000))
+    link.pass_on(node_request("n3", partition="elsewhere"))
+    link.update_application(application_request("b"))
+    link.pass_on(application_request("b", partition="elsewhere"))
+    link.pass_on(ask_request("waits", partition="elsewhere"))
+    speaks(session, bench, link)
+    bench.listener.wait_for("placed waits")
+    session.lose()
+    wait_until(lambda: link.place.worker_number == 2 and link.is_running, "it runs again")
+    link.update_allocation(ask_request("more", application="b", memory=900))
+    bench.session(2)
+    link.update_allocation(release_request("waits"))
+    bench.listener.wait_for("placed more")
+
+    assert [] == bench.failures
 
 
 def test_a_size_counts_whatever_the_order_of_its_types() -> None:

@@ -88,7 +88,7 @@ def test_the_second_creation_counts_if_the_first_is_rejected() -> None:
     """Changes are made to both, as long as neither is answered."""
     book = PartitionRecord("rm", "default")
     book.note_nodes([a_node("n", -1), a_node("n", 50), _a_change(si.NodeInfo.DRAIN_NODE)])
-    book.take_nodes(si.NodeResponse(rejected=[si.RejectedNode(nodeID="n")]))
+    book.take_nodes(si.NodeResponse(rejected=[si.RejectedNode(nodeID="n", code="INVALID")]))
     book.take_nodes(si.NodeResponse(accepted=[si.AcceptedNode(nodeID="n")]))
 
     assert (a_node("n", 50, drained=True),) == book.begin_recovery(_NOW_NS).nodes

@@ -136,6 +136,18 @@ def test_all_processes_end_when_the_launcher_stops(launcher: LocalLauncher) -> N
         launcher.start("second", NEVER)
 
 
+def test_a_process_that_hangs_is_killed_when_the_launcher_stops(
+    launcher: LocalLauncher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the time is over that the door itself has to end."""
+    monkeypatch.setattr("licorne.proxy.door.launchers.local._ORDERLY_SECONDS", 0.1)
+    process = process_of(launcher, launcher.start("second", NEVER))
+    os.kill(process.pid, signal.SIGSTOP)
+    launcher.stop()
+
+    assert process.has_ended
+
+
 def test_who_gives_up_waits_no_longer(
     launcher: LocalLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
