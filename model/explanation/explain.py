@@ -334,7 +334,7 @@ def gang_blockers(state: PartitionState, entry: ApplicationEntry) -> Iterator[Bl
 def _node_blockers(
     state: PartitionState, entry: ApplicationEntry, members: Sequence[Ask], *, are_asked: bool
 ) -> Iterator[Blocker]:
-    """Walk what the nodes say of a gang; with `are_asked` no quota refuses it, and the RM's refusals count."""
+    """Walk what the nodes say of a gang; with `are_asked` no quota refuses it: the RM's refusals count."""
 
     def may_run(member: int, node_id: str) -> bool:
         return members[member].required_node in {"", node_id}

@@ -116,7 +116,8 @@ def test_an_ask_that_has_preempted_says_for_whom_it_waits_and_since_when() -> No
     assert "node n1 is reserved for it" in lines(scene, "root.a")
     assert not [line for line in lines(scene, "root.a") if "does not help" in line or "failed" in line]
     (ask,) = document_of(explained(scene, "root.a"), place_in_file)["asks"]
-    assert (["v2", "v1"], scene.state.preemptions.last_for("p", "root.a").time_ns) == (
+    (preemption,) = scene.state.preemptions
+    assert (["v2", "v1"], preemption.time_ns) == (
         [victim["allocationKey"] for victim in ask["ending"]],
         ask["endingSince"],
     )
