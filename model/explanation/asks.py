@@ -9,6 +9,7 @@ from ..applications.report import ApplicationReport, WaitingAsk
 from ..nodes.block import NodeEntry
 from ..planning.planned_jobs import backfilling_queue
 from ..preemption.claims import committed_resources
+from ..preemption.guarantee.attempt import EXHAUSTED, PRECONDITIONS
 from ..preemption.guarantee.decision import NoPreemption
 from ..preemption.guarantee.ledger import ProjectedUsage, QueueFactsOf
 from ..preemption.required_node import NO_HELP, PROTECTED
@@ -20,14 +21,16 @@ from ..values.allocation import Ask
 from ..values.refusals import Refusal, RefusalReason
 from ..values.users import User
 from .blockers import Blocker, SubjectKind
-from .node_summary import NodeSummary, node_lacks, summarise
+from .node_summary import NodeSummary, node_lacks, summarise, used_by_others
 from .quotas import queue_quota_blockers, user_quota_blockers
 
-__all__ = ["AskChecker", "AskObstacles", "not_entitled"]
+__all__ = ["ATTEMPT_TEXTS", "AskChecker", "AskObstacles", "not_entitled"]
 
 
+ATTEMPT_TEXTS: Final = frozenset((*(why.text for why in NoPreemption), PRECONDITIONS, EXHAUSTED))
+"""What is noted of attempts to preempt that have failed."""
 _OWN_TEXTS: Final = frozenset(
-    (*(reason.value for reason in RefusalReason), *(why.text for why in NoPreemption), NO_HELP, PROTECTED)
+    (*(reason.value for reason in RefusalReason), *ATTEMPT_TEXTS, NO_HELP, PROTECTED)
 )
 """What is noted on asks besides the words of their RMs."""
 
@@ -117,13 +120,18 @@ class AskChecker:
         holders = _other_holders(node, ask, reserved_node)
         if fits(room, ask.resource) and not holders:
             return ()
+        lacks = node_lacks(ask.resource, room, node.capacity)
+        foreign = used_by_others(node, lacks)
+        details = [f"reserved for {', '.join(holders)}"] if holders else []
+        if foreign:
+            details.append(f"other schedulers use {resource_text(foreign)}")
         return (
             Blocker(
                 reason=RefusalReason.REQUIRED_NODE_FULL,
                 kind=SubjectKind.NODE,
                 subject=node.node_id,
-                lacks=node_lacks(ask.resource, room, node.capacity),
-                detail=f"reserved for {', '.join(holders)}" if holders else "",
+                lacks=lacks,
+                detail="; ".join(details),
             ),
         )
 

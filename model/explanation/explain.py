@@ -21,13 +21,14 @@ from ..queues.queue import Queue
 from ..resources.comparisons import is_zero
 from ..resources.quantity_texts import resource_text
 from ..resources.resource import total_of
+from ..state.claims import EndingVictim
 from ..state.partition_state import PartitionState
-from ..state.preemption_log import PreemptionRecord
+from ..state.preemption_log import PreemptionRecord, VictimRecord
 from ..values.allocation import Ask
 from ..values.object_state import ObjectState
 from ..values.refusals import RefusalReason
 from ..values.users import User
-from .asks import AskChecker, not_entitled
+from .asks import ATTEMPT_TEXTS, AskChecker, not_entitled
 from .blockers import Blocker, SubjectKind
 from .places import application_place, place_in, queue_places
 from .planned_starts import StartChecker
@@ -233,7 +234,7 @@ def _waiting(
         ask = waiting.ask
         obstacles = protection.add_to(waiting, checker.check_waiting(waiting, report))
         delay, planned_start = starts.check(ask)
-        yield AskExplanation(
+        explained = AskExplanation(
             allocation_key=ask.allocation_key,
             status=AskStatus.WAITING,
             resource=ask.resource,
@@ -249,6 +250,36 @@ def _waiting(
             planned_start=planned_start,
             noted=tuple(_with_shortage(state, entry.queue, ask, noted) for noted in waiting.noted),
         )
+        yield _with_ending(state, entry, explained)
+
+
+def _with_ending(state: PartitionState, entry: ApplicationEntry, explained: AskExplanation) -> AskExplanation:
+    """Return the explanation of an ask with the victims that it waits for.
+
+    Attempts that failed before it preempted are not shown: they say that preemption does not help.
+    """
+    claim = state.claims.find(explained.allocation_key)
+    if claim is None or not claim.ending:
+        return explained
+    record = state.preemptions.last_for(explained.allocation_key, entry.application_id)
+    chosen = {} if record is None else {victim.allocation_key: victim for victim in record.victims}
+    return replace(
+        explained,
+        ending=tuple(chosen.get(each.allocation_key) or _taken_over(each) for each in claim.ending.values()),
+        ending_since_ns=None if record is None else record.time_ns,
+        noted=tuple(noted for noted in explained.noted if noted.text not in ATTEMPT_TEXTS),
+    )
+
+
+def _taken_over(victim: EndingVictim) -> VictimRecord:
+    return VictimRecord(
+        allocation_key=victim.allocation_key,
+        application_id=victim.application_id,
+        queue_path=victim.queue.path,
+        node_id=victim.node_id,
+        resource=victim.resource,
+        reason="it was preempted for an ask that was withdrawn",
+    )
 
 
 def _with_shortage(state: PartitionState, leaf: Queue, ask: Ask, noted: Noted) -> Noted:
@@ -297,14 +328,14 @@ def gang_blockers(state: PartitionState, entry: ApplicationEntry) -> Iterator[Bl
         *user_quota_blockers(state, leaf.path, entry.application_id, entry.user, whole),
         *queue_quota_blockers(leaf, leaf.above, whole, None),
     )
-    yield from quotas
-    if not quotas:
-        yield from _node_blockers(state, entry, members)
+    yield from (*quotas, *_node_blockers(state, entry, members, are_asked=not quotas))
 
 
 def _node_blockers(
-    state: PartitionState, entry: ApplicationEntry, members: Sequence[Ask]
+    state: PartitionState, entry: ApplicationEntry, members: Sequence[Ask], *, are_asked: bool
 ) -> Iterator[Blocker]:
+    """Walk what the nodes say of a gang; with `are_asked` no quota refuses it: the RM's refusals count."""
+
     def may_run(member: int, node_id: str) -> bool:
         return members[member].required_node in {"", node_id}
 
@@ -312,7 +343,7 @@ def _node_blockers(
         yield _blocker(entry, RefusalReason.GANG_ROOM, _rooms_text(state, members))
         return
     for refusal in entry.application.asks.refusals():
-        if refusal.reason is RefusalReason.PREDICATES:
+        if are_asked and refusal.reason is RefusalReason.PREDICATES:
             yield Blocker(
                 reason=refusal.reason,
                 kind=SubjectKind.NODES,

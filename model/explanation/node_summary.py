@@ -9,7 +9,7 @@ from typing import Final
 
 from ..nodes.block import NodeEntry
 from ..resources.comparisons import fit_score
-from ..resources.resource import EMPTY, Resource, fits
+from ..resources.resource import EMPTY, Resource, add, fits
 from .blockers import Lack, lacks_of
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "node_lacks",
     "obstacle_of",
     "summarise",
+    "used_by_others",
 ]
 
 EXAMPLES_MAX: Final = 3
@@ -41,7 +42,8 @@ class NodeTally:
     """How many nodes refuse for one reason.
 
     `types` says of how many of them each resource type is too little; empty if the reason is not room.
-    `examples` are the first of them in scheduling order, `reserved_for` the asks that hold these.
+    `examples` are the first of them in scheduling order, `reserved_for` the asks that hold these. Without the
+    work of other schedulers those in `foreign` would have room.
     """
 
     obstacle: NodeObstacle
@@ -49,14 +51,19 @@ class NodeTally:
     types: tuple[tuple[str, int], ...] = ()
     examples: tuple[str, ...] = ()
     reserved_for: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearMiss:
-    """The node that lacks least, among those that lack only room."""
+    """The node that lacks least, among those that lack only room.
+
+    `foreign` is what the work of other schedulers uses there of the types that lack.
+    """
 
     node_id: str
     lacks: tuple[Lack, ...]
+    foreign: Resource = EMPTY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +106,12 @@ def node_lacks(resource: Resource, room: Resource, capacity: Resource) -> tuple[
     )
 
 
+def used_by_others(entry: NodeEntry, lacks: Iterable[Lack]) -> Resource:
+    """Return what the work of other schedulers uses on a node of the types that lack."""
+    occupied = entry.node.facts().occupied
+    return Resource({lack.name: used for lack in lacks if (used := occupied.get(lack.name)) > 0})
+
+
 def summarise(nodes: Iterable[NodeEntry], resource: Resource, *, own_node: str = "") -> NodeSummary:
     """Ask every node, in scheduling order.
 
@@ -132,18 +145,25 @@ def _tally(obstacle: NodeObstacle, entries: list[NodeEntry], resource: Resource)
             for lack in node_lacks(resource, room, entry.capacity):
                 types[lack.name] = types.get(lack.name, 0) + 1
     shown = entries[:EXAMPLES_MAX]
-    held = obstacle is NodeObstacle.RESERVED
+    held, is_full = obstacle is NodeObstacle.RESERVED, obstacle is NodeObstacle.NO_ROOM
     return NodeTally(
         obstacle=obstacle,
         nodes=len(entries),
         types=tuple(sorted(types.items())),
         examples=tuple(entry.node_id for entry in shown),
         reserved_for=tuple(key for entry in shown for key in entry.node.facts().reservations) if held else (),
+        foreign=tuple(entry.node_id for entry in shown if is_full and _is_filled_by_others(entry, resource)),
     )
+
+
+def _is_filled_by_others(entry: NodeEntry, resource: Resource) -> bool:
+    """Return whether a node without room would have it if other schedulers had placed nothing there."""
+    return fits(add(entry.available, entry.node.facts().occupied), resource)
 
 
 def _nearest(entries: list[NodeEntry], resource: Resource) -> NearMiss | None:
     if not entries:
         return None
     best = min(entries, key=lambda entry: (fit_score(entry.available, resource), entry.key))
-    return NearMiss(node_id=best.node_id, lacks=node_lacks(resource, best.available, best.capacity))
+    lacks = node_lacks(resource, best.available, best.capacity)
+    return NearMiss(node_id=best.node_id, lacks=lacks, foreign=used_by_others(best, lacks))

@@ -9,7 +9,7 @@ from ..applications.report import Noted, TaskGroupCounts
 from ..applications.state import ApplicationState
 from ..placement.requests import RuleOutcome
 from ..resources.resource import Resource
-from ..state.preemption_log import PreemptionRecord
+from ..state.preemption_log import PreemptionRecord, VictimRecord
 from ..values.users import User
 from .blockers import Blocker
 from .node_summary import NodeSummary
@@ -63,6 +63,10 @@ class AskExplanation:
     noted: tuple[Noted, ...] = ()
     planned_start: PlannedStart | None = None
     """When it is expected to start; `None` where the queues do not backfill."""
+    ending: tuple[VictimRecord, ...] = ()
+    """What it has preempted and waits for: the resource manager has not confirmed that these have ended."""
+    ending_since_ns: int | None = None
+    """When it preempted them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 A rule only proposes. Whether the application may go there is the same question for all: the user must be
 allowed to submit to the queue, or to the deepest queue above that exists, and an existing queue must be a
 leaf that still takes applications. If not, the next rule is tried. When no rule is left, the queue
-`root.default` is the last resort, if there is one; forced applications go to the recovery queue before it.
+`root.default` is the last resort, if there is one; forced applications go to the recovery queue before it. A
+rule that fails, since no queue can have the name or the parent is a leaf, ends the search for all others.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ..configuration.schema import RuleConfig
 from ..values.rejections import RejectionCode, RejectionReason
 from .queue_names import DEFAULT_QUEUE, RECOVERY_QUEUE
 from .requests import PlacementRefusal, PlacementRequest, QueueChoice, QueueLookup, RuleOutcome
-from .rules import RECOVERY_RULE, Found, PlacementRule, PlacementRulesError, RuleRefusal, build_rule
+from .rules import RECOVERY_RULE, Found, NoMatch, PlacementRule, PlacementRulesError, build_rule
 
 __all__ = ["PlacementRules", "usable_rules"]
 
@@ -55,11 +56,15 @@ class PlacementRules:
                     return QueueChoice(path, tuple(tried))
                 why = obstacle.text
                 code = _worse(code, obstacle)
-            elif isinstance(outcome, RuleRefusal):
+            elif isinstance(outcome, NoMatch):
+                why = outcome.why
+            elif (
+                request.forced
+            ):  # What it runs already has to be counted, whatever its name or the rules are.
+                why = outcome.reason
+            else:
                 tried.append(RuleOutcome(rule.name, number, outcome.reason, rule.position))
                 return PlacementRefusal(outcome.reason, tuple(tried))
-            else:
-                why = outcome.why
             tried.append(RuleOutcome(rule.name, number, why, rule.position))
         return _last_resort(request, queues, tried, code)
 
@@ -115,7 +120,7 @@ def _obstacle(path: str, request: PlacementRequest, queues: QueueLookup) -> Reje
         if above is None or not queues.submit_allowed(above, user):
             text = f"user {user.name} may not submit to {above or path}, below which {path} would be created"
             return RejectionReason(RejectionCode.NO_PERMISSION, text)
-        return None
+        return _creation_obstacle(path, above, queues) if request.forced else None
     if not facts.is_leaf:
         return RejectionReason(RejectionCode.NO_QUEUE, f"queue {path} is not a leaf")
     if not queues.submit_allowed(path, user):
@@ -124,6 +129,18 @@ def _obstacle(path: str, request: PlacementRequest, queues: QueueLookup) -> Reje
     if facts.is_draining:
         return RejectionReason(RejectionCode.NO_QUEUE, f"queue {path} is draining")
     return None
+
+
+def _creation_obstacle(path: str, above: str, queues: QueueLookup) -> RejectionReason | None:
+    """Return why no queue can be created below an existing one, `None` if one can.
+
+    Only for forced applications the next rule is tried then. Others are rejected with this reason later.
+    """
+    facts = queues.find(above)
+    if facts is None or not (facts.is_leaf or facts.is_draining):
+        return None
+    kind = "a leaf" if facts.is_leaf else "draining"
+    return RejectionReason(RejectionCode.NO_QUEUE, f"queue {path} cannot be created: {above} is {kind}")
 
 
 def _deepest_existing(path: str, queues: QueueLookup) -> str | None:

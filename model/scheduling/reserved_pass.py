@@ -294,8 +294,11 @@ class _Visit:
         report_refusals(self._state, entry.application, ask, refusals)
 
     def _expire(self, entry: ApplicationEntry, reservation: Reservation) -> None:
-        """Drop a reservation for which there has been no room for too long, or retry when that is so."""
-        if reservation.required:
+        """Drop a reservation for which there has been no room for too long, or retry when that is so.
+
+        While an ask waits for its victims its node is kept: how long they take is up to the RM.
+        """
+        if reservation.required or self._state.claims.find(reservation.allocation_key) is not None:
             return
         due_ns = reservation.created_at_ns + RESERVATION_TIMEOUT_NS + 1
         if due_ns <= self._now_ns:

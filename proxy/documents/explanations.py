@@ -123,6 +123,8 @@ class RefusingNodesDocument(TypedDict):
     """How many nodes lack which type."""
     examples: Names
     reservedFor: Names
+    foreign: NotRequired[Names]
+    """Those of the examples that have room but for the work of other schedulers; absent if none has."""
 
 
 class NearestNodeDocument(TypedDict):
@@ -130,6 +132,8 @@ class NearestNodeDocument(TypedDict):
 
     nodeID: str
     missing: Quantities
+    foreign: NotRequired[Quantities]
+    """What the work of other schedulers uses of the types that are missing; absent if it uses none."""
 
 
 class NodeAnswersDocument(TypedDict):
@@ -264,6 +268,10 @@ class ExplainedAskDocument(TypedDict):
     """What cycles have noted on it."""
     plannedStart: NotRequired[PlannedStartDocument]
     """When it is expected to start; absent where nothing is planned for it."""
+    ending: NotRequired[list[VictimDocument]]
+    """What it has preempted and the RM has not confirmed the end of; absent if there is none."""
+    endingSince: NotRequired[TimeNs | None]
+    """When it preempted that."""
 
 
 class PlannedStartDocument(TypedDict):

@@ -54,6 +54,8 @@ class WaitingDocument(TypedDict):
     """Nothing blocks them."""
     reserved: str
     """The node that is reserved for it; empty for none."""
+    ending: NotRequired[str]
+    """For which victims it waits, and since when; absent if for none."""
     blockers: list[BlockerLineDocument]
     nodes: list[str]
     start: NotRequired[str]

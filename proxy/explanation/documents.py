@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ...model.explanation import AskExplanation, Blocker, Explanation, Lack, NodeSummary, Place
+from ...model.explanation import AskExplanation, Blocker, Explanation, Lack, NodeSummary, NodeTally, Place
 from ...model.explanation.next_asks import NextAsk, NextAsks
 from ...model.explanation.planned_starts import PlannedStart
 from ...model.explanation.victims import Prospect
 from ...model.placement import RuleOutcome
 from ...model.resources.quantities import saturate
 from ...model.resources.resource import Resource
-from ...model.state.preemption_log import PreemptionRecord
+from ...model.state.preemption_log import PreemptionRecord, VictimRecord
 from ...model.values.documents import quantities_shown
 from ..documents.explanations import (
     BlockerDocument,
@@ -25,7 +25,9 @@ from ..documents.explanations import (
     PlannedStartDocument,
     PreemptionDocument,
     ProspectDocument,
+    RefusingNodesDocument,
     RuleAnswerDocument,
+    VictimDocument,
 )
 from .sentences import Where, changes_of, place_of, what_blocks, withheld_lines
 
@@ -112,22 +114,28 @@ def nodes_document(nodes: NodeSummary) -> NodeAnswersDocument:
     if nodes.nearest is not None:
         lacks = quantities_shown({lack.name: lack.missing for lack in nodes.nearest.lacks})
         nearest = {"nodeID": nodes.nearest.node_id, "missing": lacks}
+        if nodes.nearest.foreign:
+            nearest["foreign"] = _quantities(nodes.nearest.foreign)
     return {
         "total": nodes.total,
         "withRoom": nodes.with_room,
         "first": nodes.first or None,
-        "refusing": [
-            {
-                "reason": tally.obstacle.name,
-                "nodes": tally.nodes,
-                "types": dict(tally.types),
-                "examples": [*tally.examples],
-                "reservedFor": [*tally.reserved_for],
-            }
-            for tally in nodes.tallies
-        ],
+        "refusing": [_refusing(tally) for tally in nodes.tallies],
         "nearest": nearest,
     }
+
+
+def _refusing(tally: NodeTally) -> RefusingNodesDocument:
+    document: RefusingNodesDocument = {
+        "reason": tally.obstacle.name,
+        "nodes": tally.nodes,
+        "types": dict(tally.types),
+        "examples": [*tally.examples],
+        "reservedFor": [*tally.reserved_for],
+    }
+    if tally.foreign:
+        document["foreign"] = [*tally.foreign]
+    return document
 
 
 def planned_start_document(planned_start: PlannedStart) -> PlannedStartDocument:
@@ -237,6 +245,9 @@ def _ask(ask: AskExplanation, where: Where, now_ns: int) -> ExplainedAskDocument
     }
     if ask.planned_start is not None:
         document["plannedStart"] = planned_start_document(ask.planned_start)
+    if ask.ending:
+        document["ending"] = [_victim(victim) for victim in ask.ending]
+        document["endingSince"] = ask.ending_since_ns
     return document
 
 
@@ -249,18 +260,19 @@ def _preemption(record: PreemptionRecord) -> PreemptionDocument:
         "allocationKey": record.allocation_key,
         "nodeID": record.node_id,
         "reason": record.reason,
-        "victims": [
-            {
-                "allocationKey": victim.allocation_key,
-                "applicationID": victim.application_id,
-                "queueName": victim.queue_path,
-                "nodeID": victim.node_id,
-                "resource": _quantities(victim.resource),
-                "reason": victim.reason,
-            }
-            for victim in record.victims
-        ],
+        "victims": [_victim(victim) for victim in record.victims],
         "loop": record.loop,
+    }
+
+
+def _victim(victim: VictimRecord) -> VictimDocument:
+    return {
+        "allocationKey": victim.allocation_key,
+        "applicationID": victim.application_id,
+        "queueName": victim.queue_path,
+        "nodeID": victim.node_id,
+        "resource": _quantities(victim.resource),
+        "reason": victim.reason,
     }
 
 

@@ -17,6 +17,7 @@ LINE_CHARACTERS_MAX: Final = 1_024
 _COUNTED: Final = (RefusalReason.WAITS_FOR_PLACEHOLDER, RefusalReason.PROTECTED, RefusalReason.WOULD_DELAY)
 """Whose details are counts."""
 _CUT: Final = "..."
+_ENDING: Final = "it has preempted, and waits until its victims have ended"
 _TURN: Final = "it is placed when its turn comes"
 
 
@@ -46,6 +47,8 @@ def _parts(explanation: Explanation) -> Iterator[str]:
         return
     yield from (_part(blocker, None) for blocker in explanation.blockers)
     if ask is not None:
+        if ask.ending:
+            yield _ENDING
         yield from (_part(blocker, ask) for blocker in ask.blockers)
 
 

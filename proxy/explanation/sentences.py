@@ -7,15 +7,25 @@ from typing import Final, TypeAlias
 
 from ...model.configuration.durations import short_duration_text
 from ...model.configuration.positions import Position
-from ...model.explanation import Blocker, Lack, NearMiss, NodeSummary, NodeTally, Place, SubjectKind
+from ...model.explanation import (
+    AskExplanation,
+    Blocker,
+    Lack,
+    NearMiss,
+    NodeSummary,
+    NodeTally,
+    Place,
+    SubjectKind,
+)
 from ...model.explanation.planned_starts import PlannedStart
-from ...model.resources.quantity_texts import quantity_text
+from ...model.resources.quantity_texts import quantity_text, resource_text
 from ...model.values.refusals import RefusalReason
 from ..terminal.tables import counted
 
 __all__ = [
     "Where",
     "changes_of",
+    "ending_text",
     "lack_line",
     "miss_line",
     "place_line",
@@ -46,6 +56,9 @@ _CHANGES: Final = {
     RefusalReason.MANAGER_STOPPED: _REGISTER_AGAIN,
 }
 """What would have to change, for reasons that say it alone."""
+
+_VICTIMS_MAX: Final = 5
+"""How many victims that an ask waits for are named."""
 
 _SETTINGS_OF_OLDER: Final = {RefusalReason.QUEUE_QUOTA: "max", RefusalReason.USER_QUOTA: "maxresources"}
 """What limits, if a scheduler in another process does not say so yet."""
@@ -194,13 +207,29 @@ def tally_line(tally: NodeTally, summary: NodeSummary) -> str:
     held = f", held for {', '.join(tally.reserved_for)}" if tally.reserved_for else ""
     lacking = f", short of {types}" if types else ""
     names = ", ".join(tally.examples)
-    return f"{tally.nodes} of {summary.total} {tally.obstacle.value}{lacking} ({names}{more}){held}"
+    foreign = f", but for other schedulers with room: {', '.join(tally.foreign)}" if tally.foreign else ""
+    return f"{tally.nodes} of {summary.total} {tally.obstacle.value}{lacking} ({names}{more}){held}{foreign}"
 
 
 def miss_line(miss: NearMiss) -> str:
-    """Return which node lacks least, and what it lacks."""
+    """Return which node lacks least, what it lacks, and what other schedulers use of that."""
     lacks = ", ".join(f"{lack.name} {quantity_text(lack.name, lack.missing)}" for lack in miss.lacks)
-    return f"nearest: {miss.node_id} lacks {lacks}"
+    foreign = f"; other schedulers use {resource_text(miss.foreign)} there" if miss.foreign else ""
+    return f"nearest: {miss.node_id} lacks {lacks}{foreign}"
+
+
+def ending_text(ask: AskExplanation, now_ns: int) -> str:
+    """Return for which victims an ask waits, and since when; the empty text for one that waits for none."""
+    if not ask.ending:
+        return ""
+    since_ns = ask.ending_since_ns
+    since = "" if since_ns is None else f" {short_duration_text(now_ns - since_ns)} ago"
+    names = [f"{each.allocation_key} of {each.application_id} on {each.node_id}" for each in ask.ending]
+    more = f" and {len(names) - _VICTIMS_MAX} more" if len(names) > _VICTIMS_MAX else ""
+    return (
+        f"it preempted{since}, and waits until the resource manager confirms the end of "
+        f"{', '.join(names[:_VICTIMS_MAX])}{more}"
+    )
 
 
 def planned_start_text(planned_start: PlannedStart, now_ns: int) -> str:

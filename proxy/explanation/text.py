@@ -15,6 +15,7 @@ from ..terminal.tables import counted
 from .sentences import (
     Where,
     changes_of,
+    ending_text,
     lack_line,
     miss_line,
     place_line,
@@ -148,8 +149,10 @@ def _waiting_lines(explanation: Explanation, where: Where) -> Iterator[TextLine]
         asks = list(group)
         yield TextLine(ask_headline(asks, explanation), 0, "bold")
         ask = asks[0]
-        nothing = not ask.blockers and not explanation.blockers
-        if nothing:
+        ending = ending_text(ask, explanation.time_ns)
+        if ending:
+            yield TextLine(ending, 1, "yellow")
+        elif not ask.blockers and not explanation.blockers:
             yield TextLine("nothing blocks it: it is placed when its turn comes", 1, "green")
         if ask.reserved_node:
             yield TextLine(f"node {ask.reserved_node} is reserved for it", 1)
@@ -170,7 +173,7 @@ def answer_of(ask: AskExplanation) -> tuple[object, ...]:
     The first of those with equal answers is the one that is tried for all of them.
     """
     shape = (ask.resource, ask.priority, ask.placeholder, ask.task_group_name, ask.required_node)
-    return (*shape, ask.reserved_node, ask.blockers, ask.nodes, ask.planned_start)
+    return (*shape, ask.reserved_node, ask.blockers, ask.nodes, ask.planned_start, ask.ending)
 
 
 def ask_headline(asks: Sequence[AskExplanation], explanation: Explanation) -> str:

@@ -21,7 +21,14 @@ from ..documents.sentences import (
     SettingDocument,
     WaitingDocument,
 )
-from ..explanation.sentences import changes_of, lack_line, place_line, planned_start_text, what_blocks
+from ..explanation.sentences import (
+    changes_of,
+    ending_text,
+    lack_line,
+    place_line,
+    planned_start_text,
+    what_blocks,
+)
 from ..explanation.text import answer_of, ask_headline, headline, node_lines, other_asks, preemption_headline
 
 __all__ = ["ConfigurationLines", "explanation_document", "node_document"]
@@ -114,7 +121,8 @@ def _waiting(
 ) -> WaitingDocument:
     ask = asks[0]
     assert ask.status is AskStatus.WAITING, f"{ask.allocation_key} does not wait: please report"
-    free = not ask.blockers and not explanation.blockers
+    ending = ending_text(ask, explanation.time_ns)
+    free = not (ask.blockers or explanation.blockers or ending)
     document: WaitingDocument = {
         "key": ask.allocation_key,
         "text": ask_headline(asks, explanation),
@@ -127,6 +135,8 @@ def _waiting(
             for noted in ask.noted
         ],
     }
+    if ending:
+        document["ending"] = ending
     if ask.planned_start is not None:
         document["start"] = planned_start_text(ask.planned_start, explanation.time_ns)
     return document

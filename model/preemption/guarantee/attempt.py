@@ -40,7 +40,7 @@ from .limited import (
 )
 from .records import record_of
 
-__all__ = ["plan_now", "preempt_for_queue"]
+__all__ = ["EXHAUSTED", "PRECONDITIONS", "plan_now", "preempt_for_queue"]
 
 NO_HELP: Final = NoPreemption.NO_NODE.text
 PRECONDITIONS: Final = "Preemption preconditions failed"
@@ -175,7 +175,10 @@ def _shape(asking: _Asking) -> AttemptShape:
 
 
 def _note(state: PartitionState, entry: ApplicationEntry, candidate: Candidate, text: str) -> None:
+    """Note why there is no attempt; nothing of an ask that has preempted and waits for its victims."""
     key = candidate.ask.allocation_key
+    if state.claims.find(key) is not None:
+        return
     for each in (NO_HELP,) if text == NO_HELP else (text, NO_HELP):
         state.notes.note(entry.application, key, each, state.now_ns(), of_attempt=True)
 

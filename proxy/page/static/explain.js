@@ -71,6 +71,7 @@ function waiting(group) {
     h("h4", {}, group.text),
     group.free ? h("p", { class: "reason good" }, "Nothing blocks it: it is placed when its turn comes.") : null,
     group.reserved ? h("p", {}, `Node ${group.reserved} is reserved for it.`) : null,
+    group.ending ? h("p", { class: "reason" }, `${sentence(group.ending)}.`) : null,
     ...group.blockers.map(blocker),
     group.start ? h("p", { class: "start" }, `${sentence(group.start)}.`) : null,
     group.nodes.length || group.noted.length

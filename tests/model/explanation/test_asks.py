@@ -57,6 +57,38 @@ def test_the_nearest_miss_is_explained_with_what_it_lacks() -> None:
     assert (Lack(name="memory", asked=8, available=6, limit=10),) == nodes.nearest.lacks
 
 
+def used_by_foreign_work(*memory: int) -> Harness:
+    """Return nodes of ten, n1 and so on, with so much memory each that another scheduler's work uses."""
+    h = Harness()
+    for number, used in enumerate(memory, 1):
+        h.nodes(f"n{number}")
+        if used:
+            h.ask(f"f{number}", resource=a_resource(memory=used), node_id=f"n{number}", tags={"foreign": "x"})
+    h.submit()
+    return h
+
+
+def test_a_node_that_is_full_of_foreign_work_says_so() -> None:
+    """It is named where the ask would have room without it, and so is what it uses of what lacks."""
+    h = used_by_foreign_work(8, 0, 3)
+    h.ask("b", resource=a_resource(memory=6), node_id="n2")
+    h.ask("c", resource=a_resource(memory=5), node_id="n3")
+    h.ask_and_run("ask", resource=a_resource(memory=6))
+
+    nodes = nodes_of(h)
+
+    assert [("n1",)] == [tally.foreign for tally in nodes.tallies]
+    assert nodes.nearest is not None
+    assert ("n2", a_resource()) == (nodes.nearest.node_id, nodes.nearest.foreign)
+
+
+def test_a_required_node_says_what_foreign_work_uses() -> None:
+    h = used_by_foreign_work(8)
+    h.ask_and_run("ask", resource=a_resource(memory=6), required_node="n1")
+
+    assert "other schedulers use memory 8" == only_blocker(h).detail
+
+
 def test_a_node_that_is_reserved_is_explained_with_the_ask_that_holds_it() -> None:
     """It has room, but not for this one."""
     h = a_partition("n1", "n2")

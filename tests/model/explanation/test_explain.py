@@ -13,6 +13,7 @@ from licorne.model.explanation.explain import explain
 from licorne.model.explanation.places import AHEAD_MAX
 from licorne.model.preemption.guarantee.decision import NoPreemption
 from licorne.model.state.preemption_log import PreemptionCause
+from licorne.model.values.refusals import RefusalReason
 from licorne.model.views.shown import shown_partition
 
 THREE_DAYS = 3 * 24 * 3600
@@ -353,3 +354,17 @@ def test_an_explanation_does_not_change_the_state() -> None:
         scene.state.changes,
     )
     scene.validate()
+
+
+def test_a_whole_gang_names_the_room_that_is_short_even_while_a_queue_refuses_it() -> None:
+    """Each member alone has room on the node."""
+    h = Harness("- {name: leaf, properties: {gang.placing: whole}, resources: {max: {memory: 100}}}")
+    h.nodes("n1", capacity=a_resource(memory=5))
+    h.submit(placeholder_ask=a_resource(memory=8))
+    h.ask("g1", "g2", resource=a_resource(memory=4), placeholder=True, task_group_name="g")
+    h.run_until_idle()
+
+    quota, room = explained(h).blockers
+
+    assert (RefusalReason.QUEUE_QUOTA, "root") == (quota.reason, quota.subject)
+    assert (RefusalReason.GANG_ROOM, "g: room for 1 of 2") == (room.reason, room.detail)

@@ -142,6 +142,18 @@ PLACED: Final = {
         queues(extra=("root.default",), denied=("root", "root.default")),
         QueueChoice("root.@recovery@"),
     ),
+    "forced applications go to the recovery queue where a rule fails": (
+        (RuleConfig(name="tag", value="t", create=True),),
+        a_request("root.a", forced=True, tags={"t": "a$"}),
+        queues(),
+        QueueChoice("root.@recovery@"),
+    ),
+    "and where the rule's queue cannot be created": (
+        (RuleConfig(name="provided", create=True),),
+        a_request("root.a.below", forced=True),
+        queues(),
+        QueueChoice("root.@recovery@"),
+    ),
     "forced applications go by the rules first": (
         (),
         a_request("root.a", forced=True),
@@ -245,13 +257,13 @@ def test_every_placement_is_a_leaf_or_can_be_created(
     tag: str,
     forced: bool,  # noqa: FBT001 - drawn
 ) -> None:
-    """A place is an open leaf, or new and below the root; only a failing rule refuses forced applications."""
+    """A place is an open leaf, or new and below the root; no rule refuses a forced application."""
     among = queues(extra=("root.default",), draining=("root.p.x",))
 
     result = placed(*rules, request=a_request(queue_name, tags={"T": tag}, forced=forced), among=among)
 
     if isinstance(result, PlacementRefusal):
-        assert not forced or result.reason != NO_MATCH
+        assert not forced
         assert result.tried
     else:
         facts = among.find(result.queue_path)

@@ -40,6 +40,20 @@ def preempting() -> Scene:
     return scene
 
 
+def test_an_ask_keeps_its_node_until_its_victims_have_ended() -> None:
+    """A reservation without room ends after an hour; how long victims take is up to the RM."""
+    scene = preempting()
+    scene.wait(3 * 3600)
+    claim = scene.state.claims.find("p1")
+
+    assert claim is not None
+    assert (["v2"], [("p1", "n1")]) == (
+        list(claim.ending),
+        [(each.ask.allocation_key, each.node_id) for each in scene.state.reserved.all()],
+    )
+    assert ["v2"] == scene.preempted
+
+
 def used(scene: Scene, path: str, but_for: str = "") -> int:
     queue = scene.queue(path)
     return committed_resources(scene.state, queue, but_for).use_of(queue).get("memory")

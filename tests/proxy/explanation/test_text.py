@@ -9,6 +9,7 @@ from support.model.explained import explained, place_in_file
 from support.model.harness import Harness
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
+from licorne import explanation_line
 from licorne.proxy.explanation.documents import document_of
 from licorne.proxy.explanation.text import lines_of
 
@@ -99,3 +100,43 @@ def test_loops_are_counted() -> None:
     assert "preemptions that repeat one without result: 1" in text
     assert "loop: the same as before" in text
     assert 2 == sum(line.startswith("preemption 0s ago, as preemptor") for line in text)
+
+
+def test_an_ask_that_has_preempted_says_for_whom_it_waits_and_since_when() -> None:
+    """As long as they have not ended; no attempt to preempt is noted as failed meanwhile."""
+    scene = Scene("- {name: a, resources: {guaranteed: {memory: 50}}}\n- {name: b}")
+    scene.nodes("n1", capacity=a_resource(memory=20))
+    scene.runs("v1", "v2")
+    scene.asks("p", resource=a_resource(memory=20))
+    scene.wait(31)
+    scene.wait(3 * 3600)
+    waits = "it preempted 3h ago, and waits until the resource manager confirms the end of"
+
+    assert f"{waits} v2 of root.b on n1, v1 of root.b on n1" in lines(scene, "root.a")
+    assert "node n1 is reserved for it" in lines(scene, "root.a")
+    assert not [line for line in lines(scene, "root.a") if "does not help" in line or "failed" in line]
+    (ask,) = document_of(explained(scene, "root.a"), place_in_file)["asks"]
+    (preemption,) = scene.state.preemptions
+    assert (["v2", "v1"], preemption.time_ns) == (
+        [victim["allocationKey"] for victim in ask["ending"]],
+        ask["endingSince"],
+    )
+    assert explanation_line(explained(scene, "root.a")).startswith("it has preempted, and waits until")
+
+    scene.end("v2")
+
+    assert f"{waits} v1 of root.b on n1" in lines(scene, "root.a")
+
+
+def test_a_node_that_is_full_of_foreign_work_says_so() -> None:
+    h = Harness()
+    h.nodes("n1")
+    h.ask("f", resource=a_resource(memory=8), node_id="n1", tags={"foreign": "x"})
+    h.submit()
+    h.ask_and_run("ask", resource=a_resource(memory=6))
+
+    text = lines(h)
+
+    full = "nodes: 1 of 1 without enough room left, short of memory on 1 (n1)"
+    assert f"{full}, but for other schedulers with room: n1" in text
+    assert "nearest: n1 lacks memory 4; other schedulers use memory 8 there" in text

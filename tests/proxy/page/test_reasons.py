@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.model.builders import TEN
+from support.model.explained import explained as explained_in
+from support.model.preemption_scenes import Scene
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import GIB, ask, node, submit
 from support.waiting import wait_until
@@ -135,3 +138,17 @@ def test_a_predicate_that_refuses_and_a_cordoned_node_are_named_at_once(schedule
     assert blocker["text"].startswith("the resource manager refuses every node with room: ")
     assert "open has no SSD" in blocker["text"]
     assert "nodes: 1 of 2 cordoned (closed)" in waiting["nodes"]
+
+
+def test_the_page_says_for_whose_end_an_ask_waits_that_has_preempted() -> None:
+    """Then it is not free to be placed when its turn comes."""
+    scene = Scene("- {name: a, resources: {guaranteed: {memory: 50}}}\n- {name: b}")
+    scene.nodes("n1", capacity=TEN)
+    scene.runs("v1")
+    scene.asks("p")
+    scene.wait(31)
+
+    (waiting,) = explanation_document(explained_in(scene, "root.a"), (), ConfigurationLines(""))["waiting"]
+
+    text = "it preempted 0s ago, and waits until the resource manager confirms the end of v1 of root.b on n1"
+    assert (False, text) == (waiting["free"], waiting["ending"])
