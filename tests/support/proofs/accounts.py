@@ -116,13 +116,16 @@ class Accounts:
         return bool(served)
 
     def _owes(self, ask: Asked, victims: Sequence[Ran]) -> bool:
-        """Return whether no more ends of a type that is served than is owed; within the serving queue nothing changes."""
+        """Return whether no more ends of a type that is served than is owed before.
+
+        What ends below the serving queue gives it nothing, but it must not be above its guarantee.
+        """
         for index in self.served(ask):
             queue = self.serving(ask.leaf, index)
             assert queue is not None
             used = self.used(queue, index) + self.claimed(queue, index, ask.key)
             gone = sum(victim.size[index] for victim in victims if queue not in path_of(victim.leaf))
-            if gone and used + gone > self.guarantee(queue, index):
+            if any(victim.size[index] for victim in victims) and used + gone > self.guarantee(queue, index):
                 return False
         return True
 
