@@ -246,6 +246,32 @@ def test_an_ask_whose_node_another_ask_needs_preempts_again() -> None:
     assert "p1" in scene.placements
 
 
+@pytest.mark.parametrize("needing", ["withdrawn", "placed"])
+def test_an_ask_reserves_its_node_again_when_another_that_needs_it_has_gone(needing: str) -> None:
+    """A member of a daemon set takes the reservation; when it waits no longer the node is kept for the preemptor."""
+    scene = Scene(TWO_QUEUES)
+    scene.nodes("n1", capacity=memory(50))
+    scene.nodes("n2", capacity=memory(5))
+    scene.runs(*TEN_KEYS[:5])
+    scene.asks("p1")
+    scene.wait(11)
+    scene.asks("ds", required_node="n1", may_preempt=False)
+    scene.run_until_idle()
+    assert ["v4", "v3"] == scene.preempted
+    assert scene.state.reserved.get("p1") is None
+    if needing == "withdrawn":
+        scene.release("ds", application_id="root.a")
+        scene.run_until_idle()
+    else:
+        scene.end("v3")
+        assert "ds" in scene.placements
+    reserved = scene.state.reserved.get("p1")
+
+    assert reserved is not None
+    assert "n1" == reserved.node_id
+    assert ["v4", "v3"] == scene.preempted
+
+
 def a_fragmented_cluster(*small: str) -> Scene:
     """Two full nodes, the first one of a queue within its guarantee, and small ones on which no ask fits."""
     scene = Scene(f"{TWO_QUEUES}\n    - name: c\n      resources: {{guaranteed: {{memory: 50}}}}")
