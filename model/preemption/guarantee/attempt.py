@@ -74,7 +74,8 @@ def preempt_for_queue(
         attempts: What this visit of the leaf may still spend.
 
     Returns:
-        The node to reserve for the ask, also again if it has preempted and lost it; or why nothing was preempted.
+        The node to reserve for the ask, also one that it has preempted on and lost; or why nothing was
+        preempted.
     """
     now_ns = state.now_ns()
     asking = _Asking(state, entry, candidate, nodes_tried)

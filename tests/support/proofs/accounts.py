@@ -1,7 +1,7 @@
 """Who uses what, and what a preemption may take, from the requests and the answers alone.
 
-These are the definitions of `docs/preemption.md` ("For a guarantee") once more, as plain sums over all allocations.
-Nothing of the scheduler's own arithmetic is used.
+These are the definitions of `docs/preemption.md` ("For a guarantee") once more, as plain sums over all
+allocations. Nothing of the scheduler's own arithmetic is used.
 """
 
 from __future__ import annotations
@@ -66,15 +66,19 @@ class Accounts:
 
     def used(self, queue: str, index: int) -> int:
         """Return what a queue uses of a type, without what is being preempted."""
-        return sum(ran.size[index] for ran in self.running.values() if not ran.ending and queue in path_of(ran.leaf))
+        return sum(
+            ran.size[index] for ran in self.running.values() if not ran.ending and queue in path_of(ran.leaf)
+        )
 
     def claimed(self, queue: str, index: int, but_for: str) -> int:
         """Return what asks below a queue are to use that have preempted, without one of them."""
-        open_claims = (claim for claim in self.claims.values() if not claim.is_over and claim.ask.key != but_for)
+        open_claims = (
+            claim for claim in self.claims.values() if not claim.is_over and claim.ask.key != but_for
+        )
         return sum(claim.ask.size[index] for claim in open_claims if queue in path_of(claim.ask.leaf))
 
     def most(self, queue: str, index: int, but_for: str) -> int:
-        """Return what a queue uses now, or once all victims have ended and their asks are placed if that is more."""
+        """Return what a queue uses now, or will use once all victims have ended, if that is more."""
         now = sum(ran.size[index] for ran in self.running.values() if queue in path_of(ran.leaf))
         return max(now, self.used(queue, index) + self.claimed(queue, index, but_for))
 

@@ -1,7 +1,7 @@
 """Every order of what may happen in a small world, and the promises of preemption in each state.
 
-States are not copied: a path of steps is repeated from its beginning. Breadth-first, so that a path to a broken
-promise is one of the shortest.
+States are not copied: a path of steps is repeated from its beginning. Breadth-first, so that a path to a
+broken promise is one of the shortest.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from functools import cache
 from itertools import combinations
 from typing import Final, NamedTuple
 
-from support.model.builders import SECOND_NS, a_configuration, an_ask_submission
+from support.model.builders import SECOND_NS, an_ask_submission
 from support.model.harness import Harness
 from support.proofs.accounts import Accounts, Asked, Claim, Ran
 from support.proofs.worlds import AskIn, Size, World
 
-from licorne.model.configuration.schema import PartitionConfig
 from licorne.model.resources.resource import Resource
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.state.preemption_log import PreemptionCause, PreemptionRecord
@@ -56,7 +55,9 @@ class _Quick(Harness):
 
 
 @cache
-def _properties_of(world_queues: tuple[tuple[str, Size], ...], types: tuple[str, ...], maximum: tuple[str, int]) -> str:
+def _properties_of(
+    world_queues: tuple[tuple[str, Size], ...], types: tuple[str, ...], maximum: tuple[str, int]
+) -> str:
     """Return queues as YAML."""
     lines: list[str] = []
     paths = dict(world_queues)
@@ -258,16 +259,17 @@ class _Run:
             assert known is not None
             checked_ns = known.preemption_checked_ns
             reserved = state.reserved.get(key)
-            waiting.append(
-                (key, is_old(known.ask.created_at_ns), checked_ns is None, is_old(checked_ns))
-                + (known.preemption_triggered, reserved and reserved.node_id)
-            )
+            ages = (is_old(known.ask.created_at_ns), checked_ns is None, is_old(checked_ns))
+            waiting.append((key, ages, known.preemption_triggered, reserved and reserved.node_id))
         return (
             tuple(sorted((ran.key, ran.node, ran.ending) for ran in self.accounts.running.values())),
             tuple(waiting),
             tuple((claim.ask.allocation_key, tuple(sorted(claim.ending))) for claim in state.claims),
             tuple((key, claim.is_over) for key, claim in sorted(self.accounts.claims.items())),
-            tuple((each.allocation_key, tuple(v.allocation_key for v in each.victims)) for each in state.preemptions),
+            tuple(
+                (each.allocation_key, tuple(v.allocation_key for v in each.victims))
+                for each in state.preemptions
+            ),
             (self._withdrawn, tuple(self._late)),
         )
 

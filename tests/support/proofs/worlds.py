@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, permutations, product
+from itertools import combinations_with_replacement, islice, permutations, product
 from typing import Final, NamedTuple
 
 __all__ = ["FAMILIES", "TYPES", "AskIn", "Family", "QueueIn", "RunningIn", "Size", "World", "path_of"]
@@ -62,8 +62,12 @@ class Family:
     """Worlds of one kind, and how many steps are made in each."""
 
     name: str
-    worlds: Callable[[], Iterator[World]]
-    depth: int
+    candidates: Callable[[], Iterator[World]]
+    depth: int = 4
+
+    def worlds(self, every: int = 1) -> Iterator[World]:
+        """Yield every so many-th candidate in which something can happen, one of each symmetric set."""
+        return filter(_is_chosen, islice(self.candidates(), 0, None, every))
 
 
 def path_of(queue: str) -> tuple[str, ...]:
@@ -75,10 +79,10 @@ def path_of(queue: str) -> tuple[str, ...]:
 # ---------------------------------------------------------------------------------------- symmetry
 
 
-def _is_first(world: World, leaves_swap: bool) -> bool:
+def _is_first(world: World) -> bool:
     """Return whether a world is the first of those that differ in the names of siblings and equal nodes."""
     own = _form(world, {}, tuple(range(len(world.nodes))))
-    for names in _renamings(world.queues) if leaves_swap else ({},):
+    for names in _renamings(world.queues):
         for order in permutations(range(len(world.nodes))):
             if all(world.nodes[order[index]] == world.nodes[index] for index in order) and (
                 _form(world, names, order) < own
@@ -92,7 +96,10 @@ def _renamings(queues: tuple[QueueIn, ...]) -> Iterator[dict[str, str]]:
     paths = [queue.path for queue in queues]
     leaves = [path for path in paths if not any(other.startswith(f"{path}.") for other in paths)]
     for order in permutations(leaves):
-        if all(one.rpartition(".")[0] == other.rpartition(".")[0] for one, other in zip(leaves, order, strict=True)):
+        if all(
+            one.rpartition(".")[0] == other.rpartition(".")[0]
+            for one, other in zip(leaves, order, strict=True)
+        ):
             yield dict(zip(leaves, order, strict=True))
 
 
@@ -117,14 +124,18 @@ def _is_possible(world: World) -> bool:
         return True
     ask = world.asks[0]
     nodes = range(len(free)) if ask.node < 0 else (ask.node,)
-    return not any(all(left >= wanted for left, wanted in zip(free[node], ask.size, strict=True)) for node in nodes)
+    return not any(
+        all(left >= wanted for left, wanted in zip(free[node], ask.size, strict=True)) for node in nodes
+    )
 
 
-def _chosen(worlds: Iterator[World]) -> Iterator[World]:
-    return (world for world in worlds if _is_possible(world) and _is_first(world, leaves_swap=True))
+def _is_chosen(world: World) -> bool:
+    return _is_possible(world) and _is_first(world)
 
 
-def _running(leaves: tuple[str, ...], nodes: int, sizes: tuple[Size, ...], most: int) -> Iterator[tuple[RunningIn, ...]]:
+def _running(
+    leaves: tuple[str, ...], nodes: int, sizes: tuple[Size, ...], most: int
+) -> Iterator[tuple[RunningIn, ...]]:
     places = [RunningIn(*place) for place in product(leaves, range(nodes), sizes)]
     for count in range(1, most + 1):
         yield from combinations_with_replacement(places, count)
@@ -161,7 +172,7 @@ def _of_one_type() -> Iterator[World]:
             if not any(map(any, guarantees)) or not _is_valid(paths, guarantees):
                 continue
             queues = _queues(paths, guarantees)
-            for nodes in ((((3,),), ((2,), (2,))) if len(leaves) == 2 else (((3,),),)):
+            for nodes in (((3,),), ((2,), (2,))) if len(leaves) == 2 else (((3,),),):
                 for running in _running(leaves, len(nodes), _ONE_TYPE, 3):
                     for leaf, size in product(leaves, _ONE_TYPE):
                         first = AskIn(leaf, size)
@@ -207,12 +218,14 @@ def _with_lowered_maximum() -> Iterator[World]:
                 for lowered, size in product((1, 2, 3), _ONE_TYPE):
                     if lowered < max(guarantees[0][0], guarantees[1][0] + guarantees[2][0]):
                         continue  # No configuration may say so.
-                    yield World(queues, nodes, running, (AskIn("root.p.a", size),), lowered=("root.p", lowered))
+                    yield World(
+                        queues, nodes, running, (AskIn("root.p.a", size),), lowered=("root.p", lowered)
+                    )
 
 
 FAMILIES: Final = (
-    Family("one type", lambda: _chosen(_of_one_type()), 4),
-    Family("two types", lambda: _chosen(_of_two_types()), 4),
-    Family("an ask that needs its node", lambda: _chosen(_with_required_node()), 4),
-    Family("a lowered maximum", lambda: _chosen(_with_lowered_maximum()), 4),
+    Family("one type", _of_one_type),
+    Family("two types", _of_two_types),
+    Family("an ask that needs its node", _with_required_node),
+    Family("a lowered maximum", _with_lowered_maximum),
 )

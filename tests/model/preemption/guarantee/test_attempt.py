@@ -248,7 +248,7 @@ def test_an_ask_whose_node_another_ask_needs_preempts_again() -> None:
 
 @pytest.mark.parametrize("needing", ["withdrawn", "placed"])
 def test_an_ask_reserves_its_node_again_when_another_that_needs_it_has_gone(needing: str) -> None:
-    """A member of a daemon set takes the reservation; when it waits no longer the node is kept for the preemptor."""
+    """A member of a daemon set takes the reservation; then the node is kept for the preemptor again."""
     scene = Scene(TWO_QUEUES)
     scene.nodes("n1", capacity=memory(50))
     scene.nodes("n2", capacity=memory(5))
