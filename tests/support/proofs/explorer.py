@@ -98,7 +98,8 @@ class _Run:
         self.accounts = Accounts(world)
         for number, size in enumerate(world.nodes):
             self.harness.nodes(f"n{number}", capacity=self._resource(size))
-        for leaf in sorted({each.leaf for each in (*world.running, *world.asks)}):
+        leaves = {ran.leaf for ran in world.running} | {ask.leaf for ask in world.asks}
+        for leaf in sorted(leaves):
             self.harness.submit(leaf, leaf)
         for number, ran in enumerate(world.running):
             self._send(f"v{number}", ran.leaf, ran.size, node_id=f"n{ran.node}")
@@ -119,9 +120,17 @@ class _Run:
     def _resource(self, size: Size) -> Resource:
         return Resource(dict(zip(self.world.types, size, strict=True)))
 
-    def _send(self, key: str, leaf: str, size: Size, **more: str) -> None:
+    def _send(self, key: str, leaf: str, size: Size, *, node_id: str = "", required_node: str = "") -> None:
         positive = Resource({name: one for name, one in zip(self.world.types, size, strict=True) if one})
-        submission = an_ask_submission(key, leaf, resource=positive, willing=True, may_preempt=True, **more)
+        submission = an_ask_submission(
+            key,
+            leaf,
+            resource=positive,
+            willing=True,
+            may_preempt=True,
+            node_id=node_id,
+            required_node=required_node,
+        )
         self.harness.partition.update_allocations([submission], [])
         self.harness.advance(milliseconds=10)
 

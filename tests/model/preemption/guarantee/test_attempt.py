@@ -272,6 +272,33 @@ def test_an_ask_reserves_its_node_again_when_another_that_needs_it_has_gone(need
     assert ["v4", "v3"] == scene.preempted
 
 
+IN_A_TEAM = """
+    - name: p
+      resources: {max: {memory: 30}}
+      queues:
+      - name: a
+        properties: {preemption.delay: 10s}
+        resources: {guaranteed: {memory: 20}}
+      - name: b
+"""
+"""The queues above the ask are full, where the node need not be."""
+
+
+@pytest.mark.parametrize("capacity", [30, 100], ids=["on a full node", "for a full queue"])
+def test_a_large_victim_ends_where_a_small_younger_one_would_use_up_what_is_owed(capacity: int) -> None:
+    """With the young one more than twenty would end, and without the old one too little."""
+    scene = Scene(IN_A_TEAM)
+    scene.nodes("n1", capacity=memory(capacity))
+    scene.runs("old", queue="root.p.b", resource=memory(20))
+    scene.runs("young", queue="root.p.b", resource=memory(10))
+    scene.asks("p1", queue="root.p.a", resource=memory(20))
+    scene.wait(11)
+
+    assert ["old"] == scene.preempted
+    scene.end("old", queue="root.p.b", again=True)
+    assert "p1" in scene.placements
+
+
 def a_fragmented_cluster(*small: str) -> Scene:
     """Two full nodes, the first one of a queue within its guarantee, and small ones on which no ask fits."""
     scene = Scene(f"{TWO_QUEUES}\n    - name: c\n      resources: {{guaranteed: {{memory: 50}}}}")
