@@ -172,7 +172,7 @@ def _may_try_again(asking: _Asking) -> bool:
 
 
 def _lost_node(asking: _Asking) -> NodeEntry | None:
-    """Return the node that victims of the ask free for it, if it is reserved for nobody, `None` otherwise.
+    """Return the node that victims of the ask free for it, if it is not reserved, `None` otherwise.
 
     An ask that needs the node takes the reservation, and may be placed or withdrawn while they end.
     """
