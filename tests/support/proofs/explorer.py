@@ -6,7 +6,7 @@ broken promise is one of the shortest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
@@ -181,7 +181,7 @@ class _Run:
             outcome = run_cycle(self.harness.state)
             self._listen()
             if outcome is CycleOutcome.NOTHING:
-                self._check_held()
+                self._check_held(self.accounts.claims)
                 return
         raise AssertionError(f"the partition is still busy after {_CYCLES_MAX} cycles")
 
@@ -190,6 +190,7 @@ class _Run:
     def _listen(self) -> None:
         """Judge and note what was announced since the last time."""
         records = list(self.harness.state.preemptions)[self.preemptions :]
+        asks = [record.allocation_key for record in records]
         self.preemptions += len(records)
         for said in self.harness.announcements[self._heard :]:
             if isinstance(said, AllocationPlaced):
@@ -204,6 +205,7 @@ class _Run:
         self._heard = len(self.harness.announcements)
         for record in records:  # They end nothing new, but take over what ends.
             self._judge(record)
+        self._check_held(asks)
 
     def _note_placed(self, key: str, node_id: str) -> None:
         ask = self.accounts.asks.pop(key, None)
@@ -243,11 +245,12 @@ class _Run:
         for victim in victims:
             victim.ending = True
 
-    def _check_held(self) -> None:
+    def _check_held(self, keys: Iterable[str]) -> None:
         """Check that asks that have preempted have their node, unless an ask waits that needs it."""
         needed = {ask.node for ask in self.accounts.asks.values()}
-        for key, claim in self.accounts.claims.items():
-            if claim.node in needed:
+        for key in keys:
+            claim = self.accounts.claims.get(key)
+            if claim is None or claim.node in needed:
                 continue
             reserved = self.harness.state.reserved.get(key)
             if not claim.is_over and (reserved is None or reserved.node_id != f"n{claim.node}"):

@@ -71,7 +71,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="licorne-proofs-") as folder:
             plant(copied_package(Path(folder)), fault)
             ran = subprocess.run(
-                [sys.executable, "-m", "support.proofs.run", "--stop"],
+                [sys.executable, "-m", "support.proofs.run", "--stop", "--every", "3"],
                 env={**os.environ, "PYTHONPATH": f"{folder}:{ROOT / 'tests'}"},
                 capture_output=True,
                 text=True,
