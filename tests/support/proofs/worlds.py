@@ -104,11 +104,12 @@ def _renamings(queues: tuple[QueueIn, ...]) -> Iterator[dict[str, str]]:
 
 
 def _form(world: World, names: dict[str, str], order: tuple[int, ...]) -> tuple[object, ...]:
+    """Return a world under other names; asks come first, as some families have them in one leaf alone."""
     place = {-1: -1, **dict(enumerate(order))}
     return (
+        [(names.get(leaf, leaf), size, place[node]) for leaf, size, node in world.asks],
         sorted((names.get(path, path), guaranteed) for path, guaranteed in world.queues),
         sorted((names.get(leaf, leaf), place[node], size) for leaf, node, size in world.running),
-        [(names.get(leaf, leaf), size, place[node]) for leaf, size, node in world.asks],
     )
 
 
@@ -182,6 +183,17 @@ def _of_one_type() -> Iterator[World]:
                                 yield World(queues, nodes, running, (first, AskIn(other, (1,))), late)
 
 
+def _shared_guarantee() -> Iterator[World]:
+    """Yield worlds in which two leaves share the guarantee of their parent, beside a leaf without any."""
+    leaves = ("root.p.a", "root.p.b", "root.c")
+    for guaranteed in (1, 2):
+        queues = _queues(("root.p", *leaves), ((guaranteed,), (0,), (0,), (0,)))
+        for nodes in (((3,),), ((2,), (2,))):
+            for running in _running(leaves, len(nodes), _ONE_TYPE, 3):
+                for size in _ONE_TYPE:
+                    yield World(queues, nodes, running, (AskIn("root.p.a", size),))
+
+
 def _of_two_types() -> Iterator[World]:
     leaves = ("root.a", "root.b")
     sizes = ((1, 0), (1, 1), (0, 1))
@@ -225,6 +237,7 @@ def _with_lowered_maximum() -> Iterator[World]:
 
 FAMILIES: Final = (
     Family("one type", _of_one_type),
+    Family("a shared guarantee", _shared_guarantee),
     Family("two types", _of_two_types),
     Family("an ask that needs its node", _with_required_node),
     Family("a lowered maximum", _with_lowered_maximum),
