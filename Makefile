@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test test-slow lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray door-pace verdicts kubernetes-kills kubernetes-pace clean
+.PHONY: run slapd chromium prometheus test test-slow lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants proofs planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray door-pace verdicts kubernetes-kills kubernetes-pace clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -137,6 +137,12 @@ mutants: $(VENV)/.ready
 # Changed input for every door through which strangers' bytes come in: ten minutes by chance.
 bad-input: $(VENV)/.ready
 	PYTHONPATH=tests $(BIN)/python -m support.fuzz.bad_input
+
+# Preemption in all small worlds, in every order of what may happen; then faults of it that this alone must find: five
+# minutes of CPU.
+proofs: $(VENV)/.ready
+	PYTHONPATH=tests nice $(BIN)/python -m support.proofs.run
+	PYTHONPATH=tests nice $(BIN)/python -m support.proofs.planted
 
 # Faults that are planted one by one, each of which the simulator alone must find: an hour, as a rule.
 planted-faults: $(VENV)/.ready

@@ -24,9 +24,11 @@ __all__ = [
     "Victim",
     "cost_of",
     "described",
+    "differ_in_size",
     "gangs_cut_by",
     "given_back",
     "is_of_gang",
+    "largest_first",
     "needed_only",
     "queue_order",
     "quota_order",
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 _HOUR_NS: Final = 3600 * 1_000_000_000
+_HUNDRED_PERCENT: Final = 1_000_000
 
 VictimOrder: TypeAlias = "tuple[int | str | tuple[float, ...] | tuple[int, int, str], ...]"
 """The smallest goes first."""
@@ -181,6 +184,28 @@ def queue_order(victim: Victim) -> VictimOrder:
         *(not ask.allow_preempt_self, ask.originator),
         *(victim.rank, victim.gang, _age_or_lost(victim), ask.allocation_key),
     )
+
+
+def largest_first(victims: Iterable[Victim], asked: Resource) -> list[Victim]:
+    """Return victims in the order of `queue_order`, but the largest first among equally willing ones.
+
+    It is for when the usual order gives too little, since guarantees bound what may end. Sizes are measured
+    by the types asked for.
+    """
+
+    def order(victim: Victim) -> VictimOrder:
+        whole = (
+            victim.resource.get(name) * _HUNDRED_PERCENT // one for name, one in asked.items() if one > 0
+        )
+        usual = queue_order(victim)
+        return (*usual[:3], -sum(whole), *usual[3:])
+
+    return sorted(victims, key=order)
+
+
+def differ_in_size(victims: Sequence[Victim]) -> bool:
+    """Return whether not all victims are of one size."""
+    return any(victim.resource != victims[0].resource for victim in victims)
 
 
 def _age_or_lost(victim: Victim) -> int:

@@ -74,10 +74,14 @@ def preempt_for_queue(
         attempts: What this visit of the leaf may still spend.
 
     Returns:
-        The node to reserve for the ask, or why nothing was preempted.
+        The node to reserve for the ask, also one that it has preempted on and lost; or why nothing was
+        preempted.
     """
     now_ns = state.now_ns()
     asking = _Asking(state, entry, candidate, nodes_tried)
+    lost = _lost_node(asking)
+    if lost is not None:
+        return lost
     refused = _refusal(asking, attempts, now_ns)
     if refused is not None:
         _note(state, entry, candidate, refused.text)
@@ -165,6 +169,23 @@ def _may_try_again(asking: _Asking) -> bool:
         return True
     node = state.nodes.get(before.node_id)
     return node is None or not fits(node.available, ask.resource)
+
+
+def _lost_node(asking: _Asking) -> NodeEntry | None:
+    """Return the node that victims of the ask free for it, if it is not reserved, `None` otherwise.
+
+    An ask that needs the node takes the reservation, and may be placed or withdrawn while they end.
+    """
+    state, entry, candidate, _ = asking
+    ask = candidate.ask
+    if not candidate.triggered_preemption or candidate.reserved_node:
+        return None
+    before = state.preemptions.last_for(ask.allocation_key, entry.application_id)
+    if before is None or state.claims.find(ask.allocation_key) is None:
+        return None
+    node = state.nodes.get(before.node_id)
+    usable = node is not None and node.schedulable and not node.reserved and fits(node.capacity, ask.resource)
+    return node if usable else None
 
 
 def _shape(asking: _Asking) -> AttemptShape:

@@ -26,7 +26,7 @@ from ...queues.queue import Queue
 from ...resources.resource import Resource, add, fits, subtract_eliminating_negative
 from ...state.claims import EndingVictim
 from ...values.allocation import Ask
-from ..victims import Need, Victim, given_back, needed_only, queue_order
+from ..victims import Need, Victim, differ_in_size, given_back, largest_first, needed_only, queue_order
 from ..whole_jobs import those_begun_first
 from .candidate_victims import CandidateVictims
 from .ledger import ProjectedUsage, QueueFacts
@@ -201,17 +201,26 @@ def _is_entitled_if_all_go(view: PreemptionView) -> bool:
 def _for_queue(view: PreemptionView, node: NodeChoice) -> tuple[Victim, ...] | None:
     """Choose further victims so that the queues have room; `None` if no choice gives enough."""
     on_node = (*node.needed, *node.demanded)
-    given = given_back(on_node)
-    if fits(given, view.lack):
+    if fits(given_back(on_node), view.lack):
         return ()
+    victims = those_begun_first(view.candidates.victims, on_node)
+    chosen = _for_queue_in_order(view, on_node, victims)
+    if chosen is None and differ_in_size(victims):
+        chosen = _for_queue_in_order(view, on_node, largest_first(victims, view.ask.resource))
+    return chosen
+
+
+def _for_queue_in_order(
+    view: PreemptionView, on_node: tuple[Victim, ...], victims: Sequence[Victim]
+) -> tuple[Victim, ...] | None:
     ledger = ProjectedUsage(view.leaf, view.ask.resource)
     for victim in on_node:
         ledger.take(view.candidates.facts[victim.queue.path], victim.resource)
         ledger.put(view.leaf, victim.resource)
     taken = {victim.key for victim in on_node}
     chosen: list[Victim] = []
-    back = given
-    for victim in those_begun_first(view.candidates.victims, on_node):
+    back = given_back(on_node)
+    for victim in victims:
         facts = view.candidates.facts[victim.queue.path]
         lack = subtract_eliminating_negative(view.lack, back)
         if victim.key in taken or not helps(lack, victim, ledger.gives(facts)):

@@ -14,7 +14,7 @@ from typing import NamedTuple, final
 from ...resources.resource import Resource, add, fits, subtract_eliminating_negative
 from ...state.claims import EndingVictim
 from ...values.allocation import Ask
-from ..victims import Need, Victim, cost_of, needed_only
+from ..victims import Need, Victim, cost_of, differ_in_size, largest_first, needed_only
 from .candidate_victims import CandidateVictims
 from .ledger import ProjectedUsage, QueueFacts
 
@@ -116,7 +116,15 @@ class NodeSolver:
     def _solve(self, candidate: CandidateNode) -> NodeSolution | None:
         if fits(candidate.available, self._ask.resource):
             return NodeSolution(0, candidate.node_id, ())
-        useful, others = self._useful(candidate)
+        victims = self._on_node.get(candidate.node_id, ())
+        solution = self._solve_in_order(candidate, victims)
+        if solution is None and differ_in_size(victims):
+            # A small victim may have taken what a guarantee leaves for a large one that is enough.
+            solution = self._solve_in_order(candidate, largest_first(victims, self._ask.resource))
+        return solution
+
+    def _solve_in_order(self, candidate: CandidateNode, victims: Sequence[Victim]) -> NodeSolution | None:
+        useful, others = self._useful(candidate, victims)
         ledger = ProjectedUsage(self._ask_leaf, self._ask.resource)
         useful = self._keeping_guarantees(ledger, useful)
         available = candidate.available
@@ -127,8 +135,10 @@ class NodeSolver:
                 return self._without_needless(candidate, useful[:position], spare)
         return None
 
-    def _useful(self, candidate: CandidateNode) -> tuple[list[Victim], list[Victim]]:
-        """Return the victims on a node that reduce what it lacks of a type that they give, and the others.
+    def _useful(
+        self, candidate: CandidateNode, victims: Sequence[Victim]
+    ) -> tuple[list[Victim], list[Victim]]:
+        """Return the victims that reduce what their node lacks of a type that they give, and the others.
 
         Both are in order. What victims give back is counted for the ask's queue, as if it used it: a victim
         that would lift the queue above its guarantee is skipped.
@@ -139,7 +149,7 @@ class NodeSolver:
         lack = subtract_eliminating_negative(asked, available)
         head: list[Victim] = []
         tail: list[Victim] = []
-        for victim in self._on_node.get(candidate.node_id, ()):
+        for victim in victims:
             facts = self._candidates.facts[victim.queue.path]
             if not ledger.may_lose(facts, victim.resource):
                 continue

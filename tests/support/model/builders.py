@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from textwrap import dedent, indent
 from typing import Any, Final
 
@@ -221,6 +222,7 @@ def an_ask_submission(
     )
 
 
+@lru_cache(maxsize=64)
 def a_configuration(queues: str = "- name: leaf", *, root: str = "", partition: str = "") -> PartitionConfig:
     """Return a configuration: the queues below the root, and lines for the root and the partition.
 

@@ -246,6 +246,59 @@ def test_an_ask_whose_node_another_ask_needs_preempts_again() -> None:
     assert "p1" in scene.placements
 
 
+@pytest.mark.parametrize("needing", ["withdrawn", "placed"])
+def test_an_ask_reserves_its_node_again_when_another_that_needs_it_has_gone(needing: str) -> None:
+    """A member of a daemon set takes the reservation; then the node is kept for the preemptor again."""
+    scene = Scene(TWO_QUEUES)
+    scene.nodes("n1", capacity=memory(50))
+    scene.nodes("n2", capacity=memory(5))
+    scene.runs(*TEN_KEYS[:5])
+    scene.asks("p1")
+    scene.wait(11)
+    scene.asks("ds", required_node="n1", may_preempt=False)
+    scene.run_until_idle()
+    assert ["v4", "v3"] == scene.preempted
+    assert scene.state.reserved.get("p1") is None
+    if needing == "withdrawn":
+        scene.release("ds", application_id="root.a")
+        scene.run_until_idle()
+    else:
+        scene.end("v3")
+        assert "ds" in scene.placements
+    reserved = scene.state.reserved.get("p1")
+
+    assert reserved is not None
+    assert "n1" == reserved.node_id
+    assert ["v4", "v3"] == scene.preempted
+
+
+IN_A_TEAM = """
+    - name: p
+      resources: {max: {memory: 30}}
+      queues:
+      - name: a
+        properties: {preemption.delay: 10s}
+        resources: {guaranteed: {memory: 20}}
+      - name: b
+"""
+"""The queues above the ask are full, where the node need not be."""
+
+
+@pytest.mark.parametrize("capacity", [30, 100], ids=["on a full node", "for a full queue"])
+def test_a_large_victim_ends_where_a_small_younger_one_would_use_up_what_is_owed(capacity: int) -> None:
+    """With the young one more than twenty would end, and without the old one too little."""
+    scene = Scene(IN_A_TEAM)
+    scene.nodes("n1", capacity=memory(capacity))
+    scene.runs("old", queue="root.p.b", resource=memory(20))
+    scene.runs("young", queue="root.p.b", resource=memory(10))
+    scene.asks("p1", queue="root.p.a", resource=memory(20))
+    scene.wait(11)
+
+    assert ["old"] == scene.preempted
+    scene.end("old", queue="root.p.b", again=True)
+    assert "p1" in scene.placements
+
+
 def a_fragmented_cluster(*small: str) -> Scene:
     """Two full nodes, the first one of a queue within its guarantee, and small ones on which no ask fits."""
     scene = Scene(f"{TWO_QUEUES}\n    - name: c\n      resources: {{guaranteed: {{memory: 50}}}}")
