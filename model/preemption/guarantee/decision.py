@@ -158,8 +158,7 @@ def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | 
         return NoPreemption.GUARANTEE
     solver = NodeSolver(view.ask, view.leaf, view.candidates, nodes_tried=view.nodes_tried)
     solutions = solver.solutions(view.candidate_nodes)
-    if not view.lack:  # Otherwise it depends on the further victims.
-        solutions = (each for each in solutions if _keeps_guarantees(view, each.victims[: each.needed]))
+    solutions = (each for each in solutions if _may_keep_guarantees(view, each.victims[: each.needed]))
     node = choose_node(view.ask, solutions, checks)
     if isinstance(node, NoNode):
         return _WITHOUT_NODE[node]
@@ -304,6 +303,11 @@ def _agrees(
     last = len(keys) - 1
     index = checks.preemption_index(view.ask.allocation_key, node.node_id, keys, last)
     return None if isinstance(index, Pending) else index == last
+
+
+def _may_keep_guarantees(view: PreemptionView, on_node: Sequence[Victim]) -> bool:
+    """Return whether guarantees hold with the victims on a node, or may with further ones for the queues."""
+    return not fits(given_back(on_node), view.lack) or _keeps_guarantees(view, on_node)
 
 
 def _keeps_guarantees(view: PreemptionView, victims: Sequence[Victim]) -> bool:

@@ -184,11 +184,11 @@ def _of_one_type() -> Iterator[World]:
 
 
 def _shared_guarantee() -> Iterator[World]:
-    """Yield worlds in which two leaves share the guarantee of their parent, beside a leaf without any."""
+    """Yield worlds in which a leaf has the guarantee of its parent alone, beside a leaf without any."""
     leaves = ("root.p.a", "root.p.b", "root.c")
-    for guaranteed in (1, 2):
-        queues = _queues(("root.p", *leaves), ((guaranteed,), (0,), (0,), (0,)))
-        for nodes in (((3,),), ((2,), (2,))):
+    for guaranteed, own in product((1, 2, 3), (0, 1)):
+        queues = _queues(("root.p", *leaves), ((guaranteed,), (0,), (own,), (0,)))
+        for nodes in (((2,), (2,)),) if own else (((3,),), ((2,), (2,))):
             for running in _running(leaves, len(nodes), _ONE_TYPE, 3):
                 for size in _ONE_TYPE:
                     yield World(queues, nodes, running, (AskIn("root.p.a", size),))
