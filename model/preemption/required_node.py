@@ -19,7 +19,6 @@ from ..resources.quantity_texts import resource_text
 from ..resources.resource import Resource, add, fits, subtract, subtract_eliminating_negative, total_of
 from ..state.event_rates import report_no_victim
 from ..state.partition_state import PartitionState
-from ..state.placing import unreserve
 from ..state.preemption_log import PreemptionCause, PreemptionRecord
 from ..values.allocation import Ask
 from .acts import by_ask, ending_of, mark_all, release_all, remember, report_preempted, victim_record
@@ -32,7 +31,6 @@ from .work_lost import WorkLost, described_at
 __all__ = [
     "can_be_served",
     "choose_for_required_node",
-    "most_room_on",
     "preempt_for_required_node",
     "protected_on",
     "room_on_node",
@@ -58,12 +56,6 @@ def can_be_served(state: PartitionState, entry: ApplicationEntry, ask: Ask, node
     victims = [each for each in (*free, *(each.victim for each in protected)) if _is_eligible(each, ask)]
     unclaimed = [each.resource for each in state.claims.unclaimed() if each.node_id == node.node_id]
     return fits(total_of((room_on_node(state, ask, node), given_back(victims), *unclaimed)), ask.resource)
-
-
-def most_room_on(node: NodeEntry) -> Resource:
-    """Return the room on a node once all has ended that can run elsewhere: other allocations stay with it."""
-    elsewhere = (each for each in node.node.facts().allocations if not each.ask.required_node)
-    return add(node.available, total_of(each.resource for each in elsewhere))
 
 
 def choose_for_required_node(
@@ -126,8 +118,6 @@ def preempt_for_required_node(
         if not victims:
             waits = _waits_for(ask, room, candidates, protected)
             _note_no_victim(state, entry, ask, NO_HELP if waits is None else PROTECTED)
-            if waits is None and not fits(most_room_on(node), ask.resource):
-                unreserve(state, entry, ask.allocation_key)
             return None if waits is None else waits.first.until_ns
         going = mark_all(victims)
         if going is None:

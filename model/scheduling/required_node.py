@@ -11,7 +11,7 @@ from typing import Final
 from ..applications.ask_walk import Candidate, FailedTry
 from ..nodes.block import NodeEntry
 from ..predicates.node_checks import NodeChecks, Pending
-from ..preemption.required_node import can_be_served, most_room_on, room_on_node
+from ..preemption.required_node import can_be_served, room_on_node
 from ..queues.application_entry import ApplicationEntry
 from ..queues.lending import kept_beside
 from ..resources.resource import Resource, fits, fits_undefined_unlimited
@@ -79,10 +79,10 @@ def _gives_way(
 ) -> bool:
     """Return whether an ask without room on its node leaves it to others.
 
-    It does where the node is too small, less what other work has there that can run nowhere else; and where
-    nothing may end for it, but something ends there for another ask.
+    It does where it can never run there, and where nothing may end for it, but something ends there for
+    another ask.
     """
-    if not fits(most_room_on(node), ask.resource):
+    if not fits(node.capacity, ask.resource):
         return True
     is_claimed = any(state.claims.find(key) is not None for _, key in yielding)
     return is_claimed and not can_be_served(state, entry, ask, node)

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 
 from ...model.resources.quantities import INT64_MAX
 from .input_errors import InputError
-from .packed_files import PACKING_ERRORS, CountedFile, unpacked
+from .packed_files import PACKING_ERRORS, unpacked
 
 __all__ = [
     "NANOSECONDS_IN_SECOND",
@@ -47,10 +47,8 @@ def read_text(path: Path) -> str:
             is packed, and has more than 512 MiB, or unpacks to far more than its size.
     """
     try:
-        packed = CountedFile(path)
-        file: BufferedReader = BufferedReader(packed)
-        with file, unpacked(file) as text:
-            return _text(text, path, packed if text is not file else None)
+        with path.open("rb") as file, unpacked(file) as text:
+            return _text(text, path, file if text is not file else None)
     except PACKING_ERRORS as error:
         raise InputError(path, f"cannot be unpacked: {error}") from error
     except OSError as error:
@@ -72,7 +70,7 @@ def read_standard_input() -> str:
         raise InputError(path, f"cannot be read: {error.strerror or error}") from error
 
 
-def _text(file: BinaryIO, path: Path, packed: CountedFile | None = None) -> str:
+def _text(file: BinaryIO, path: Path, packed: BufferedReader | None = None) -> str:
     """Return the text of an open file, which is unpacked from another one if that is given."""
     content = bytearray()
     # In pieces: not every file says its size, and some have no end.
@@ -81,7 +79,9 @@ def _text(file: BinaryIO, path: Path, packed: CountedFile | None = None) -> str:
         if len(content) > _FILE_SIZE_MAX_BYTES:
             raise InputError(path, f"there are more than {_FILE_SIZE_MAX_BYTES:,} bytes")
         if packed is not None:
-            _check_unpacked(len(content), packed.bytes_read, path)
+            # A pipe does not say how much has been read of it.
+            read = packed.tell() if packed.seekable() else _UNPACKED_MAX_BYTES
+            _check_unpacked(len(content), read, path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

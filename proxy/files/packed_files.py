@@ -7,14 +7,11 @@ import gzip
 import lzma
 import zlib
 from collections.abc import Callable, Mapping
-from io import BufferedReader, FileIO
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, cast, final
+from typing import BinaryIO, Final, cast
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-__all__ = ["PACKING_ERRORS", "CountedFile", "unpacked", "unpacked_name"]
+__all__ = ["PACKING_ERRORS", "unpacked", "unpacked_name"]
 
 PACKING_ERRORS: Final = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
 """What reading a damaged packed file raises; bzip2 raises `OSError`."""
@@ -27,19 +24,6 @@ _READERS: Final[Mapping[bytes, Callable[[BufferedReader], object]]] = {
     b"\xfd7zXZ\x00": lzma.LZMAFile,
 }
 """How what begins with some bytes is read."""
-
-
-@final
-class CountedFile(FileIO):
-    """A file that counts what has been read of it, so that what it unpacks to can be compared with it."""
-
-    bytes_read = 0
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
-        """Read bytes into a buffer, and count them."""
-        count = super().readinto(buffer)
-        self.bytes_read += count or 0
-        return count
 
 
 def unpacked(file: BufferedReader) -> BinaryIO:

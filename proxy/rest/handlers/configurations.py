@@ -11,7 +11,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ....model.configuration.reader import ConfigurationError, load
+from ....model.configuration.reader import DEFAULT_CONFIGURATION, ConfigurationError, load
 from ....model.configuration.schema import SchedulerConfig
 from ...documents.configurations import ConfigurationDocument, configuration_document
 from ...documents.monitoring import ValidationDocument
@@ -55,7 +55,7 @@ async def validate_configuration(request: Request) -> Response:
 
 def _outcome(body: bytes) -> ValidationDocument:
     try:
-        load(body.decode(), source="configuration")
+        load(body.decode() or DEFAULT_CONFIGURATION, source="configuration")
     except UnicodeDecodeError as error:
         return {"allowed": False, "reason": f"no text in UTF-8: {error}"}
     except ConfigurationError as error:

@@ -96,6 +96,7 @@ class Registrations:
             with self._lock:
                 self._check_running()
                 leaver = self._managers.find(rm_id)
+                hook = None if leaver is None else replaced_hook(leaver.callback, callback)
                 joined = self._managers.join(rm_id, callback)
                 joining = replace(joined, build_information=registration.build_information)
                 joining.life.advance(ManagerEvent.REGISTER)  # It is not in the table yet.
@@ -109,7 +110,6 @@ class Registrations:
         except BaseException:
             self._abandon(change, joining)
             raise
-        hook = None if leaver is None else replaced_hook(leaver.callback, callback)
         if leaver is not None and hook is not None:
             leaver.silenced.set()
         self._attempt(partial(self._finish, change, done, leaver))

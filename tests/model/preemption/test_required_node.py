@@ -13,7 +13,7 @@ from support.model.preemption_scenes import HUNDRED, Running, Scene, memory
 from licorne.model.preemption.victims import given_back
 from licorne.model.resources.resource import Resource, add, fits
 from licorne.model.state.preemption_log import PreemptionCause
-from licorne.model.values.messages import NodeAction, TerminationType
+from licorne.model.values.messages import TerminationType
 
 QUEUES = """
     - name: a
@@ -177,19 +177,6 @@ def test_an_ask_of_the_node_that_may_end_nothing_does_not_take_the_room_of_what_
 
     assert "ds" in scene.placements
     assert "low" not in scene.placements
-
-
-def test_an_ask_keeps_no_node_that_work_of_the_node_leaves_too_small() -> None:
-    """What can run nowhere else stays as long as the node; others use the rest."""
-    scene = a_scene()
-    scene.update_node("n2", NodeAction.DRAIN_NODE)
-    scene.runs("bound", resource=memory(60), required_node="n1")
-    needs_node(scene, resource=memory(50))
-    scene.asks("other", resource=memory(40), may_preempt=False)
-    scene.run_until_idle()
-
-    assert scene.placements["other"] == "n1"
-    assert scene.state.reservations == 0
 
 
 def test_two_asks_do_not_preempt_for_what_their_queue_has_room_for_once() -> None:

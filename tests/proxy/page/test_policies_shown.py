@@ -15,7 +15,7 @@ from licorne import Scheduler
 def test_an_application_says_when_it_is_expected_to_start(browser: Browser) -> None:
     """Or why that cannot be said; what runs has no such line."""
     starts = {
-        "big": ["Promised a start on n1 in 1h."],
+        "big": ["Promised a start on n1 in 1h; at most 3 may go first for their shares."],
         "wide": ["No expected start: no node has room for it after all that runs there."],
         "now": [],
     }

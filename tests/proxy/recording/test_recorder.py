@@ -207,7 +207,7 @@ def test_nothing_is_written_after_the_end(recorded: Recorded) -> None:
 def test_a_line_that_cannot_be_made_ends_the_recording(recorded: Recorded, logged: list[str]) -> None:
     """Scheduling goes on, and the log asks for a report."""
     partition = registered(recorded)
-    attributes: Any = {1: 2}
+    attributes: Any = {"rack": {2}}
     update = NodeUpdate(node_id="x", action=NodeAction.UPDATE, attributes=attributes, resource=None)
     partition.update_nodes([update])
     create(partition, "one")
