@@ -249,6 +249,7 @@ def _backfilling(rng: random.Random) -> Json:
     properties = {
         "backfill.reservations": one_of(rng, ("1", "1", "2", "3")),
         "backfill.order": one_of(rng, ("queue", "queue", "shortest")),
+        "backfill.passes": "1000",  # The second scheduler does not count who passes a promise.
     }
     return {"name": "root", "parent": True, "submitacl": "*", "properties": properties, "queues": [leaf]}
 

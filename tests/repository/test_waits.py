@@ -49,6 +49,9 @@ ALLOWED: Final[Mapping[str, set[str]]] = {
         "happens(lambda: 'nodeName' in api.ok('GET', f'{pods}/meanwhile')['spec'], HANDOVER_SECONDS)",
         "happens(lambda: holder(api) not in {'', before}, HANDOVER_SECONDS)",
     },
+    # In virtual time.
+    "proxy/explanation/test_text.py": {"scene.wait(31)"},
+    "proxy/page/test_reasons.py": {"scene.wait(31)"},
     # They set a pace, and decide nothing.
     "support/door/cluster_program.py": {"cluster.all_placed.wait(_TICK_SECONDS)"},
     "proxy/server/test_watchdog.py": {"threading.Event().wait(0.01)"},

@@ -13,7 +13,7 @@ HANGS: Final = "hang-the-worker"
 """A message to a worker with this text holds its interpreter."""
 KILLS: Final = "kill-the-worker"
 """A message to a worker with this text ends it, as the system does that has no memory left."""
-HANG: Final = signal.SIGUSR2
+HANG: Final = signal.SIGUSR1
 """This signal holds the interpreter of a worker."""
 _PROGRAM: Final = f"""#!{sys.executable}
 import ctypes, os, runpy, signal, sys
