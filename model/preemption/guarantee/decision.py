@@ -77,6 +77,11 @@ _WITHOUT_NODE: Final = {
 }
 
 
+_OTHER_NODES_MAY_DO: Final = (NoPreemption.SHORT, NoPreemption.ABOVE_GUARANTEE)
+_NODES_MAX: Final = 10
+"""How many nodes are tried where the queues lack room as well, and not enough may end for them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptionView:
     """All that the decision depends on, as it was at one moment."""
@@ -157,11 +162,28 @@ def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | 
     ):
         return NoPreemption.GUARANTEE
     solver = NodeSolver(view.ask, view.leaf, view.candidates, nodes_tried=view.nodes_tried)
-    solutions = solver.solutions(view.candidate_nodes)
-    solutions = (each for each in solutions if _may_keep_guarantees(view, each.victims[: each.needed]))
-    node = choose_node(view.ask, solutions, checks)
-    if isinstance(node, NoNode):
-        return _WITHOUT_NODE[node]
+    tried: dict[str, NoPreemption] = {}
+    while len(tried) < _NODES_MAX:
+        solutions = (
+            each
+            for each in solver.solutions(view.candidate_nodes)
+            if each.node_id not in tried and _may_keep_guarantees(view, each.victims[: each.needed])
+        )
+        node = choose_node(view.ask, solutions, checks)
+        if isinstance(node, NoNode):
+            return next(iter(tried.values()), _WITHOUT_NODE[node])
+        plan = _plan_on(view, node, checks)
+        if plan not in _OTHER_NODES_MAY_DO or not fits(given_back(view.candidates.victims), view.lack):
+            return plan
+        assert isinstance(plan, NoPreemption), "a plan is no reason"
+        tried[node.node_id] = plan
+    return next(iter(tried.values()))
+
+
+def _plan_on(
+    view: PreemptionView, node: NodeChoice, checks: NodeChecks | None
+) -> PreemptionPlan | NoPreemption:
+    """Complete the choice of a node: with what the queues need, and without what is not needed."""
     for_queue = _for_queue(view, node)
     if for_queue is None:
         return NoPreemption.SHORT

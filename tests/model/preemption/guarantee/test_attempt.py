@@ -136,6 +136,21 @@ PREEMPTING = {
         leaf="root.p.x",
         preempted=["y3", "y2"],
     ),
+    # On n1 one of ten is enough, but the parent lacks twenty: with the other one more than twenty would end.
+    "on another node than the one with which too much would end for its parent": Situation(
+        [Running("y1", "root.p.y", "n1"), Running("y2", "root.p.y", "n2", memory(20))],
+        """
+        - name: p
+          resources: {max: {memory: 30}}
+          queues:
+          - {name: x, properties: {preemption.delay: 10s}, resources: {guaranteed: {memory: 20}}}
+          - name: y
+        """,
+        nodes={"n1": memory(20), "n2": memory(20)},
+        leaf="root.p.x",
+        asked=memory(20),
+        preempted=["y2"],
+    ),
     "the next one, where the youngest would leave its queue below the guarantee": Situation(
         [
             Running("z1", "root.p.z"),
