@@ -18,13 +18,13 @@ __all__ = ["GangGrowth"]
 class GangGrowth:
     """The growth of the gang of one application, its placeholders included. Owned by the application."""
 
-    __slots__ = ("_groups", "_members", "_members_most", "_real", "_real_most", "_since_ns")
+    __slots__ = ("_groups", "_members", "_members_most", "_actual", "_actual_most", "_since_ns")
 
     def __init__(self) -> None:
         self._groups: set[str] = set()
         """The names of its task groups; of one that is placed whole without placeholders the empty text."""
         self._members = self._members_most = 0
-        self._real = self._real_most = 0
+        self._actual = self._actual_most = 0
         """Those that are no placeholders."""
         self._since_ns = 0
 
@@ -36,11 +36,11 @@ class GangGrowth:
         ask = placed.allocation.ask
         self._groups.add(ask.task_group_name)
         self._members += 1
-        self._real += not ask.placeholder
-        if self._members > self._members_most or self._real > self._real_most:
+        self._actual += not ask.placeholder
+        if self._members > self._members_most or self._actual > self._actual_most:
             self._since_ns = max(self._since_ns, placed.allocation.bound_at_ns)
         self._members_most = max(self._members_most, self._members)
-        self._real_most = max(self._real_most, self._real)
+        self._actual_most = max(self._actual_most, self._actual)
         placed.gang_since_ns = self._since_ns
 
     def add_again(self, placed: Placed) -> None:
@@ -52,5 +52,5 @@ class GangGrowth:
         """Count an allocation no longer; return whether nothing of the gang is left."""
         if placed.gang_since_ns is not None:
             self._members -= 1
-            self._real -= not placed.allocation.ask.placeholder
+            self._actual -= not placed.allocation.ask.placeholder
         return self._members == 0
