@@ -18,7 +18,7 @@ __all__ = ["GangGrowth"]
 class GangGrowth:
     """The growth of the gang of one application, its placeholders included. Owned by the application."""
 
-    __slots__ = ("_groups", "_members", "_members_most", "_actual", "_actual_most", "_since_ns")
+    __slots__ = ("_actual", "_actual_most", "_groups", "_members", "_members_most", "_since_ns")
 
     def __init__(self) -> None:
         self._groups: set[str] = set()
