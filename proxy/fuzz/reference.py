@@ -190,7 +190,7 @@ class ReferenceScheduler(ReferenceLife):
         if self._is_barred(application, ask):
             self.unreserve(ask.key)
             return None
-        if fits_within(node.available(), ask.size):
+        if fits_within(self._room_on(node, ask.key), ask.size):
             return ReferenceDecision(ask.key, node.name)
         victim = self.claims.get(ask.key)
         if victim is not None and victim.ask.key in self.running:
@@ -206,6 +206,17 @@ class ReferenceScheduler(ReferenceLife):
             self.to_end.append((victim.ask.key, "preempted"))
         return None
 
+    def _room_on(self, node: ReferenceNode, key: str) -> Size:
+        """Return what a node has for an ask that needs it, beside what has ended there for others."""
+        room = {**node.available()}
+        for other, victim in self.claims.items():
+            ask = self.application_asking(other).asks[other]
+            if other != key and ask.required_node == node.name:
+                coming = victim.ask.size if victim.ask.key in self.running else {}
+                needed = {name: max(0, size - coming.get(name, 0)) for name, size in ask.size.items()}
+                add_to(room, needed, -1)
+        return room
+
     def _is_barred(self, application: ReferenceApplication, ask: ReferenceAsk) -> bool:
         """Return whether a limit or a maximum below the root has no room for an ask."""
         blockers = self.quota_blockers(application.queue, ask.size, ask.key)
@@ -219,7 +230,7 @@ class ReferenceScheduler(ReferenceLife):
         if node is None or not fits_within(node.size, ask.size) or self._is_barred(application, ask):
             return None
         held = bool(node.reserved_for) and ask.key not in node.reserved_for
-        if not held and fits_within(node.available(), ask.size):
+        if not held and fits_within(self._room_on(node, ask.key), ask.size):
             return ReferenceDecision(ask.key, node.name)
         if ask.key in self.reserved:
             return None

@@ -232,9 +232,12 @@ class ReferenceLife:
         application, ask = self.swaps.pop(placeholder)
         node = self._take_off(placeholder).node
         application.to_come[ask.group] -= 1
+        if not application.placeholders:  # For a moment nothing is left of it.
+            self._complete_if_idle(application)
         is_first = not any(application.used.values())
         task = self.running[ask.key] = RunningTask(application, node, ask, self.now_ns)
         self._count(task, 1)
+        application.runs = True
         if application.state == "Completing" or (application.state == "Accepted" and not is_first):
             self._enter(application, "Running")
         if not application.placeholders:
