@@ -20,7 +20,7 @@ from .options import (
     value_option,
     with_settings,
 )
-from .serve import ListeningOptions, check_installed, nothing, run_server, usage_before
+from .serve import ListeningOptions, check_installed, run_server, usage_before, use_writer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,11 +104,6 @@ def door(
         prepare_process()
         client = WorkerClient(token=token, tls=worker_tls(worker_ca, worker_cert, worker_key))
         readers = None if rest is None else DoorRest(scheduler, rest, client)
-        before_stop = nothing
-        if usage_file is not None:
-            from ..dumps.usage_file import UsageFile
-
-            before_stop = stack.enter_context(UsageFile(scheduler, usage_file)).write
         run_server(
             scheduler,
             settings,
@@ -116,7 +111,7 @@ def door(
             watchdog=watchdog,
             as_json=as_json,
             report=report,
-            before_stop=before_stop,
+            before_stop=use_writer(scheduler, usage_file, stack),
         )
 
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ...model.queues.use_order import KeptUse
     from ..recording.recording import Recording
     from ..rest.running import RestSettings
+    from ..scheduler.answering.questions import QuestionSide
     from ..server.access import AccessRules
     from ..server.served import ServedScheduler
     from ..server.server import ServerSettings
@@ -49,11 +50,11 @@ __all__ = [
     "ListeningOptions",
     "Readers",
     "check_installed",
-    "nothing",
     "rest_settings",
     "run_server",
     "serve",
     "usage_before",
+    "use_writer",
 ]
 
 
@@ -227,11 +228,6 @@ def serve(
         from ..rest.running import RestServer
 
         readers = None if rest is None else RestServer(scheduler, rest)
-        before_stop: Callable[[], None] = nothing
-        if usage_file is not None:
-            from ..dumps.usage_file import UsageFile
-
-            before_stop = stack.enter_context(UsageFile(scheduler, usage_file)).write
         run_server(
             scheduler,
             settings,
@@ -239,12 +235,21 @@ def serve(
             watchdog=watchdog,
             as_json=as_json,
             report=report,
-            before_stop=before_stop,
+            before_stop=use_writer(scheduler, usage_file, stack),
         )
 
 
 def nothing() -> None:
     """Do nothing before the end."""
+
+
+def use_writer(scheduler: QuestionSide, path: Path | None, stack: ExitStack) -> Callable[[], None]:
+    """Write what queues use to a file from now on, if there is one; return what writes it before the end."""
+    if path is None:
+        return nothing
+    from ..dumps.usage_file import UsageFile
+
+    return stack.enter_context(UsageFile(scheduler, path)).write
 
 
 def _kept_use(

@@ -95,7 +95,7 @@ class _Entitlement:
         """Return whether the leaf would be within its guarantee with so much more."""
         covered = self._covered.get(resource)
         if covered is None:
-            covered = self._covered[resource] = ProjectedUsage(self._facts, resource).is_entitled(resource)
+            covered = self._covered[resource] = ProjectedUsage(self._facts, resource).covers(resource)
         return covered
 
 

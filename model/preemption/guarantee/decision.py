@@ -249,7 +249,7 @@ def _for_queue_in_order(
         if not ledger.may_lose(facts, victim.resource):
             continue
         ledger.take(facts, victim.resource)
-        if not ledger.is_entitled(victim.resource):
+        if not ledger.covers(victim.resource):
             ledger.put(facts, victim.resource)
             continue
         ledger.put(view.leaf, victim.resource)

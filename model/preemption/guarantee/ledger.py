@@ -148,18 +148,26 @@ class ProjectedUsage:
             return None
         return serving.guaranteed[name] - self.used(serving).get(name)
 
-    def is_entitled(self, resource: Resource = EMPTY) -> bool:
-        """Return whether a resource may be taken for the ask: it is owed that much of each type served.
+    def is_entitled(self) -> bool:
+        """Return whether the ask is entitled to what is projected: no guarantee that serves it is exceeded.
 
-        Without a resource: whether it is owed what is projected to be used. Nothing is owed where no type is
-        served; where no guarantee decides, everything is.
+        Where no guarantee decides, it is.
+        """
+        if self.ask_leaf.is_unbound:
+            return True
+        return bool(self._serving) and all((self.owed(name) or 0) >= 0 for name in self._serving)
+
+    def covers(self, resource: Resource) -> bool:
+        """Return whether no more of each type served is in a resource than is owed of it.
+
+        Nothing is owed where no type is served; where no guarantee decides, everything is.
         """
         if self.ask_leaf.is_unbound:
             return True
         return bool(self._serving) and all(
-            (owed := self.owed(name)) is not None and owed >= resource.get(name)
+            (self.owed(name) or 0) >= quantity
             for name in self._serving
-            if not len(resource) or resource.get(name) > 0
+            if (quantity := resource.get(name)) > 0
         )
 
     def may_be_entitled(self, asked: Resource) -> bool:

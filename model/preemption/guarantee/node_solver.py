@@ -154,7 +154,7 @@ class NodeSolver:
             if not ledger.may_lose(facts, victim.resource):
                 continue
             ledger.take(facts, victim.resource)
-            if not ledger.is_entitled(victim.resource):
+            if not ledger.covers(victim.resource):
                 ledger.put(facts, victim.resource)
                 continue
             if helps(lack, victim, ledger.gives(facts)):
