@@ -85,6 +85,7 @@ class AskWalk:
     __slots__ = (
         "backoff_count",
         "backoff_due",
+        "bars_required",
         "checks",
         "current",
         "entries",
@@ -156,6 +157,9 @@ class AskWalk:
         self.backoff_due = False
         self.skipped: list[AskGroup] = []
         self.refusals: list[Refusal] = []
+        self.bars_required = False
+        """The queues have no room for an ask that needs its node: once they have, it reserves the node, full
+        or not, so that other changes matter to it than to others of its size."""
         self.checks: list[tuple[Ask, int, Resource | None]] = []
         """Asks that fit a headroom no longer, with what is available, or again, with `None`."""
 
@@ -296,6 +300,8 @@ def _kind_to_try(
         walk.check(record, QUEUE_CHECK, headroom, fits=False)
         walk.note(record, RefusalReason.QUEUE_QUOTA)
         walk.refusals.append(refused(RefusalReason.QUEUE_QUOTA, walk.queue_path, ask, headroom))
+        if shape.required_node:
+            walk.bars_required = True
         if walk.preemption and shape.allow_preempt_other:
             return CandidateKind.PREEMPTION
         walk.skipped.append(group)

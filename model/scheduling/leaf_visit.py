@@ -280,6 +280,7 @@ class LeafVisit:
     def _note_walk(self, walk: AskWalk) -> None:
         """Note from the walk when a retry is worthwhile, and what refused the asks."""
         self.passed_over = self.passed_over or walk.passed_over
+        self.mixed = self.mixed or walk.bars_required
         if walk.retry_ns is not None:
             self._wake_at(walk.retry_ns)
         for refusal in walk.refusals:

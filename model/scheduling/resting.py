@@ -2,7 +2,8 @@
 
 An application rests if each shape of its asks was refused for a lack of room, in the queues, within the
 limits of its user or on the nodes: then the same changes give room to all that have asks of the same sizes
-(`licorne.model.queues.waiting`). It rests as well if it may not start.
+(`licorne.model.queues.waiting`). It does not if one of them needs its node. It rests as well if it may not
+start.
 """
 
 from __future__ import annotations
@@ -148,6 +149,8 @@ def rest_after(
     """
     sizes: dict[Resource, None] = {}
     over_limit: dict[Resource, None] = {}
+    if walk.bars_required:
+        return None
     until_ns = walk.retry_ns
     may_reserve = sought_node
     for refusal in walk.refusals:

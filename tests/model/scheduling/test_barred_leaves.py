@@ -134,3 +134,34 @@ def test_a_barred_ask_that_fits_its_quota_again_is_tried_for_a_reservation() -> 
     )
 
     assert h.state.reservations
+
+
+@pytest.mark.parametrize("room", ["nowhere", "in small pieces"])
+@pytest.mark.parametrize("reservations_on", [True, False])
+def test_an_ask_for_a_full_node_has_a_victim_once_its_quota_has_room(
+    room: str, *, reservations_on: bool
+) -> None:
+    """No room on a node is to be waited for, nor in all nodes together: daemons come to full clusters."""
+    queues = "- {name: leaf, resources: {max: {memory: 10}}}\n- {name: other}"
+    h = Harness(queues, reservations_on=reservations_on)
+    nodes = ("n1", "n2", "n3") if room == "nowhere" else ("n1", "n2", "n3", "n4")
+    h.nodes(*nodes, capacity=a_resource(memory=8))
+    h.submit("first")
+    h.submit("elsewhere", "root.other")
+    for node in nodes:
+        h.ask(f"large-{node}", application_id="elsewhere", node_id=node, resource=a_resource(memory=5))
+        owner = "elsewhere" if node in {"n1", "n4"} else "first"
+        h.ask(f"small-{node}", application_id=owner, node_id=node, resource=a_resource(memory=3))
+    h.submit("second")
+    h.ask("like it", application_id="elsewhere", priority=9, resource=a_resource(memory=5))
+    h.ask_and_run("daemon", application_id="second", required_node="n1", resource=a_resource(memory=5))
+    assert not h.releases
+    if room == "in small pieces":
+        h.release("small-n4", application_id="elsewhere")
+        h.run_until_idle()
+
+    h.release("small-n2", application_id="first")
+    h.run_until_idle()
+    h.settle()
+
+    assert h.placements["daemon"] == "n1"
