@@ -108,9 +108,9 @@ def _fuzz(
 
 def _replay(path: Path) -> None:
     from ..files.input_files import read_text
-    from ..fuzz.cluster_world import run_plan
     from ..fuzz.plans import Plan
     from ..fuzz.runs import be_quiet
+    from ..fuzz.world.cluster import run_plan
 
     be_quiet()
     outcome = run_plan(Plan.read(read_text(path), str(path)))

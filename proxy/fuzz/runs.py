@@ -14,8 +14,8 @@ from typing import Final, final
 
 from loguru import logger
 
-from .cluster_world import Outcome, run_plan
 from .plans import DOOR, FILES, HOSTILE, Plan, PlannedStep, drawn_plan
+from .world.cluster import Outcome, run_plan
 
 __all__ = ["Result", "RunSummary", "be_quiet", "run_seeds", "shrunk", "text_of"]
 

@@ -23,8 +23,8 @@ from licorne.actors.runtime.errors import AskCycleError
 from licorne.actors.runtime.failure import DeadLetter
 from licorne.actors.runtime.future import PooledFuture
 from licorne.actors.runtime.reference import AnyRef, PooledRef
-from licorne.proxy.fuzz.standard_parts import ControlledLock
-from licorne.proxy.fuzz.thread_control import RandomPicker, ThreadControl
+from licorne.proxy.fuzz.world.standard_parts import ControlledLock
+from licorne.proxy.fuzz.world.thread_control import RandomPicker, ThreadControl
 
 if TYPE_CHECKING:
     from _typeshed import TraceFunction

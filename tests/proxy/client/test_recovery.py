@@ -12,8 +12,8 @@ from licorne import Recovery, RequestError, ResourceManager, Scheduler
 from licorne.proxy.client import recovery as recovery_module
 from licorne.proxy.client.recovery_progress import RejectedKind
 from licorne.proxy.client.recovery_states import RecoveryState
-from licorne.proxy.fuzz.cluster_world import run_plan
 from licorne.proxy.fuzz.plans import PROCESS, Plan, PlannedStep
+from licorne.proxy.fuzz.world.cluster import run_plan
 from licorne.proxy.si import si_pb2 as si
 
 RM: Final = si.RegisterResourceManagerRequest(rmID="rm", config=CONFIGURATION)

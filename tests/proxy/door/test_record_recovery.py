@@ -11,8 +11,8 @@ from support.proxy.knowing_manager import accounts
 
 from licorne.proxy.client.recovery_states import RecoveryState
 from licorne.proxy.door.record import PartsToRecover
-from licorne.proxy.fuzz.cluster_record import OVER
-from licorne.proxy.fuzz.manager import SimulatedManager
+from licorne.proxy.fuzz.manager.cluster_record import OVER
+from licorne.proxy.fuzz.manager.manager import SimulatedManager
 from licorne.proxy.fuzz.plans import one_of
 from licorne.proxy.si import si_pb2 as si
 

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from licorne.proxy.fuzz.cluster_record import ClusterRecord, KnownApplication, KnownNode, RecordError, Task
+from licorne.proxy.fuzz.manager.cluster_record import (
+    ClusterRecord,
+    KnownApplication,
+    KnownNode,
+    RecordError,
+    Task,
+)
 from licorne.proxy.si import si_pb2 as si
 
 

@@ -12,9 +12,9 @@ import pytest
 from licorne.model.requests import allocations
 from licorne.proxy.door.allocation_record import AllocationRecord
 from licorne.proxy.files import output_files
-from licorne.proxy.fuzz.cluster_world import run_plan
 from licorne.proxy.fuzz.plans import drawn_plan
 from licorne.proxy.fuzz.runs import run_seeds
+from licorne.proxy.fuzz.world.cluster import run_plan
 from licorne.proxy.si import si_pb2 as si
 
 STEPS = {"door": 12, "hostile": 30, "files": 30}
@@ -33,7 +33,7 @@ def test_nothing_is_found_in_any_world(world: str) -> None:
 def test_a_seed_does_the_same_in_another_process() -> None:
     """Whatever the order of its sets, and wherever its objects are in memory."""
     program = (
-        "from licorne.proxy.fuzz.cluster_world import run_plan\n"
+        "from licorne.proxy.fuzz.world.cluster import run_plan\n"
         "from licorne.proxy.fuzz.plans import drawn_plan\n"
         f"for world, steps in {STEPS}.items():\n"
         "    print(run_plan(drawn_plan(7, steps, world)).trace)\n"

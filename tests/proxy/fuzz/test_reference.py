@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from licorne.proxy.fuzz.reference import ReferenceDecision, ReferenceScheduler
-from licorne.proxy.fuzz.reference_placement import Submission, queue_for
-from licorne.proxy.fuzz.reference_queues import ReferenceApplication, ReferenceAsk, ReferenceQueue
+from licorne.proxy.fuzz.reference.placement import Submission, queue_for
+from licorne.proxy.fuzz.reference.queues import ReferenceApplication, ReferenceAsk, ReferenceQueue
+from licorne.proxy.fuzz.reference.scheduler import ReferenceDecision, ReferenceScheduler
 
 SECOND_NS = 1_000_000_000
 SIZE = {"memory": 10}

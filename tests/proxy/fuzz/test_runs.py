@@ -23,10 +23,10 @@ from licorne.model.queues.order import ChildKey, child_key
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.resource import Resource
 from licorne.proxy.command_line import application
-from licorne.proxy.fuzz.cluster_record import ClusterRecord, RecordError
-from licorne.proxy.fuzz.cluster_world import run_plan
+from licorne.proxy.fuzz.manager.cluster_record import ClusterRecord, RecordError
 from licorne.proxy.fuzz.plans import Plan, drawn_plan
 from licorne.proxy.fuzz.runs import run_seeds, shrunk
+from licorne.proxy.fuzz.world.cluster import run_plan
 from licorne.proxy.si import si_pb2 as si
 
 ENGINES = ("direct", "actors", "threads", "reference")
@@ -69,7 +69,7 @@ def traces(seeds: Iterable[int]) -> list[str]:
 def traces_elsewhere(seeds: Sequence[int], *, compiled: bool) -> list[str]:
     """Return the same from another process with another order of its sets, perhaps of the other build."""
     program = (
-        "from licorne.proxy.fuzz.cluster_world import run_plan\n"
+        "from licorne.proxy.fuzz.world.cluster import run_plan\n"
         "from licorne.proxy.fuzz.plans import drawn_plan\n"
         f"for seed in {[*seeds]}:\n"
         f"    for engine in {ENGINES}:\n"

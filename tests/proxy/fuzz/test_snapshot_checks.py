@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from licorne.proxy.fuzz.cluster_record import RecordError
-from licorne.proxy.fuzz.ending import applications_that_are_held_back, check_maxima
+from licorne.proxy.fuzz.manager.cluster_record import RecordError
+from licorne.proxy.fuzz.world.ending import applications_that_are_held_back, check_maxima
 
 
 def a_queue(name: str, *children: Any, **more: Any) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from itertools import count
 
 import pytest
 
-from licorne.proxy.fuzz.cluster_record import ClusterRecord, KnownApplication, KnownNode, Task
-from licorne.proxy.fuzz.submissions import Submissions
+from licorne.proxy.fuzz.manager.cluster_record import ClusterRecord, KnownApplication, KnownNode, Task
+from licorne.proxy.fuzz.manager.submissions import Submissions
 
 APPLICATION_TAGS = {"walltime", "gangSize", "gangPlacing", "gangWait"}
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from licorne.proxy.fuzz.thread_control import ControlError, PriorityPicker, RandomPicker, ThreadControl
+from licorne.proxy.fuzz.world.thread_control import ControlError, PriorityPicker, RandomPicker, ThreadControl
 
 PICKERS = pytest.mark.parametrize("kind", [RandomPicker, PriorityPicker])
 

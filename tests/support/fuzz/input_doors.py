@@ -20,9 +20,9 @@ from google.protobuf.message import Message
 
 from licorne import LicorneError, ResourceManager, Scheduler
 from licorne.model.configuration.reader import inspect
-from licorne.proxy.fuzz.memory_network import MemoryNetwork
 from licorne.proxy.fuzz.plans import Plan, drawn_plan
-from licorne.proxy.fuzz.thread_control import RandomPicker, ThreadControl
+from licorne.proxy.fuzz.world.memory_network import MemoryNetwork
+from licorne.proxy.fuzz.world.thread_control import RandomPicker, ThreadControl
 from licorne.proxy.server.running import ServerThread
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si

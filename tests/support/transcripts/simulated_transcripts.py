@@ -19,7 +19,7 @@ from support.transcripts.transcript_lines import RM_ID, releases_line
 
 from licorne import Scheduler
 from licorne.proxy.fuzz.configurations import INVALID_CONFIGURATIONS, random_configuration
-from licorne.proxy.fuzz.manager import SimulatedManager
+from licorne.proxy.fuzz.manager.manager import SimulatedManager
 from licorne.proxy.fuzz.plans import PROCESS, by_weight, one_of
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import SchedulerAPI

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final, final
 
-from ...model.explanation.values import AskStatus
-from ...model.values.refusals import RefusalReason
-from ..scheduler.answering.asking import NotKnownError
-from ..scheduler.scheduler import Scheduler
-from ..si import si_pb2 as si
-from .cluster_record import KnownNode, RecordError
-from .configurations import Configuration
-from .manager import SimulatedManager
+from ....model.explanation.values import AskStatus
+from ....model.values.refusals import RefusalReason
+from ...scheduler.answering.asking import NotKnownError
+from ...scheduler.scheduler import Scheduler
+from ...si import si_pb2 as si
+from ..configurations import Configuration
+from ..manager.cluster_record import KnownNode, RecordError
+from ..manager.manager import SimulatedManager
 
 __all__ = ["RunEnding", "applications_that_are_held_back", "check_maxima"]
 

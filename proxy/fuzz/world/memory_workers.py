@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable
 from typing import Final, final
 
-from ...model.errors import LicorneError
-from ..door.workers import LaunchedWorker
-from ..scheduler.scheduler import Scheduler
-from ..server.running import ServerThread
+from ....model.errors import LicorneError
+from ...door.workers import LaunchedWorker
+from ...scheduler.scheduler import Scheduler
+from ...server.running import ServerThread
+from ..plans import one_of
 from .memory_network import MemoryNetwork
-from .plans import one_of
 
 __all__ = ["MemoryWorkers"]
 

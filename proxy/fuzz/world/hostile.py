@@ -10,14 +10,14 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
-from ...model.errors import LicorneError
-from ..scheduler.scheduler import Scheduler
-from ..si import constants
-from ..si import si_pb2 as si
-from ..si.api import ResourceManager
-from .cluster_record import OVER, RecordError
-from .configurations import INVALID_CONFIGURATIONS
-from .malformed import (
+from ....model.errors import LicorneError
+from ...scheduler.scheduler import Scheduler
+from ...si import constants
+from ...si import si_pb2 as si
+from ...si.api import ResourceManager
+from ..configurations import INVALID_CONFIGURATIONS
+from ..manager.cluster_record import OVER, RecordError
+from ..manager.malformed import (
     Entry,
     Identity,
     KnownPartition,
@@ -26,7 +26,7 @@ from .malformed import (
     malformed_entry,
     request_of,
 )
-from .plans import Plan, one_of
+from ..plans import Plan, one_of
 
 __all__ = ["HOSTILE_ACTIONS", "HostileWorld"]
 

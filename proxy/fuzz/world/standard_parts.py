@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
-from ...actors.runtime.waiting import WAIT_GRAPH
+from ....actors.runtime.waiting import WAIT_GRAPH
 
 if TYPE_CHECKING:
     from .thread_control import ControlledThread, ThreadControl

@@ -10,11 +10,11 @@ import random
 from collections.abc import Callable
 from typing import Final, final
 
-from ...model.requests.gang_submissions import GANG_PLACING_TAG, GANG_SIZE_TAG, GANG_WAIT_TAG
-from ...model.values.allocation import WALLTIME_TAG
+from ....model.requests.gang_submissions import GANG_PLACING_TAG, GANG_SIZE_TAG, GANG_WAIT_TAG
+from ....model.values.allocation import WALLTIME_TAG
+from ..configurations import task_size
+from ..plans import one_of
 from .cluster_record import KnownApplication, Size, Task
-from .configurations import task_size
-from .plans import one_of
 
 __all__ = ["Submissions"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...model.explanation.values import AskStatus, Explanation
-from .cluster_record import RecordError, Size
-from .reference import Blocked, ReferenceScheduler
-from .reference_queues import ReferenceApplication, ReferenceAsk, ReferenceQueue, add_to, fits_within
+from ....model.explanation.values import AskStatus, Explanation
+from ..manager.cluster_record import RecordError, Size
+from .queues import ReferenceApplication, ReferenceAsk, ReferenceQueue, add_to, fits_within
+from .scheduler import Blocked, ReferenceScheduler
 
 __all__ = ["compare_figures", "compare_reasons"]
 

@@ -11,10 +11,10 @@ from typing import Any, Final, final
 
 import grpc
 
-from ...model.errors import LicorneError
-from ..si import constants
-from ..si import si_pb2 as si
-from ..si.api import ResourceManagerCallback, SchedulerAPI
+from ....model.errors import LicorneError
+from ...si import constants
+from ...si import si_pb2 as si
+from ...si.api import ResourceManagerCallback, SchedulerAPI
 
 __all__ = ["OlderGeneration", "SchedulerDoor", "SiClient"]
 

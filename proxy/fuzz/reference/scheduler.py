@@ -2,8 +2,8 @@
 
 It knows one partition: nodes and what others run there, queues with their maxima, guarantees, numbers of
 applications, priorities, weights and past use, the limits of users and groups, all orders, gangs with their
-placeholders, reservations, promises of starts in one leaf (`reference_plan`), and where applications go
-(`reference_placement`). It preempts inside of queues alone, where all tasks are of one size: one victim is
+placeholders, reservations, promises of starts in one leaf (`plan`), and where applications go
+(`placement`). It preempts inside of queues alone, where all tasks are of one size: one victim is
 enough then.
 Every order is computed anew at each step, and nothing is remembered of what failed before, but for the
 attempts to preempt that one visit of a leaf has made: there are ten of them. So it checks all that makes the
@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 from typing import Any, Final, NamedTuple, final
 
-from ...model.configuration.durations import parse_duration_ns
-from .cluster_record import Size
-from .reference_life import ReferenceLife
-from .reference_plan import next_start
-from .reference_queues import (
+from ....model.configuration.durations import parse_duration_ns
+from ..manager.cluster_record import Size
+from .life import ReferenceLife
+from .plan import next_start
+from .queues import (
     ReferenceApplication,
     ReferenceAsk,
     ReferenceNode,

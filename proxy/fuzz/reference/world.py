@@ -11,16 +11,16 @@ import random
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from ...model.configuration.durations import parse_duration_ns
-from ..si import si_pb2 as si
-from .cluster_record import KnownApplication, KnownNode, Size, Task
-from .configurations import USERS
-from .plans import BEGIN, Plan, PlannedStep, one_of
-from .reference_configurations import LARGE
-from .reference_features import WAITS
-from .reference_placement import Submission, queue_for
-from .reference_queues import ReferenceApplication, ReferenceAsk
-from .reference_run import MILLISECOND_NS, PARTITION, RM_ID, SECOND_NS, ReferenceRun
+from ....model.configuration.durations import parse_duration_ns
+from ...si import si_pb2 as si
+from ..configurations import USERS
+from ..manager.cluster_record import KnownApplication, KnownNode, Size, Task
+from ..plans import BEGIN, Plan, PlannedStep, one_of
+from .configurations import LARGE
+from .features import WAITS
+from .placement import Submission, queue_for
+from .queues import ReferenceApplication, ReferenceAsk
+from .run import MILLISECOND_NS, PARTITION, RM_ID, SECOND_NS, ReferenceRun
 
 __all__ = ["ACTIONS", "ReferenceWorld"]
 

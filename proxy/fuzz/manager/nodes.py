@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from ..si import si_pb2 as si
+from ...si import si_pb2 as si
+from ..configurations import node_size, task_size
+from ..plans import one_of
 from .cluster_record import ClusterRecord, KnownNode, Size, Task
-from .configurations import node_size, task_size
-from .plans import one_of
 
 __all__ = ["NodeActions", "action_of"]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
-from ...model.errors import LicorneError
-from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
-from ..si import si_pb2 as si
-from ..si.api import ResourceManager, SchedulerAPI
+from ....model.errors import LicorneError
+from ....model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from ...si import si_pb2 as si
+from ...si.api import ResourceManager, SchedulerAPI
 from .cluster_record import RecordError
 
 if TYPE_CHECKING:

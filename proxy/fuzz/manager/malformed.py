@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
-from ...model.values.allocation import WALLTIME_TAG
-from ..si import constants
-from ..si import si_pb2 as si
-from .plans import one_of
+from ....model.values.allocation import WALLTIME_TAG
+from ...si import constants
+from ...si import si_pb2 as si
+from ..plans import one_of
 
 __all__ = ["Identity", "KnownPartition", "Malformed", "identities_rejected", "malformed_entry", "request_of"]
 

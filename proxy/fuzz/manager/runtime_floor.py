@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final, final
 
-from ..si import si_pb2 as si
+from ...si import si_pb2 as si
 from .cluster_record import RecordError
 from .preemption_effects import FOR_ASK
 

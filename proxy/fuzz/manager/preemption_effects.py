@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final, final
 
-from ..si import si_pb2 as si
+from ...si import si_pb2 as si
 from .cluster_record import RecordError
 
 __all__ = ["FOR_ASK", "PreemptionEffects"]

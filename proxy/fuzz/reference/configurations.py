@@ -7,9 +7,9 @@ import random
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, TypeAlias, final
 
-from ...model.configuration.reader import inspect
-from .configurations import DYNAMIC_PARENT, USERS, random_configuration
-from .plans import one_of
+from ....model.configuration.reader import inspect
+from ..configurations import DYNAMIC_PARENT, USERS, random_configuration
+from ..plans import one_of
 
 __all__ = ["LARGE", "ReferenceConfigurations"]
 

@@ -12,14 +12,14 @@ import threading
 from collections import Counter
 from typing import Any, Final, final
 
-from ...model.errors import LicorneError
-from ..si import constants
-from ..si import si_pb2 as si
-from ..si.api import ResourceManager, SchedulerAPI
+from ....model.errors import LicorneError
+from ...si import constants
+from ...si import si_pb2 as si
+from ...si.api import ResourceManager, SchedulerAPI
+from ..plans import one_of
 from .callbacks import World
 from .cluster_record import RecordError
 from .malformed import Identity, KnownPartition, identities_rejected, malformed_entry, request_of
-from .plans import one_of
 
 __all__ = ["STEADY", "SteadyManager"]
 

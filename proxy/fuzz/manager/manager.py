@@ -13,13 +13,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from ...model.errors import LicorneError
-from ..client.recovery import Recovery
-from ..si import si_pb2 as si
-from ..si.api import ResourceManager, SchedulerAPI
-from .callbacks import CALLBACKS, CallbackFaults, Takeover, World
-from .cluster_record import ClusterRecord, KnownApplication, RecordError, Task
-from .configurations import (
+from ....model.errors import LicorneError
+from ...client.recovery import Recovery
+from ...si import si_pb2 as si
+from ...si.api import ResourceManager, SchedulerAPI
+from ..configurations import (
     DYNAMIC_PARENT,
     INVALID_CONFIGURATIONS,
     USERS,
@@ -27,8 +25,10 @@ from .configurations import (
     random_configuration,
     task_size,
 )
-from .manager_nodes import NodeActions, action_of
-from .plans import PROCESS, STREAMS, one_of
+from ..plans import PROCESS, STREAMS, one_of
+from .callbacks import CALLBACKS, CallbackFaults, Takeover, World
+from .cluster_record import ClusterRecord, KnownApplication, RecordError, Task
+from .nodes import NodeActions, action_of
 from .runtime_floor import RuntimeFloor
 from .si_client import OlderGeneration
 from .submissions import Submissions

@@ -8,15 +8,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, final
 
-from ..client.recovery_watcher import watcher_of
-from ..recording.callback_documents import message_document
-from ..scheduler.scheduler import Scheduler
-from ..si import si_pb2 as si
-from ..si.api import ResourceManagerCallback
-from ..transcripts.recorded_input import read_recording, recording_files, rows_of_files
-from ..transcripts.replay import replay_recording
-from .cluster_record import RecordError
-from .si_client import SchedulerDoor
+from ...client.recovery_watcher import watcher_of
+from ...recording.callback_documents import message_document
+from ...scheduler.scheduler import Scheduler
+from ...si import si_pb2 as si
+from ...si.api import ResourceManagerCallback
+from ...transcripts.recorded_input import read_recording, recording_files, rows_of_files
+from ...transcripts.replay import replay_recording
+from ..manager.cluster_record import RecordError
+from ..manager.si_client import SchedulerDoor
 
 __all__ = ["RecordedRun"]
 

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, final
 
-from ...model.configuration.durations import parse_duration_ns
-from .cluster_record import Size
+from ....model.configuration.durations import parse_duration_ns
+from ..manager.cluster_record import Size
 
 __all__ = [
     "LOWEST",

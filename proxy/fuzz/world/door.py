@@ -8,19 +8,19 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, cast, final
 
-from ..door import link
-from ..door.door import Door
-from ..door.places import LinkState
-from ..door.reload import DoorChange
-from ..scheduler.scheduler import Scheduler
-from ..server.running import ServerThread
-from ..si.api import SchedulerAPI
-from .cluster_record import RecordError
-from .cluster_world import ClusterWorld
+from ...door import link
+from ...door.door import Door
+from ...door.places import LinkState
+from ...door.reload import DoorChange
+from ...scheduler.scheduler import Scheduler
+from ...server.running import ServerThread
+from ...si.api import SchedulerAPI
+from ..manager.cluster_record import RecordError
+from ..manager.si_client import SchedulerDoor
+from ..manager.steady_manager import STEADY, SteadyManager
+from ..plans import PROCESS, Plan, PlannedStep, one_of
+from .cluster import ClusterWorld
 from .memory_workers import MemoryWorkers
-from .plans import PROCESS, Plan, PlannedStep, one_of
-from .si_client import SchedulerDoor
-from .steady_manager import STEADY, SteadyManager
 
 __all__ = ["DoorWorld"]
 

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ..scheduler.scheduler import Scheduler
-from ..si import si_pb2 as si
-from ..si.api import ResourceManager
-from .cluster_record import RecordError
-from .plans import one_of
-from .reference import ReferenceDecision, ReferenceScheduler
-from .reference_configurations import ReferenceConfigurations
-from .reference_features import FEATURES, LIKELY, MODES
-from .reference_figures import compare_figures, compare_reasons
+from ...scheduler.scheduler import Scheduler
+from ...si import si_pb2 as si
+from ...si.api import ResourceManager
+from ..manager.cluster_record import RecordError
+from ..plans import one_of
+from .configurations import ReferenceConfigurations
+from .features import FEATURES, LIKELY, MODES
+from .figures import compare_figures, compare_reasons
+from .scheduler import ReferenceDecision, ReferenceScheduler
 
 __all__ = ["MILLISECOND_NS", "PARTITION", "RM_ID", "SECOND_NS", "ReferenceRun"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .cluster_record import Size
-from .reference_queues import ReferenceApplication, ReferenceAsk, ReferenceNode, add_to, fits_within
+from ..manager.cluster_record import Size
+from .queues import ReferenceApplication, ReferenceAsk, ReferenceNode, add_to, fits_within
 
 if TYPE_CHECKING:
-    from .reference import ReferenceDecision, ReferenceScheduler
+    from .scheduler import ReferenceDecision, ReferenceScheduler
 
 __all__ = ["next_start"]
 
@@ -36,7 +36,7 @@ class _Work(NamedTuple):
 
 def next_start(scheduler: ReferenceScheduler) -> ReferenceDecision | None:
     """Return the next ask that starts: the first that fits and delays no promise."""
-    from .reference import ReferenceDecision  # noqa: PLC0415 - the two make one decision together
+    from .scheduler import ReferenceDecision  # noqa: PLC0415 - the two make one decision together
 
     (leaf,) = (queue for queue in scheduler.root.tree() if not queue.is_parent)
     most = int(scheduler.root.properties["backfill.reservations"])

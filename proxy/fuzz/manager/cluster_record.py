@@ -12,11 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
-from ...model.requests.gang_submissions import GANG_SIZE_TAG
-from ...model.values.allocation import CHECKPOINT_TIME_TAG, CREATION_TIME_TAG, REQUIRED_NODE_TAG, WALLTIME_TAG
-from ..si import constants
-from ..si import si_pb2 as si
-from ..simulation.si_messages import resource_message
+from ....model.requests.gang_submissions import GANG_SIZE_TAG
+from ....model.values.allocation import (
+    CHECKPOINT_TIME_TAG,
+    CREATION_TIME_TAG,
+    REQUIRED_NODE_TAG,
+    WALLTIME_TAG,
+)
+from ...si import constants
+from ...si import si_pb2 as si
+from ...simulation.si_messages import resource_message
 
 __all__ = ["ClusterRecord", "KnownApplication", "KnownNode", "RecordError", "Size", "Task"]
 

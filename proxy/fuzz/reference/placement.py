@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, final
 
-from .reference_queues import ReferenceQueue, fits_within
+from .queues import ReferenceQueue, fits_within
 
 __all__ = ["Submission", "queue_for"]
 

@@ -16,34 +16,34 @@ from typing import Any, Final, final
 
 from google.protobuf.json_format import MessageToDict
 
-from ...actors.runtime import inflow
-from ...actors.services import rm_link
-from ...model.applications.allocations import ApplicationAllocations
-from ...model.applications.application import Application
-from ...model.applications.asks import ApplicationAsks
-from ...model.build_kind import is_compiled
-from ...model.errors import LicorneError
-from ...model.nodes.node import Node
-from ..client import callbacks, connection
-from ..client.remote_scheduler import RemoteScheduler
-from ..scheduler.scheduler import Scheduler
-from ..server import buffers, remote_managers
-from ..server.addresses import Address
-from ..server.running import ServerThread
-from ..server.server import ServerSettings
-from ..si.api import SchedulerAPI
-from .callbacks import CallbackFault
-from .cluster_record import RecordError
+from ....actors.runtime import inflow
+from ....actors.services import rm_link
+from ....model.applications.allocations import ApplicationAllocations
+from ....model.applications.application import Application
+from ....model.applications.asks import ApplicationAsks
+from ....model.build_kind import is_compiled
+from ....model.errors import LicorneError
+from ....model.nodes.node import Node
+from ...client import callbacks, connection
+from ...client.remote_scheduler import RemoteScheduler
+from ...scheduler.scheduler import Scheduler
+from ...server import buffers, remote_managers
+from ...server.addresses import Address
+from ...server.running import ServerThread
+from ...server.server import ServerSettings
+from ...si.api import SchedulerAPI
+from ..manager.callbacks import CallbackFault
+from ..manager.cluster_record import RecordError
+from ..manager.manager import SimulatedManager
+from ..manager.preemption_effects import PreemptionEffects
+from ..manager.si_client import SiClient
+from ..plans import DOOR, FILES, HOSTILE, OPERATOR, PROCESS, REFERENCE, SESSION, STREAMS, Plan, PlannedStep
+from ..reference.world import ReferenceWorld
 from .ending import RunEnding
-from .files_world import FilesWorld
-from .hostile_world import HostileWorld
-from .manager import SimulatedManager
+from .files import FilesWorld
+from .hostile import HostileWorld
 from .memory_network import MemoryNetwork
-from .plans import DOOR, FILES, HOSTILE, OPERATOR, PROCESS, REFERENCE, SESSION, STREAMS, Plan, PlannedStep
-from .preemption_effects import PreemptionEffects
 from .recorded_run import RecordedRun
-from .reference_world import ReferenceWorld
-from .si_client import SiClient
 from .standard_parts import replaced
 from .thread_control import PriorityPicker, RandomPicker, ThreadControl
 
@@ -119,7 +119,7 @@ def run_plan(plan: Plan) -> Outcome:
     if plan.engine in _ALONE:
         return _run_alone(plan)
     if plan.engine == DOOR:
-        from .door_world import DoorWorld  # noqa: PLC0415 - it is made of the world below
+        from .door import DoorWorld  # noqa: PLC0415 - it is made of the world below
 
         return _run_cluster(DoorWorld(plan))
     return _run_cluster(ClusterWorld(plan))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from .cluster_record import Size
-from .reference_queues import (
+from ..manager.cluster_record import Size
+from .queues import (
     ReferenceApplication,
     ReferenceAsk,
     ReferenceNode,

@@ -19,15 +19,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, final
 
-from ...model.errors import LicorneError
-from ..dumps import periodic
-from ..dumps.periodic import DUMPS_KEPT, PeriodicDumps
-from ..dumps.usage_file import UsageFile, read_usage
-from ..scheduler.scheduler import Scheduler
-from ..si import si_pb2 as si
-from ..si.api import ResourceManager
-from .cluster_record import RecordError
-from .plans import Plan, one_of
+from ....model.errors import LicorneError
+from ...dumps import periodic
+from ...dumps.periodic import DUMPS_KEPT, PeriodicDumps
+from ...dumps.usage_file import UsageFile, read_usage
+from ...scheduler.scheduler import Scheduler
+from ...si import si_pb2 as si
+from ...si.api import ResourceManager
+from ..manager.cluster_record import RecordError
+from ..plans import Plan, one_of
 from .standard_parts import replaced
 
 __all__ = ["FILES_ACTIONS", "FilesWorld"]

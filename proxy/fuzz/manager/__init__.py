@@ -1,0 +1,1 @@
+"""The resource managers of simulated clusters: what they know, do and check."""
