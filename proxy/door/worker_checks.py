@@ -54,16 +54,16 @@ def check_build(worker: LaunchedWorker, version: str, build: str, own: str) -> N
     Args:
         worker: The worker.
         version: What it says in its answer to `hello`; empty for one that is too old to say it.
-        build: The hash of its sources; empty for one that does not say it: then its version counts.
+        build: The hash of its sources; empty for one that does not say it.
         own: That of this door.
 
     Raises:
         LaunchError: It is not the version or the build of this door.
     """
-    if version == __version__ and build and own and build != own:
+    if version == __version__ and build != own:
         raise LaunchError(
-            f"{_named(worker)} cannot be used: it is build {build} of Licorne {version}, and this door is "
-            f"build {own}"
+            f"{_named(worker)} cannot be used: it is build {build or 'unknown'} of Licorne {version}, and "
+            f"this door is build {own or 'unknown'}"
         )
     if version != __version__:
         its = f"Licorne {version}" if version else "an older Licorne"

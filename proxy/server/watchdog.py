@@ -14,6 +14,7 @@ process that changes is copied.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import faulthandler
 import os
@@ -28,7 +29,7 @@ from typing import Final, final
 from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError
 from . import watchdog_process
-from .watchdog_process import DUMP_SIGNAL, EXIT_SIGNAL, INPUT_ENDED
+from .watchdog_process import DUMP_SIGNAL, EXIT_SIGNAL, INPUT_ENDED, LEAVING
 
 __all__ = ["Watchdog"]
 
@@ -80,6 +81,7 @@ class Watchdog:
         faulthandler.register(DUMP_SIGNAL, file=_STDERR)
         if os.getpid() == 1:
             _exit_on(EXIT_SIGNAL)
+        atexit.register(self._say, LEAVING)
         start_thread(self._say_alive, "licorne-alive")
 
     def watch(self, *numbers: signal.Signals) -> None:
@@ -100,8 +102,11 @@ class Watchdog:
 
     def input_ended(self) -> None:
         """Note that the end of the standard input has been seen."""
+        self._say(INPUT_ENDED)
+
+    def _say(self, what: bytes) -> None:
         with suppress(OSError):
-            os.write(self._alive, INPUT_ENDED)
+            os.write(self._alive, what)
 
     def _say_alive(self) -> None:
         self._is_stopping.acquire()

@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from typing import Final, final
 
-__all__ = ["DUMP_SIGNAL", "EXIT_SIGNAL", "INPUT_ENDED", "HangWatch", "WatchedProcess"]
+__all__ = ["DUMP_SIGNAL", "EXIT_SIGNAL", "INPUT_ENDED", "LEAVING", "HangWatch", "WatchedProcess"]
 
 DUMP_SIGNAL: Final = signal.SIGUSR2
 """Makes the watched process write the stacks of its threads."""
@@ -21,6 +21,8 @@ EXIT_SIGNAL: Final = signal.Signals(getattr(signal, "SIGRTMAX", signal.SIGUSR1))
 """Ends process 1 of a container: the kernel gives it no SIGKILL that a process of the container sends."""
 INPUT_ENDED: Final = b"e"
 """What the watched process writes when it has seen the end of its standard input."""
+LEAVING: Final = b"l"
+"""What it writes when its program has ended: it frees its memory then, and runs no threads."""
 
 _INPUT: Final = 0
 _LOG: Final = 2
@@ -29,7 +31,7 @@ _STEP_SECONDS: Final = 0.25
 _DUMP_SECONDS: Final = 0.3
 """How long writing the stacks may take."""
 _ORDERLY_SECONDS: Final = 30.0
-"""How long an orderly end may take while the interpreter runs."""
+"""How long an orderly end may take while the interpreter runs, or frees its memory."""
 
 
 @final
@@ -129,6 +131,8 @@ class HangWatch:
             self._heard_at = self._seconds
             if INPUT_ENDED in said:
                 self._input_ended_at = None
+            if LEAVING in said:
+                self._patience_seconds = self._input_seconds = _ORDERLY_SECONDS
             if not said:
                 return False
         return not self._watched.has_ended

@@ -143,6 +143,22 @@ def test_an_orderly_end_may_take_longer() -> None:
         assert (0, "") == ended(process)
 
 
+def test_an_interpreter_that_frees_its_memory_is_left_alone() -> None:
+    """Its threads do not run then, and that of a large cluster takes seconds on a busy machine."""
+    freed = """
+class Large:
+    def __del__(self, free=ctypes.PyDLL(None).usleep, say=say):
+        free(900_000)
+        say("freed")
+large = Large()
+"""
+    with running(WATCHED + freed + "say('ready'); is_asked.acquire()") as process:
+        assert "ready" == line_of(process)
+        process.send_signal(signal.SIGTERM)
+        assert "freed" == line_of(process)
+        assert (0, "") == ended(process)
+
+
 def test_a_second_signal_ends_the_process_at_once() -> None:
     """Whatever its threads do."""
     with running(WATCHED + "say('ready'); is_asked.acquire(); say('asked'); time.sleep(60)") as process:
