@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 from ..client.recovery_watcher import Watcher
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager, ResourceManagerCallback
+from ..si.callbacks import ask_predicate
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -62,7 +63,7 @@ class _AskedSessionCallback(SessionCallback):
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         """Ask the RM."""
-        self._callback.predicates(args)
+        ask_predicate(self._callback, args)
 
 
 def session_callback(callback: ResourceManagerCallback, hear: Hear) -> SessionCallback:

@@ -81,7 +81,8 @@ class ResourceManagerCallback(Protocol):
     def predicates(self, args: si.PredicatesArgs) -> None:
         """Agree to a node for an ask by returning, or refuse by raising; the text is the reason.
 
-        One that returns `False` refuses too.
+        One that returns `False` refuses too; one that returns anything but that, `None` or `True` refuses,
+        and is reported as a fault.
         """
         ...
 

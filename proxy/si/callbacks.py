@@ -61,10 +61,17 @@ def ask_predicate(callback: ResourceManagerCallback, args: si.PredicatesArgs) ->
 
     Raises:
         RequestError: It has returned `False`, by which a program means to refuse.
+        TypeError: It has returned something else, such as the reason for which it means to refuse.
     """
     predicates: Callable[[si.PredicatesArgs], object] = callback.predicates
-    if predicates(args) is False:
+    answer = predicates(args)
+    if answer is False:
         raise RequestError("predicates returned False")
+    if answer is not None and answer is not True:
+        raise TypeError(
+            f"predicates returned {type(answer).__name__} {answer!r:.200}: expected None or True; "
+            "raise the reason to refuse a node"
+        )
 
 
 def ask_preemption_predicate(

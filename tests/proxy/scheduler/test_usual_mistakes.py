@@ -23,6 +23,7 @@ from licorne import (
     rest_app,
 )
 from licorne.proxy.door.launchers.fixed import FixedLauncher
+from licorne.proxy.door.session_callback import session_callback
 from licorne.proxy.metrics.counts import Metrics
 from licorne.proxy.rest.running import RestServer, RestSettings
 from licorne.proxy.scheduler.managers.callback_threads import CallbackThreads
@@ -284,6 +285,35 @@ def test_a_predicate_that_returns_false_refuses(*, recovers: bool) -> None:
 
     assert scheduler.run_until_idle() == 0
     assert "predicates returned False" in str(scheduler.explain("app"))
+
+
+def test_a_predicate_that_returns_false_refuses_at_a_door() -> None:
+    """The session with a worker hands over what the resource manager answers."""
+    callback = session_callback(Refusing(), lambda *_: None)
+
+    with pytest.raises(LicorneError, match="predicates returned False"):
+        callback.predicates(si.PredicatesArgs(nodeID="n"))
+
+
+class Explaining(ResourceManager):
+    """Returns the reason."""
+
+    def predicates(self, args: si.PredicatesArgs) -> Any:
+        return f"{args.nodeID} is tainted"
+
+
+def test_a_predicate_that_returns_a_reason_refuses_and_is_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It means to refuse, and so does a false value of another type; the program hears how that is done."""
+    scheduler = Scheduler(engine="direct")
+    scheduler.register("rm", Explaining(), configuration=QUEUES)
+    send(scheduler)
+
+    assert scheduler.run_until_idle() == 0
+    said = "predicates returned str 'n is tainted': expected None or True"
+    assert said in str(scheduler.explain("app"))
+    assert said in caplog.text
 
 
 def test_a_predicate_of_preemption_that_returns_something_else_is_reported() -> None:
