@@ -168,3 +168,24 @@ def test_a_small_willing_victim_does_not_stand_before_a_large_reluctant_one(
     scene.wait(16)
 
     assert ["large"] == scene.preempted
+
+
+def test_a_team_that_would_fill_the_cluster_ends_work_outside_as_well() -> None:
+    """The team and the ask are more than all nodes have: of one victim the team gets the room back itself."""
+    scene = Scene(
+        """
+    - name: p
+      resources: {guaranteed: {memory: 30}}
+      queues:
+      - {name: a, properties: {preemption.delay: 10s}}
+      - {name: b, resources: {guaranteed: {memory: 10}}}
+    - name: c
+    """
+    )
+    scene.nodes("n1", capacity=memory(30))
+    scene.runs("c1", queue="root.c")
+    scene.runs("b1", "b2", queue="root.p.b")
+    scene.asks("ask", queue="root.p.a", resource=memory(20))
+    scene.wait(16)
+
+    assert ["b2", "c1"] == scene.preempted
