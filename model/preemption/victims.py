@@ -186,8 +186,8 @@ def queue_order(victim: Victim) -> VictimOrder:
     )
 
 
-def largest_first(victims: Iterable[Victim], asked: Resource) -> list[Victim]:
-    """Return victims in the order of `queue_order`, but the largest first among equally willing ones.
+def largest_first(victims: Iterable[Victim], asked: Resource) -> Iterator[list[Victim]]:
+    """Yield victims in the order of `queue_order`, but the largest first: among equally willing ones, of all.
 
     It is for when the usual order gives too little, since guarantees bound what may end. Sizes are measured
     by the types asked for.
@@ -200,7 +200,10 @@ def largest_first(victims: Iterable[Victim], asked: Resource) -> list[Victim]:
         usual = queue_order(victim)
         return (*usual[:3], -sum(whole), *usual[3:])
 
-    return sorted(victims, key=order)
+    ordered = sorted(victims, key=order)
+    yield ordered
+    if len({order(victim)[:3] for victim in ordered}) > 1:
+        yield sorted(ordered, key=lambda victim: order(victim)[3])
 
 
 def differ_in_size(victims: Sequence[Victim]) -> bool:

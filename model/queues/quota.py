@@ -23,7 +23,6 @@ __all__ = [
     "headroom_without_root",
     "headrooms",
     "maximum_below_root",
-    "maximum_of_path",
     "may_preempt",
     "release_charge",
     "try_charge",
@@ -89,15 +88,6 @@ def _room_below_root(queue: Queue, beside: Mapping[Queue, Resource]) -> Resource
             own = level.room(beside.get(level, EMPTY))
             room = own if room is None else component_wise_min(own, room)
     return room
-
-
-def maximum_of_path(queue: Queue) -> Resource | None:
-    """Return the smallest maximum per type on the path, the cluster's size included."""
-    limit: Resource | None = None
-    for level in queue.above:
-        if level.maximum is not None:
-            limit = level.maximum if limit is None else component_wise_min(level.maximum, limit)
-    return limit
 
 
 def maximum_below_root(queue: Queue) -> Resource | None:

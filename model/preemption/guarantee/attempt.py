@@ -7,6 +7,7 @@ predicates) and `decision`. What is decided there changes nothing; it is carried
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple, final
 
 from ...applications.ask_walk import Candidate, CandidateKind
@@ -15,6 +16,7 @@ from ...nodes.block import NodeEntry
 from ...predicates.node_checks import NodeChecks
 from ...queues.application_entry import ApplicationEntry
 from ...resources.resource import Resource, fits, total_of
+from ...state.disruption import Overdraft
 from ...state.partition_state import PartitionState
 from ...state.placing import unreserve
 from ...state.preemption_attempts import AttemptShape, change_stamp, due_ns
@@ -23,7 +25,7 @@ from ...values.allocation import Ask
 from ..acts import by_ask, ending_of, mark_all, release_all, remember, repeats, report_preempted
 from ..claims import committed_resources
 from ..protection import Protected, ProtectedVictims, Protection
-from ..victims import Victim
+from ..victims import Victim, largest_first, queue_order
 from ..work_lost import WorkLost
 from .attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
 from .candidate_nodes import find_candidate_nodes, yielding_nodes, yielding_nodes_inside
@@ -357,7 +359,7 @@ class _Moment:
         plan = decide(view, checks)
         protected = view.candidates.protected
         if isinstance(plan, PreemptionPlan):
-            return self._within_budgets(plan, view)
+            return self._within_budgets(plan, view, checks)
         if plan is NoPreemption.PENDING or not protected:
             return plan
         later = decide(self._view_of(view.candidates.without_protection()), None)
@@ -366,23 +368,41 @@ class _Moment:
         return ProtectedVictims.of(protected, len(view.candidates.victims))
 
     def _within_budgets(
-        self, plan: PreemptionPlan, view: PreemptionView
+        self, plan: PreemptionPlan, view: PreemptionView, checks: NodeChecks | None
     ) -> PreemptionPlan | NoPreemption | ProtectedVictims:
-        """Return a plan, or why the queues of its victims may not lose all of them now."""
-        leaves = [victim.queue for victim in plan.victims]
-        overdraft = self._state.disruption.overdraft(leaves, self._state.now_ns())
+        """Return a plan, or one that takes less of queues that may not lose so many, or why there is none."""
+        overdraft = self._overdraft(plan.victims)
         if overdraft is None:
             return plan
+        possible = view.candidates.victims
+        for ordered in (possible, *largest_first(possible, view.ask.resource)):
+            kept = self._as_many_as_may_end(ordered)
+            other = decide(self._view_of(view.candidates._replace(victims=kept)), checks)
+            if other is NoPreemption.PENDING or isinstance(other, PreemptionPlan):
+                return other
         if overdraft.until_ns is None:
             return NoPreemption.TOO_MANY
         queue, until_ns = overdraft.queue, overdraft.until_ns
-        possible = view.candidates.victims
         inside = [
             Protected(victim, queue, until_ns, is_budget=True)
             for victim in possible
             if queue in victim.queue.above
         ]
         return ProtectedVictims.of(inside, len(possible) - len(inside))
+
+    def _as_many_as_may_end(self, victims: Sequence[Victim]) -> tuple[Victim, ...]:
+        """Return the first victims that their queues may lose together, in the order of queues."""
+        kept: list[Victim] = []
+        counted: list[Victim] = []
+        for victim in victims:
+            if all(level.settings.victims_max is None for level in victim.queue.above):
+                kept.append(victim)
+            elif self._overdraft((*counted, victim)) is None:
+                counted.append(victim)
+        return tuple(sorted((*kept, *counted), key=queue_order))
+
+    def _overdraft(self, victims: Sequence[Victim]) -> Overdraft | None:
+        return self._state.disruption.overdraft((each.queue for each in victims), self._state.now_ns())
 
     def _view_of(self, candidates: CandidateVictims) -> PreemptionView:
         state, queue, ask, facts_of = self._state, self._entry.queue, self._candidate.ask, self._facts_of

@@ -1,10 +1,10 @@
 """What may be preempted for a queue below its guarantee: the fence, and the candidates inside it.
 
 Preemption looks for victims below the *fence root*: from the ask's leaf upwards the first queue that is a
-preemption fence, or that has no room for the ask under its own maximum and those above it (what is
-outside it would not help), or the root. Priorities are compared among the children of the first queue that
-contains both the ask and the victim: on the way up and down each is converted, queue by queue, by the offset
-of the queue that it leaves.
+preemption fence, or that has no room for the ask under its own maximum and those above it (what is outside it
+would not help; the size of the cluster is no maximum), or the root. Priorities are compared among the
+children of the first queue that contains both the ask and the victim: on the way up and down each is
+converted, queue by queue, by the offset of the queue that it leaves.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...queues.queue import Queue
-from ...queues.quota import maximum_of_path
+from ...queues.quota import maximum_below_root
 from ...resources.comparisons import matches_any
 from ...resources.resource import Resource, add, fits_undefined_unlimited
 from ...values.allocation import Ask
@@ -74,7 +74,7 @@ def _has_room(queue: Queue, ask: Ask, committed: CommittedResources) -> bool:
     """
     with_ask = add(committed.most_of(queue), ask.resource)
     relevant = Resource({name: with_ask[name] for name, quantity in ask.resource.items() if quantity > 0})
-    return fits_undefined_unlimited(maximum_of_path(queue), relevant)
+    return fits_undefined_unlimited(maximum_below_root(queue), relevant)
 
 
 def collect_victims(

@@ -227,7 +227,8 @@ def _for_queue(view: PreemptionView, node: NodeChoice) -> tuple[Victim, ...] | N
     victims = those_begun_first(view.candidates.victims, on_node)
     chosen = _for_queue_in_order(view, on_node, victims)
     if chosen is None and differ_in_size(victims):
-        chosen = _for_queue_in_order(view, on_node, largest_first(victims, view.ask.resource))
+        orders = largest_first(victims, view.ask.resource)
+        chosen = next(filter(None, (_for_queue_in_order(view, on_node, order) for order in orders)), None)
     return chosen
 
 

@@ -120,7 +120,8 @@ class NodeSolver:
         solution = self._solve_in_order(candidate, victims)
         if solution is None and differ_in_size(victims):
             # A small victim may have taken what a guarantee leaves for a large one that is enough.
-            solution = self._solve_in_order(candidate, largest_first(victims, self._ask.resource))
+            orders = largest_first(victims, self._ask.resource)
+            solution = next(filter(None, (self._solve_in_order(candidate, order) for order in orders)), None)
         return solution
 
     def _solve_in_order(self, candidate: CandidateNode, victims: Sequence[Victim]) -> NodeSolution | None:

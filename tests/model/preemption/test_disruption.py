@@ -94,6 +94,19 @@ def test_other_queues_lose_what_one_may_not() -> None:
     assert {"w0", "v9", "v8"} == set(scene.preempted)
 
 
+def test_a_decision_takes_of_other_queues_what_one_may_not_lose_as_well() -> None:
+    """The youngest are of a queue that may lose two; three are needed, and the oldest is of another."""
+    scene = Scene(f"{QUEUES}    - name: c\n")
+    scene.nodes("n1", capacity=memory(40))
+    scene.runs("w0", queue="root.c")
+    scene.runs("v0", "v1", "v2")
+    scene.asks("p1", resource=memory(30))
+    rounds(scene, 2)
+
+    assert ["v2", "v1", "w0"] == scene.preempted
+    assert "n1" == scene.placements["p1"]
+
+
 def test_an_ask_that_needs_its_node_is_not_bound_and_does_not_count() -> None:
     """Only what ends for a guarantee does."""
     scene = a_full_cluster()

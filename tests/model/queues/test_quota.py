@@ -122,12 +122,11 @@ def test_headroom_in_a_cluster_without_end_ignores_the_root() -> None:
 
 
 def test_the_maximum_of_a_path_is_the_least_of_each_type() -> None:
-    """With the cluster's size or without it; `None` if no queue has one."""
+    """Without the cluster's size; `None` if no queue has one."""
     _, parent, middle, leaf = a_path(
         a_resource(memory=10, vcore=2), None, a_resource(memory=30, vcore=3), a_resource(memory=40, vcore=1)
     )
 
-    assert a_resource(memory=10, vcore=1) == queue_quota.maximum_of_path(leaf)
     assert a_resource(memory=30, vcore=1) == queue_quota.maximum_below_root(leaf)
     assert a_resource(memory=30, vcore=3) == queue_quota.maximum_below_root(middle)
     assert queue_quota.maximum_below_root(parent) is None
@@ -138,7 +137,7 @@ def test_a_maximum_does_not_depend_on_what_is_used() -> None:
     path = a_path(TEN, FIVE)
     queue_quota.charge(path[-1], FIVE)
 
-    assert (FIVE, FIVE) == (queue_quota.maximum_of_path(path[-1]), queue_quota.maximum_below_root(path[-1]))
+    assert FIVE == queue_quota.maximum_below_root(path[-1])
 
 
 def test_shares_are_measured_with_the_cluster_overlaid_on_the_way_down() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.builders import a_resource
-from support.model.preemption_scenes import Scene
+from support.model.preemption_scenes import Scene, memory
 
 from licorne.model.resources.resource import Resource
 from licorne.model.values.messages import NodeAction
@@ -142,3 +143,49 @@ def test_asks_that_preempt_at_the_same_time_are_all_placed(seed: int) -> None:
     entitled.scene.settle()
 
     assert set(preemptors) <= set(entitled.scene.placements)
+
+
+@pytest.mark.parametrize(("willing", "originator"), [(False, False), (True, True)])
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_small_willing_victim_does_not_stand_before_a_large_reluctant_one(
+    *, willing: bool, originator: bool, is_full: bool
+) -> None:
+    """The small one would use up half of what the queue is entitled to, and the large one alone is enough."""
+    limit = "max: {memory: 30}" if is_full else ""
+    scene = Scene(
+        f"""
+    - name: p
+      resources: {{{limit}}}
+      queues:
+      - {{name: a, properties: {{preemption.delay: 10s}}, resources: {{guaranteed: {{memory: 20}}}}}}
+      - name: b
+    """
+    )
+    scene.nodes("n1", capacity=memory(100 if is_full else 30))
+    scene.runs("large", queue="root.p.b", resource=memory(20), willing=willing, originator=originator)
+    scene.runs("small", queue="root.p.b")
+    scene.asks("ask", queue="root.p.a", resource=memory(20))
+    scene.wait(16)
+
+    assert ["large"] == scene.preempted
+
+
+def test_a_team_that_would_fill_the_cluster_ends_work_outside_as_well() -> None:
+    """The team and the ask are more than all nodes have: of one victim the team gets the room back itself."""
+    scene = Scene(
+        """
+    - name: p
+      resources: {guaranteed: {memory: 30}}
+      queues:
+      - {name: a, properties: {preemption.delay: 10s}}
+      - {name: b, resources: {guaranteed: {memory: 10}}}
+    - name: c
+    """
+    )
+    scene.nodes("n1", capacity=memory(30))
+    scene.runs("c1", queue="root.c")
+    scene.runs("b1", "b2", queue="root.p.b")
+    scene.asks("ask", queue="root.p.a", resource=memory(20))
+    scene.wait(16)
+
+    assert ["b2", "c1"] == scene.preempted
