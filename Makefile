@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test test-slow lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants proofs planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray door-pace verdicts kubernetes-kills kubernetes-pace clean
+.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants proofs planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray door-pace verdicts kubernetes-kills kubernetes-pace clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,6 +13,12 @@ run: $(VENV)/.ready
 
 test: $(VENV)/.ready $(LINKS) slapd chromium prometheus check pykka-contract
 	$(BIN)/pytest -n 2 -q
+
+# The test files that import what changed since the last commit, or `SINCE=main`, or `CHANGED=model/nodes/order.py`. The
+# nearest come first, so that often some are enough: `.venv/bin/pytest -q $(make -s tests-of | head -20)`.
+CHANGED = $(if $(SINCE),$(shell git diff --name-only $(SINCE)))
+tests-of: $(VENV)/.ready
+	@PYTHONPATH=tests $(BIN)/python -m support.nearest_tests $(CHANGED)
 
 # The tests under a slow clock: all their processes are stopped at random, for up to 3 s each time. Takes three times as
 # long; with `SLOW_TESTS=tests/proxy/door SLOW=--slow-seed=7` it repeats a part.

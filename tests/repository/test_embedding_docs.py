@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Final, NamedTuple
 
 import pytest
-from support.programs import run_python
+from support.programs import forking_python
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGES: Final = ("embedding.md", "configuration.md", "explain.md", "recovery.md")
+
+Run = Callable[[str, Path], CompletedProcess[str]]
 
 _BLOCK: Final = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
@@ -30,6 +34,13 @@ def programs(text: str) -> list[Program]:
 PROGRAMS: Final = {page: programs((DOCS / page).read_text(encoding="utf-8")) for page in PAGES}
 
 
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    """Return what runs a program where the scheduler has been imported already."""
+    with forking_python("from licorne import Scheduler") as run:
+        yield run
+
+
 @pytest.mark.parametrize(
     "program",
     [
@@ -38,9 +49,11 @@ PROGRAMS: Final = {page: programs((DOCS / page).read_text(encoding="utf-8")) for
         for number, program in enumerate(found, start=1)
     ],
 )
-def test_a_program_in_a_document_prints_what_the_page_says(program: Program, tmp_path: Path) -> None:
+def test_a_program_in_a_document_prints_what_the_page_says(
+    program: Program, run: Run, tmp_path: Path
+) -> None:
     """In a process of its own, which ends by itself and complains of nothing."""
-    ran = run_python("-W", "error", "-c", program.code, folder=tmp_path)
+    ran = run(program.code, tmp_path)
 
     expected = ran.stdout if program.output is None else program.output
     assert (0, "", expected) == (ran.returncode, ran.stderr, ran.stdout)

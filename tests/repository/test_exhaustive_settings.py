@@ -9,14 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from enum import Enum
-from pathlib import Path
 from typing import Final
 
 import pytest
+from support.sources import ROOT, Nodes, modules_of, nodes_of, text_of
 
 from licorne.model.configuration import policies, schema
 
-ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = ("actors", "model", "proxy")
 SETTINGS: Final = frozenset(
     name
@@ -26,9 +25,9 @@ SETTINGS: Final = frozenset(
 )
 
 
-def open_decisions(tree: ast.AST) -> Iterator[int]:
+def open_decisions(nodes: Nodes) -> Iterator[int]:
     """Yield the lines that decide by some value of a setting, and not by all of them."""
-    for node in ast.walk(tree):
+    for node in nodes.of(ast.Compare, ast.Match, ast.Dict):
         match node:
             case ast.Compare() if any(map(names_a_value, ast.walk(node))):
                 yield node.lineno
@@ -53,8 +52,9 @@ def test_each_decision_by_a_setting_names_all_its_values(room: str) -> None:
     """What decides by `is` asks a property of the setting, which has the `match`."""
     found = [
         f"{path.relative_to(ROOT)}:{line}"
-        for path in sorted((ROOT / room).rglob("*.py"))
-        for line in open_decisions(ast.parse(path.read_text(encoding="utf-8")))
+        for path in modules_of(room)
+        if any(name in text_of(path) for name in SETTINGS)
+        for line in open_decisions(nodes_of(path))
     ]
 
     assert found == []
@@ -80,7 +80,7 @@ def test_all_settings_are_looked_at() -> None:
 )
 def test_an_open_decision_is_found(source: str) -> None:
     """In each of the forms in which one was found or may be written."""
-    assert list(open_decisions(ast.parse(source))) == [1]
+    assert list(open_decisions(Nodes(ast.parse(source)))) == [1]
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_an_open_decision_is_found(source: str) -> None:
 )
 def test_what_names_all_values_is_not_found(source: str) -> None:
     """Nor what reads a value or has one as its default."""
-    assert list(open_decisions(ast.parse(source))) == []
+    assert list(open_decisions(Nodes(ast.parse(source)))) == []

@@ -19,13 +19,12 @@ from typing import Final
 
 import pytest
 from support.programs import run_python
+from support.sources import ROOMS, ROOT, modules_of, nodes_of
 from support.waiting import PROGRAM_SECONDS
 from typer.main import get_group
 
 from licorne.proxy.command_line import application
 
-ROOT: Final = Path(__file__).parents[2]
-ROOMS: Final = ("actors", "lockcheck", "model", "proxy")
 SCHEDULER: Final = (
     "google.protobuf",
     "licorne.actors",
@@ -156,10 +155,9 @@ def test_the_facade_imports_by_full_name() -> None:
 def test_no_name_of_a_class_stands_twice() -> None:
     """One name, one class: a reader who looks for a name finds what is meant."""
     places: dict[str, list[str]] = {}
-    for path in sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    for path in (path for room in ROOMS for path in modules_of(room)):
+        for node in nodes_of(path).of(ast.ClassDef):
+            places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
 
     assert {} == {name: where for name, where in places.items() if len(where) > 1}
 
@@ -188,19 +186,27 @@ def test_what_a_target_of_the_makefile_runs_is_there(target: str) -> None:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the source distribution and from that the wheel, from a copy of the checkout; return where."""
+    """Build the source distribution and from that the wheel, from a copy of the checkout; return where.
+
+    By the two hooks that a frontend calls. `python -m build` starts five further interpreters for what a
+    build needs, which is installed here.
+    """
     folder = tmp_path_factory.mktemp("built")
     shutil.copytree(ROOT, folder / "checkout", ignore=_NO_SOURCES)
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist")]
-    ran = subprocess.run(  # noqa: S603 - setuptools is in the dev group, by way of grpcio-tools
-        [*command, str(folder / "checkout")],
-        capture_output=True,
-        text=True,
-        timeout=PROGRAM_SECONDS,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    run_hook("build_sdist", folder / "checkout", folder / "dist")
+    (sources,) = (folder / "dist").glob("*.tar.gz")
+    shutil.unpack_archive(sources, folder / "unpacked", filter="data")
+    (unpacked,) = (folder / "unpacked").iterdir()
+    run_hook("build_wheel", unpacked, folder / "dist")
     return folder / "dist"
+
+
+def run_hook(name: str, sources: Path, target: Path) -> None:
+    """Run a hook of the build backend in a process, in the folder of the sources."""
+    project = tomllib.loads((sources / "pyproject.toml").read_text(encoding="utf-8"))
+    backend = project["build-system"]["build-backend"]
+    ran = run_python("-c", f"import {backend}; {backend}.{name}({str(target)!r})", folder=sources)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @pytest.fixture(scope="module")

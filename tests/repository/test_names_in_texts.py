@@ -40,7 +40,7 @@ def names() -> set[str]:
 def unknown_names(text: str) -> list[str]:
     """Return the names in the backticks of a text that the repository does not have."""
     ticked = " ".join(_TICKED.findall(text))
-    return [name for name in _NAME.findall(ticked) if name not in names() | FOREIGN]
+    return [name for name in _NAME.findall(ticked) if name not in names() and name not in FOREIGN]
 
 
 @pytest.mark.parametrize("kind", [".md", ".py"])

@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 import pytest
+from support.sources import ROOT, modules_of, parsed, text_of
 from support.waiting import WAIT_SECONDS
-
-TESTS: Final = Path(__file__).parents[1]
 
 METHODS: Final = {"acquire", "alarm", "communicate", "join", "result", "settimeout", "timeout"} | {
     *("wait", "wait_for"),
@@ -63,7 +61,7 @@ def own_waits(source: str) -> Iterator[str]:
     """Find what decides by a time of its own, as it is written."""
     if not WORDS.search(source):
         return
-    tree = ast.parse(source)
+    tree = parsed(source)
     constants = {
         ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0]): node.value.value
         for node in tree.body
@@ -111,11 +109,9 @@ def is_bound_of_time(node: ast.AST) -> bool:
 
 def test_no_test_waits_by_a_time_of_its_own() -> None:
     """It uses `wait_until` and `WAIT_SECONDS`, `EXPIRING_SECONDS` for what never comes, or is named above."""
-    paths = {path.relative_to(TESTS).as_posix(): path for path in TESTS.rglob("*.py")}
+    paths = {path.relative_to(ROOT / "tests").as_posix(): path for path in modules_of("tests")}
     found = {
-        name: set(own_waits(path.read_text(encoding="utf-8")))
-        for name, path in paths.items()
-        if not name.startswith(ELSEWHERE)
+        name: set(own_waits(text_of(path))) for name, path in paths.items() if not name.startswith(ELSEWHERE)
     }
 
     assert len(found) > 500

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from support.sources import ROOMS, ROOT, Nodes, modules_of, nodes_of, text_of
 
-ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-ROOMS: Final = ("actors", "lockcheck", "model", "proxy")
 LEFT: Final = {
     r"charge[sd]? back": "release",
     r"c[ao]mes? to nothing": "has no result, without result",
@@ -79,23 +78,29 @@ KEPT_NAMES: Final = {
 }
 """Names that have such a word nevertheless -> why."""
 
+_LEFT: Final = re.compile(rf"\b({'|'.join(LEFT)})\b", re.IGNORECASE)
+_LEFT_NAMES: Final = re.compile(rf"(^|_)({'|'.join(LEFT_NAMES)})(?=_|$)")
 _CODE: Final = re.compile(r"^(```|~~~).*?^\1|^ {4}[^ *|-].*?$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
 def left_words(text: str, code: re.Pattern[str] = _CODE) -> list[str]:
     """Return the words in a text that left, as they occur in its prose; code is passed over."""
-    return [match[0] for match in re.finditer(rf"\b({'|'.join(LEFT)})\b", code.sub("", text), re.IGNORECASE)]
+    return [match[0] for match in _LEFT.finditer(code.sub("", text))]
 
 
+@cache
 def left_parts(name: str) -> list[str]:
     """Return the parts of a name that left."""
     parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-    return [match[2] for match in re.finditer(rf"(^|_)({'|'.join(LEFT_NAMES)})(?=_|$)", parts)]
+    return [match[2] for match in _LEFT_NAMES.finditer(parts)]
 
 
-def names_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def names_of(nodes: Nodes) -> Iterator[tuple[int, str]]:
     """Yield all names that a module gives: of classes, functions, parameters, attributes and variables."""
-    for node in ast.walk(tree):
+    for node in nodes.of(
+        *(ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef),
+        *(ast.arg, ast.Name, ast.Attribute, ast.alias),
+    ):
         match node:
             case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 yield node.lineno, name
@@ -107,17 +112,17 @@ def names_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
-def docstrings_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def docstrings_of(nodes: Nodes) -> Iterator[tuple[int, str]]:
     """Yield all docstrings, also those of attributes, each with its line."""
-    for node in ast.walk(tree):
+    for node in nodes.of(ast.Expr):
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))):
                 yield node.lineno, " ".join(text.split())
 
 
-def texts_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def texts_of(nodes: Nodes) -> Iterator[tuple[int, str]]:
     """Yield the texts of errors and of options: what is raised, asserted or `help`, each with its line."""
-    for node in ast.walk(tree):
+    for node in nodes.of(ast.Raise, ast.Assert, ast.keyword):
         match node:
             case ast.Raise(exc=said) | ast.Assert(msg=said) | ast.keyword(arg="help", value=said) if said:
                 for part in ast.walk(said):
@@ -126,23 +131,21 @@ def texts_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def comments_of(source: str) -> Iterator[tuple[int, str]]:
-    """Yield all comments, each with its line."""
+    """Yield all comments, each with its line.
+
+    A source is read token by token only if a word that left stands behind some `#`: that takes longer than to
+    parse it.
+    """
+    if not any(_LEFT.search(line.partition("#")[2]) for line in source.splitlines() if "#" in line):
+        return
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
 
 
-@cache
-def modules_of(room: str) -> list[tuple[Path, str, ast.Module]]:
-    """Return the modules of a room that are written by hand: path, source and tree."""
-    paths = (path for path in sorted((ROOT / room).rglob("*.py")) if not path.name.endswith("_pb2.py"))
-    sources = ((path.relative_to(ROOT), path.read_text(encoding="utf-8")) for path in paths)
-    return [(path, source, ast.parse(source)) for path, source in sources]
-
-
 def places(path: Path, found: Iterable[tuple[int, object]]) -> list[str]:
     """Return what was found in a module, each with its place."""
-    return [f"{path}:{line} {what}" for line, what in found]
+    return [f"{path.relative_to(ROOT)}:{line} {what}" for line, what in found]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -155,8 +158,9 @@ def test_a_page_uses_the_words_of_the_field(page: Path) -> None:
 def test_docstrings_errors_and_comments_use_the_words_of_the_field(room: str) -> None:
     """A reader of the code is a reader of this field as well, and so is who reads an error or `--help`."""
     found = []
-    for path, source, tree in modules_of(room):
-        texts = [*docstrings_of(tree), *texts_of(tree), *comments_of(source)]
+    for path in modules_of(room):
+        nodes = nodes_of(path)
+        texts = [*docstrings_of(nodes), *texts_of(nodes), *comments_of(text_of(path))]
         words = [(line, word) for line, text in texts for word in left_words(text, re.compile("`[^`]*`"))]
         found += places(path, words)
 
@@ -167,8 +171,9 @@ def test_docstrings_errors_and_comments_use_the_words_of_the_field(room: str) ->
 def test_names_use_the_words_of_the_field(room: str) -> None:
     """Of modules, classes, functions, parameters, attributes and variables."""
     found = []
-    for path, _, tree in modules_of(room):
-        names = [*((1, part) for part in path.with_suffix("").parts), *names_of(tree)]
+    for path in modules_of(room):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        names = [*((1, part) for part in parts), *names_of(nodes_of(path))]
         found += places(path, [(line, name) for line, name in names if left_parts(name)])
 
     assert [] == [place for place in found if place.split()[1] not in KEPT_NAMES]
@@ -177,9 +182,7 @@ def test_names_use_the_words_of_the_field(room: str) -> None:
 @pytest.mark.parametrize("room", [*ROOMS, "tests"])
 def test_what_returns_a_truth_value_says_so_as_others_do(room: str) -> None:
     """Its docstring begins with what it returns (PEP 257)."""
-    texts = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / room).rglob("*.py"))}
-
-    assert [] == [path for path, text in texts.items() if re.search(r'"""\s*Tell whether', text)]
+    assert [] == [path for path in modules_of(room) if re.search(r'"""\s*Tell whether', text_of(path))]
 
 
 def test_words_are_found_in_prose_alone() -> None:
@@ -200,17 +203,17 @@ class SeatOrder:
         self._in_vain = lawful = self.seating = 1
         raise Told(f"{seats} are wanted" + str(Option(help="told")))
 '''
-    tree = ast.parse(source)
+    nodes = Nodes(ast.parse(source))
 
-    found = [name for _, name in names_of(tree) if left_parts(name)]
+    found = [name for _, name in names_of(nodes) if left_parts(name)]
     assert {"SeatOrder", "told", "unseat", "lawful", "seats", "_in_vain"} == set(found)
-    assert [(4, "It is told.")] == list(docstrings_of(tree))
+    assert [(4, "It is told.")] == list(docstrings_of(nodes))
     assert [(6, "# nobody")] == list(comments_of(source))
-    assert {(8, "are wanted"), (8, "told")} == {(line, text) for line, text in texts_of(tree)}
+    assert {(8, "are wanted"), (8, "told")} == {(line, text) for line, text in texts_of(nodes)}
 
 
 def test_every_name_that_is_kept_is_there() -> None:
     """An exception without a name would let the word come back."""
-    names = {name for room in ROOMS for _, _, tree in modules_of(room) for _, name in names_of(tree)}
+    names = {name for room in ROOMS for path in modules_of(room) for _, name in names_of(nodes_of(path))}
 
     assert set() == set(KEPT_NAMES) - names

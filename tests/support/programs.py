@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from support.waiting import PROGRAM_SECONDS
 
-__all__ = ["run_lockcheck", "run_python", "written"]
+__all__ = ["forking_python", "run_lockcheck", "run_python", "written"]
+
+_FORK_EACH: Final = """
+import json, os, sys
+{imports}
+for line in sys.stdin:
+    program, folder = json.loads(line)
+    if not (child := os.fork()):
+        break
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+else:
+    sys.exit()
+os.chdir(folder)
+for number, name, flags in ((0, os.devnull, 0), (1, "output", 0o101), (2, "errors", 0o101)):
+    os.dup2(os.open(name, flags), number)
+exec(program, {{"__name__": "__main__"}})
+"""
 
 
 def written(folder: Path, text: str, name: str = "program.py") -> str:
@@ -37,3 +56,27 @@ def run_python(
 def run_lockcheck(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the command of lockcheck in a folder."""
     return run_python("-m", "licorne.lockcheck", *words, folder=folder)
+
+
+@contextmanager
+def forking_python(imports: str) -> Iterator[Callable[[str, Path], subprocess.CompletedProcess[str]]]:
+    """Start an interpreter that raises on warnings and imports modules; give what runs a program in a folder.
+
+    Each program runs in a fork of that interpreter, since the imports take longer than most programs.
+    """
+    command = [sys.executable, "-W", "error", "-c", _FORK_EACH.format(imports=imports)]
+    with subprocess.Popen(  # noqa: S603 - our own interpreter
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as interpreter:
+        assert interpreter.stdin
+        assert interpreter.stdout
+        orders, ends = interpreter.stdin, interpreter.stdout
+
+        def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+            print(json.dumps([program, str(folder)]), file=orders, flush=True)
+            code = int(ends.readline())
+            output, errors = ((folder / name).read_text(encoding="utf-8") for name in ("output", "errors"))
+            return subprocess.CompletedProcess(command, code, output, errors)
+
+        yield run
+        orders.close()

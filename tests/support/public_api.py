@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ _PLAIN: Final = (str, int, float, type(None), type(inspect.Parameter.empty))
 FOLDER: Final = Path(__file__).parents[1] / "data" / "api"
 
 
+@cache
 def texts() -> dict[str, str]:
     """Return the texts by the names of their files."""
     names = [f"licorne.{name}" for name in licorne.__all__]
