@@ -10,9 +10,9 @@ from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import user_headroom
-from ..state.event_rates import report_refusals
 from ..state.partition_state import PartitionState
-from ..state.placing import commit, count_accepted
+from ..state.placing import count_accepted
+from .giving import try_place
 from .resting import may_run
 
 __all__ = ["place_first", "place_first_of"]
@@ -45,18 +45,13 @@ def place_first_of(state: PartitionState, entry: ApplicationEntry, user_room: Re
     ask = entry.facts.first
     if ask is None or not fits_undefined_unlimited(user_room, ask.resource):
         return False
-    node = state.nodes.first_fit(ask.resource)
     checks = state.node_checks
-    if checks is None or node is None:
-        return node is not None and commit(state, entry, ask, node)
+    if checks is None:
+        return try_place(state, entry, ask) is None
     if not checks.answers_later or ask.allocation_key in checks.keys_to_skip():
         return False
-    search = checks.first_allowed(ask, state.nodes)
-    if search.node is None:
-        return False
     taken = state.notes.taken
-    report_refusals(state, entry.application, ask, search.refusals)
-    if commit(state, entry, ask, search.node):
+    if try_place(state, entry, ask) is None:
         return True
     state.notes.drop_beyond(taken)  # A visit notes the same.
     return False

@@ -16,7 +16,7 @@ from ..applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, Candidate, Ca
 from ..applications.effects import ApplicationFacts
 from ..applications.state import ApplicationState
 from ..nodes.order import first_to_reserve
-from ..predicates.node_checks import NO_ROOM, NodeSearch, Pending
+from ..predicates.node_checks import NodeSearch, Pending
 from ..preemption.guarantee.attempt import preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
 from ..preemption.guarantee.limited import lets_end_inside
@@ -29,11 +29,12 @@ from ..state.cycle_times import TimedPart
 from ..state.event_rates import report_refusals
 from ..state.headroom_reports import report_checks, set_runnable
 from ..state.partition_state import PartitionState
-from ..state.placing import commit, count_accepted, reserve, unreserve
+from ..state.placing import count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused
 from .first_ask import place_first_of
 from .gang_pass import GangRefused, GangTry, place_gang
-from .required_node import PASSED_OVER, denied_by_rm, refusal_of, try_required_node
+from .giving import refusal_of, try_place
+from .required_node import PASSED_OVER, denied_by_rm, try_required_node
 from .resting import (
     LACKS_ROOM,
     PreemptionRefused,
@@ -327,20 +328,13 @@ class LeafVisit:
 
     def _search_nodes(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry | NodeSearch:
         """Return the outcome; if no node takes the ask, what the search found."""
-        ask = candidate.ask
-        nodes = self.state.nodes
-        search = NO_ROOM
-        if self.checks is None:
-            node = nodes.first_fit(ask.resource)
-            if node is not None and commit(self.state, entry, ask, node):
-                return True
-        elif nodes.first_fit(ask.resource) is not None:
-            search = self.checks.first_allowed(ask, nodes)
-            if search.pending:
-                return PASSED_OVER
-            report_refusals(self.state, entry.application, ask, search.refusals)
-            if search.node is not None and commit(self.state, entry, ask, search.node):
-                return True
+        search = try_place(self.state, entry, candidate.ask)
+        if search is None:
+            return True
+        if search.pending:
+            return PASSED_OVER
+        if search.node is None:
+            report_refusals(self.state, entry.application, candidate.ask, search.refusals)
         return search
 
     def _make_room(
@@ -385,7 +379,7 @@ class LeafVisit:
         if node is None:
             self.waiting.note_unreservable(ask.resource, self.state.node_changes)
             return _FAILED
-        reason = refusal_of(self.checks, ask, node, allocate=False)
+        reason = refusal_of(self.state, ask, node, allocate=False)
         if isinstance(reason, Pending):
             return PASSED_OVER
         if reason is not None:

@@ -22,7 +22,6 @@ from typing import final
 from ..applications.ask_walk import AskWalk, Candidate, CandidateKind, FailedTry
 from ..applications.next_tries import TryingPass
 from ..applications.state import ApplicationState
-from ..nodes.block import NodeEntry
 from ..planning.kept_plan import KeptPlan
 from ..planning.planned_jobs import GangStart, JobOwner, backfilling_queue, gang_members, job_of
 from ..queues import quota as queue_quota
@@ -35,10 +34,11 @@ from ..state.event_rates import report_refusals
 from ..state.expected_ends import RestingPlan
 from ..state.headroom_reports import set_runnable
 from ..state.partition_state import PartitionState
-from ..state.placing import commit, count_accepted
+from ..state.placing import count_accepted
 from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
 from .gang_pass import GangRefused, GangTry, place_gang
+from .giving import must_wait, try_place
 from .planned_scope import PlannedScope, WaitingJob
 from .required_node import denied_by_rm, try_required_node
 from .resting import may_run
@@ -336,31 +336,22 @@ class PlannedWalk:
 
     def _place(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]) -> bool:
         """Place an ask on the first node that the RM allows and where it delays no promise."""
-        node = self._node_for(scope, entry, ask, without)
-        if node is None or not commit(self._state, entry, ask, node):
-            return False
-        count_accepted(entry)
-        return True
-
-    def _node_for(
-        self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]
-    ) -> NodeEntry | None:
         state, checks = self._state, self._state.node_checks
-        if checks is None:
-            fitting = state.nodes.fitting(ask.resource)
-            return next((node for node in fitting if node.node_id not in without), None)
-        if ask.allocation_key in checks.keys_to_skip():
+        if checks is not None and ask.allocation_key in checks.keys_to_skip():
             scope.is_unclear = scope.awaits_answer = True
-            return None
-        search = checks.first_allowed(ask, state.nodes, without=without)
-        report_refusals(state, entry.application, ask, search.refusals)
-        scope.is_unclear = scope.is_unclear or search.pending or search.node is None
+            return False
+        search = try_place(state, entry, ask, without=without)
+        if search is None:
+            count_accepted(entry)
+            return True
         scope.awaits_answer = search.pending
-        if search.denied and search.node is None and not search.pending:
-            scope.denied[ask.allocation_key] = denied_by_rm(ask, "", search.denied, self._now_ns)
-        self.ends_cycle = search.pending and checks.ends_cycle
-        node = search.node
-        return None if node is None or node.node_id in without else node
+        if checks is not None and search.node is None:
+            scope.is_unclear = True
+            report_refusals(state, entry.application, ask, search.refusals)
+            if search.denied:
+                scope.denied[ask.allocation_key] = denied_by_rm(ask, "", search.denied, self._now_ns)
+        self.ends_cycle = search.pending and must_wait(state)
+        return False
 
     def _try_required(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
         """Try an ask that needs its node; it may be reserved for it."""

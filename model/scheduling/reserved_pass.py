@@ -10,14 +10,13 @@ tried.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, final
 
 from ..applications.pending_asks import AskRecord
 from ..applications.reservations import Reservation
 from ..applications.state import ApplicationState
 from ..nodes.block import NodeEntry
-from ..predicates.node_checks import Pending
+from ..predicates.node_checks import NodeSearch
 from ..preemption.required_node import preempt_for_required_node, room_on_node
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
@@ -26,9 +25,10 @@ from ..resources.resource import Resource, fits, fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
 from ..state.event_rates import report_refusals
 from ..state.partition_state import PartitionState
-from ..state.placing import commit, unreserve
+from ..state.placing import unreserve
 from ..state.reserved_skip import ReservedSkip
 from ..values.allocation import Ask
+from .giving import must_wait, try_place
 from .required_node import room_beside_kept
 
 __all__ = ["RESERVATION_TIMEOUT_NS", "place_reserved"]
@@ -155,7 +155,7 @@ class _WorthTrying:
 class _Visit:
     """One pass over the reserved asks."""
 
-    __slots__ = ("_now_ns", "_pending", "_state", "_worth_trying", "always_retry", "retry_ns", "waits")
+    __slots__ = ("_now_ns", "_state", "_worth_trying", "always_retry", "retry_ns", "waits")
 
     def __init__(self, state: PartitionState) -> None:
         self._state = state
@@ -165,8 +165,6 @@ class _Visit:
         """The next answer of the RM's predicates, or of preemption, may differ, or the RM is being asked."""
         self.retry_ns: int | None = None
         """When time alone may change the answer."""
-        self._pending = False
-        """The RM has not answered about the last node that an ask was tried on."""
         self.waits = False
         """The RM has not answered about some ask; the pass is repeated when it has."""
 
@@ -176,7 +174,7 @@ class _Visit:
             return False
         for leaf in self._state.tree.leaves_in_order():
             for entry in list(leaf.entries.reserved_entries.values()):
-                if self._must_wait():
+                if must_wait(self._state):
                     return False
                 if not self._worth_trying.has(leaf, entry):
                     continue
@@ -196,7 +194,7 @@ class _Visit:
         elsewhere: list[Ask] = []
         keys_to_skip = () if state.node_checks is None else state.node_checks.keys_to_skip()
         for reservation, record in entry.application.reservations.with_asks():
-            if self._must_wait():
+            if must_wait(self._state):
                 return False
             if record is None:
                 unreserve(state, entry, reservation.allocation_key)
@@ -216,7 +214,7 @@ class _Visit:
                 return True
             if placed is None:
                 elsewhere.append(ask)
-        return any(not self._must_wait() and self._place_elsewhere(entry, ask) for ask in elsewhere)
+        return any(not must_wait(self._state) and self._place_elsewhere(entry, ask) for ask in elsewhere)
 
     def _try_own_node(
         self,
@@ -253,45 +251,24 @@ class _Visit:
             if others_keep:
                 unreserve(state, entry, ask.allocation_key)
                 return False
-        self._pending = False
-        usable = node is not None and (node.schedulable or bool(ask.required_node))
-        if node is not None and usable and self._place(entry, ask, node):
-            return True
-        return False if ask.required_node or self._pending else None
+        is_pending = False
+        if node is not None and (node.schedulable or ask.required_node):
+            search = try_place(state, entry, ask, only=node)
+            if search is None:
+                return True
+            is_pending = self._is_pending(entry, ask, search)
+        return False if ask.required_node or is_pending else None
 
-    def _must_wait(self) -> bool:
-        checks = self._state.node_checks
-        return checks is not None and checks.ends_cycle
-
-    def _place(self, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
-        state = self._state
-        if not _has_room(node, ask):
-            return False
-        checks = state.node_checks
-        if checks is not None:
-            reason = checks.refuse(ask, node.node_id, allocate=True)
-            if isinstance(reason, Pending):
-                self.always_retry = self._pending = self.waits = True
-                checks.ask_about(ask, (node.node_id,), allocate=True)
-                return False
-            if reason is not None:
-                self._note(entry, ask, {reason: 1})
-                return False
-        return self._commit(entry, ask, node)
-
-    def _commit(self, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
-        """Place an ask in what its claim holds, if it has one.
-
-        The claim is lifted for this step alone: while the RM is asked others may look at the partition.
-        """
-        with self._state.claims.lifted(ask.allocation_key):
-            return commit(self._state, entry, ask, node)
-
-    def _note(self, entry: ApplicationEntry, ask: Ask, refusals: Mapping[str, int]) -> None:
-        """Note refusals of the RM, and try again later."""
-        self.always_retry = True
-        self._retry_at(self._now_ns + _RETRY_INTERVAL_NS)
-        report_refusals(self._state, entry.application, ask, refusals)
+    def _is_pending(self, entry: ApplicationEntry, ask: Ask, search: NodeSearch) -> bool:
+        """Return whether the RM has not answered about an ask; what it has refused is tried again later."""
+        if search.pending:
+            self.always_retry = self.waits = True
+        elif search.refusals:
+            self.always_retry = True
+            self._retry_at(self._now_ns + _RETRY_INTERVAL_NS)
+            if search.node is None:
+                report_refusals(self._state, entry.application, ask, search.refusals)
+        return search.pending
 
     def _expire(self, entry: ApplicationEntry, reservation: Reservation) -> None:
         """Drop a reservation for which there has been no room for too long, or retry when that is so.
@@ -311,20 +288,10 @@ class _Visit:
             self.retry_ns = time_ns
 
     def _place_elsewhere(self, entry: ApplicationEntry, ask: Ask) -> bool:
-        nodes = self._state.nodes
-        node = nodes.first_fit(ask.resource)
-        if node is None:
-            return False
-        checks = self._state.node_checks
-        if checks is None:
-            return self._place(entry, ask, node)
-        search = checks.first_allowed(ask, nodes)
-        if search.pending:
-            self.always_retry = self.waits = True
-            return False
-        if search.denied:
-            self._note(entry, ask, search.refusals)
-        return search.node is not None and self._commit(entry, ask, search.node)
+        search = try_place(self._state, entry, ask)
+        if search is not None:
+            self._is_pending(entry, ask, search)
+        return search is None
 
 
 def _has_room(node: NodeEntry, ask: Ask) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
 from ..applications.effects import Answer
@@ -28,6 +28,7 @@ __all__ = [
     "ordinary_reservations",
     "reserve",
     "unreserve",
+    "unreserve_all",
 ]
 
 
@@ -35,7 +36,12 @@ def commit(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeE
     """Place an ask on a node: charge the queues, take the room, place the ask; all or nothing."""
     resource = ask.resource
     queue = entry.queue
-    if queue_quota.try_charge(queue, resource) is not None:
+    if state.claims.by_key:
+        with state.claims.lifted(ask.allocation_key):  # What its own claim holds is for this ask.
+            refused = queue_quota.try_charge(queue, resource)
+    else:
+        refused = queue_quota.try_charge(queue, resource)
+    if refused is not None:
         return False
     now_ns = state.now_ns()
     allocation = Allocation(ask, node.node_id, now_ns, node.instance_type)
@@ -182,3 +188,9 @@ def unreserve(state: PartitionState, entry: ApplicationEntry, allocation_key: st
     if answer is not None:
         drop_reservations(state, answer.reservations)
         apply(state, entry, answer)
+
+
+def unreserve_all(state: PartitionState, reservations: Iterable[tuple[ApplicationEntry, str]]) -> None:
+    """Drop reservations, each given by its application and the key of its ask."""
+    for entry, key in reservations:
+        unreserve(state, entry, key)

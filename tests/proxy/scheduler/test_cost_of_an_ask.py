@@ -6,13 +6,17 @@ raises them with a reason.
 
 from __future__ import annotations
 
+import pytest
 from support.proxy.counted_lines import Count, package_counts
 from support.proxy.manager_requests import application_request, ask_request, keys, node_request
 
 from licorne import ResourceManager, Scheduler
+from licorne.model.build_kind import is_compiled
 from licorne.model.scheduling.cycle import run_cycle
 
 QUEUES = "{name: a, resources: {guaranteed: {memory: 900}}}, {name: leaf}"
+
+pytestmark = pytest.mark.skipif(is_compiled(), reason="machine code executes no lines that are counted")
 
 
 def counted_ask() -> tuple[Count, Count]:
