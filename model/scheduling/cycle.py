@@ -22,8 +22,8 @@ from ..resources.resource import fits_undefined_unlimited, is_any_positive
 from ..state.cycle_times import TimedPart
 from ..state.partition_state import PartitionState
 from ..values.object_state import ObjectState
-from .first_ask import place_first
-from .leaf_visit import LeafVisit
+from .giving import must_wait
+from .leaf_visit import place_first, visit_leaf
 from .placeholder_pass import replace_placeholder
 from .planned_walk import PlannedWalk
 from .reserved_pass import place_reserved
@@ -75,14 +75,13 @@ def _run_passes(state: PartitionState) -> CycleOutcome:
 def _first_result(state: PartitionState) -> CycleOutcome:
     if state.claims.by_key and state.claims.end_due(state.now_ns()):
         state.changes += 1
-    checks = state.node_checks
     if len(state.reserved) and _timed(state, TimedPart.RESERVED, place_reserved):
         return CycleOutcome.RESULT
-    if checks is not None and checks.ends_cycle:
+    if must_wait(state):
         return CycleOutcome.NOTHING
     if state.placed.placeholders and _timed(state, TimedPart.PLACEHOLDER, replace_placeholder):
         return CycleOutcome.RESULT
-    if checks is not None and checks.ends_cycle:
+    if must_wait(state):
         return CycleOutcome.NOTHING
     return _timed(state, TimedPart.REGULAR, _regular)
 
@@ -141,15 +140,14 @@ def _regular(state: PartitionState) -> CycleOutcome:
 
 def _outcome_of(state: PartitionState, leaf: Queue, now_ns: int) -> CycleOutcome | None:
     """Try a leaf; return how that ends the cycle, `None` if it does not end it."""
-    placed, checks = place_first(state, leaf, now_ns), state.node_checks
-    if placed or (checks is not None and checks.ends_cycle):
+    placed = place_first(state, leaf, now_ns)
+    if placed or must_wait(state):
         leaf.entries.end_visit(is_pending=not placed)
         return CycleOutcome.RESULT if placed else CycleOutcome.NOTHING
-    visit = LeafVisit(state, leaf, now_ns)
-    result = visit.run()
+    result = visit_leaf(state, leaf, now_ns)
     if result is not None:
         return CycleOutcome.RESULT if result else CycleOutcome.PREPARED
-    return CycleOutcome.NOTHING if visit.ends_cycle else None
+    return CycleOutcome.NOTHING if must_wait(state) else None
 
 
 def _leaves(state: PartitionState, now_ns: int) -> Iterator[Queue]:
