@@ -75,14 +75,16 @@ def _run_passes(state: PartitionState) -> CycleOutcome:
 def _first_result(state: PartitionState) -> CycleOutcome:
     if state.claims.by_key and state.claims.end_due(state.now_ns()):
         state.changes += 1
-    if len(state.reserved) and _timed(state, TimedPart.RESERVED, place_reserved):
-        return CycleOutcome.RESULT
-    if must_wait(state):
-        return CycleOutcome.NOTHING
-    if state.placed.placeholders and _timed(state, TimedPart.PLACEHOLDER, replace_placeholder):
-        return CycleOutcome.RESULT
-    if must_wait(state):
-        return CycleOutcome.NOTHING
+    if state.reserved.by_key:
+        if _timed(state, TimedPart.RESERVED, place_reserved):
+            return CycleOutcome.RESULT
+        if must_wait(state):
+            return CycleOutcome.NOTHING
+    if state.placed.placeholders:
+        if _timed(state, TimedPart.PLACEHOLDER, replace_placeholder):
+            return CycleOutcome.RESULT
+        if must_wait(state):
+            return CycleOutcome.NOTHING
     return _timed(state, TimedPart.REGULAR, _regular)
 
 
@@ -106,7 +108,7 @@ def is_idle(state: PartitionState) -> bool:
 
 
 def _regular(state: PartitionState) -> CycleOutcome:
-    now_ns = state.now_ns()
+    now_ns = state.host.now_ns()
     if len(state.nodes.closed) > state.nodes.closed_max:
         forget_closed(state.nodes, {size for queue in state.tree for size in queue.entries.sizes})
     times = state.times
@@ -123,7 +125,7 @@ def _regular(state: PartitionState) -> CycleOutcome:
             if planned.is_over:
                 break
             continue
-        if may_skip(state, leaf, now_ns):
+        if leaf.entries.skip_until is not None and may_skip(state, leaf, now_ns):
             stamp = stamp or wake_stamp(state)
             skipped.append(leaf)
             continue

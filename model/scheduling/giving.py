@@ -44,35 +44,37 @@ def try_place(
         ask: The ask; the RM is not being asked about it.
         only: The one node in question; otherwise all that are usable.
         without: The ids of nodes that are not in question.
-        instead_of: Reservations that a placement ends: an application and the key of its ask each.
+        instead_of: Reservations of that one node that a placement ends: an application and the key of its
+            ask each.
 
     Returns:
         `None` if the ask was placed, otherwise what the search found.
     """
     checks, search = state.node_checks, NO_ROOM
+    node: NodeEntry | None
     if only is not None:
-        node: NodeEntry | None = only
         if not (fits(only.available, ask.resource) and fits(only.capacity, ask.resource)):
             return search
         reason = refusal_of(state, ask, only, allocate=True)
         if reason is not None:
             return PENDING_SEARCH if isinstance(reason, Pending) else NodeSearch(None, {reason: 1}, reason)
-    elif without and checks is None:
-        fitting = state.nodes.fitting(ask.resource)
-        node = next((each for each in fitting if each.node_id not in without), None)
-    else:
-        node = state.nodes.first_fit(ask.resource)
-        if checks is not None and node is not None:
-            search = checks.first_allowed(ask, state.nodes, without=without)
-            node = search.node
-            if node is None:
-                return search
-            report_refusals(state, entry.application, ask, search.refusals)
-    if node is None:
-        return search
-    if instead_of:
         unreserve_all(state, instead_of)
-    return None if commit(state, entry, ask, node) else search
+        node = only
+    elif checks is None:
+        node = state.nodes.first_fit(ask.resource) if not without else _first_fit(state, ask, without)
+    elif state.nodes.first_fit(ask.resource) is None:
+        return search
+    else:
+        search = checks.first_allowed(ask, state.nodes, without=without)
+        node = search.node
+        if node is not None:
+            report_refusals(state, entry.application, ask, search.refusals)
+    return search if node is None or not commit(state, entry, ask, node) else None
+
+
+def _first_fit(state: PartitionState, ask: Ask, without: Collection[str]) -> NodeEntry | None:
+    fitting = state.nodes.fitting(ask.resource)
+    return next((node for node in fitting if node.node_id not in without), None)
 
 
 def refusal_of(state: PartitionState, ask: Ask, node: NodeEntry, *, allocate: bool) -> str | Pending | None:
