@@ -17,8 +17,9 @@ from ..resources.quantities import INT32_MIN
 from ..resources.resource import EMPTY, Resource, is_any_positive
 from ..resources.shares import fair_share, shares
 from ..values.ordered_list import OrderedList
-from .application_entry import ApplicationEntry, EntryKey, SkipUntil
+from .application_entry import ApplicationEntry, EntryKey
 from .priorities import PriorityCounts
+from .sleep import Sleep
 from .users import LeafUsers, ranked_by_users, user_place_of
 from .waiting import WaitingApplications
 
@@ -152,9 +153,10 @@ class ApplicationOrder:
         self._priorities = PriorityCounts()
         self.sizes: dict[Resource, int] = {}
         """Size -> how many waiting asks in this leaf have it."""
-        self.skip_until: SkipUntil | None = None
-        self.skip_before_question: SkipUntil | None = None
-        """What `skip_until` was before a visit that waits for the RM's answer, and will be repeated."""
+        self.sleep: Sleep | None = None
+        """Why it may be skipped, after a visit without result."""
+        self.sleep_before_question: Sleep | None = None
+        """What `sleep` was before a visit that waits for the RM's answer, and will be repeated."""
         self.placeholder_entries: dict[str, ApplicationEntry] = {}
         """Applications that have placeholders placed."""
         self.reserved_entries: dict[str, ApplicationEntry] = {}
@@ -169,8 +171,8 @@ class ApplicationOrder:
 
         A visit that waits will be repeated, and then changes nothing about that if it places something.
         """
-        before = self.skip_until or self.skip_before_question
-        self.skip_until, self.skip_before_question = (None, before) if is_pending else (before, None)
+        before = self.sleep or self.sleep_before_question
+        self.sleep, self.sleep_before_question = (None, before) if is_pending else (before, None)
 
     def __len__(self) -> int:
         return len(self.by_id) + len(self.suspended)

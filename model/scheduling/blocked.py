@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import final
 
+from ..queues.sleep import Wake
 from ..values.refusals import Refusal, RefusalReason
 from .resting import LACKS_ROOM, PreemptionRefused
 
-__all__ = ["Blocked", "Wake"]
-
-
-class Wake(IntEnum):
-    """After what a walk without result is worth another one; each contains those before it."""
-
-    BY_ROOM = 0
-    """A size that waits has room, in the queues or on a node."""
-    BY_ANY_CHANGE = 1
-    """Anything has changed in the partition: an ask was refused for another reason than a lack of room."""
-    IN_EACH_CYCLE = 2
-    """The RM's predicates refused an ask: they may allow it at any moment, without notice."""
+__all__ = ["Blocked"]
 
 
 @final

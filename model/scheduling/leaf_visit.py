@@ -25,8 +25,9 @@ from ..preemption.guarantee.attempt import preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
 from ..preemption.guarantee.limited import lets_end_inside
 from ..queues import quota as queue_quota
-from ..queues.application_entry import ApplicationEntry, SkipUntil
+from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
+from ..queues.sleep import Sleep, Wake
 from ..queues.waiting import WaitingApplications
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import holder_of, user_headroom
@@ -36,7 +37,7 @@ from ..state.headroom_reports import report_checks, set_runnable
 from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused
-from .blocked import Blocked, Wake
+from .blocked import Blocked
 from .gang_pass import GangRefused, GangTry, place_gang
 from .giving import must_wait, refusal_of, try_place
 from .required_node import PASSED_OVER, denied_by_rm, try_required_node
@@ -160,15 +161,12 @@ def _let_sleep(visit: _Visit, blocked: Blocked) -> None:
     failed = tuple(visit.attempts.failed)
     if waiting.waits_for_any_change():
         blocked.wake(Wake.BY_ANY_CHANGE)
-    leaf.entries.skip_until = SkipUntil(
-        until_ns=blocked.until_ns,
-        mixed=blocked.wakes is not Wake.BY_ROOM,
-        denied=blocked.wakes is Wake.IN_EACH_CYCLE,
-        barred=barred_sizes(leaf, visit.headroom),
-        changes=state.changes,
-        node_changes=state.node_changes,
-        gains=state.nodes.gains,
+    leaf.entries.sleep = Sleep(
+        state.stamp,
+        blocked.until_ns,
+        blocked.wakes,
         placed=state.placed.allocations if waiting.preempting() or failed else None,
+        barred=barred_sizes(leaf, visit.headroom),
         failed_attempts=failed,
     )
 

@@ -25,13 +25,13 @@ from ..applications.state import ApplicationState
 from ..planning.kept_plan import KeptPlan
 from ..planning.planned_jobs import GangStart, JobOwner, backfilling_queue, gang_members, job_of
 from ..queues import quota as queue_quota
-from ..queues.application_entry import ApplicationEntry, SkipUntil
+from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.ranks import is_reached
+from ..queues.sleep import Sleep, Wake
 from ..resources.resource import fits_undefined_unlimited
 from ..state.charges import user_headroom
 from ..state.event_rates import report_refusals
-from ..state.expected_ends import RestingPlan
 from ..state.headroom_reports import set_runnable
 from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted
@@ -142,22 +142,13 @@ class PlannedWalk:
         """Have what is below a queue rest until the result may be another one."""
         state = self._state
         state.ends.denied[scope.queue.path] = scope.denied
-        until_ns = scope.until_ns
+        until_ns, wakes = scope.until_ns, Wake.BY_ANY_CHANGE
         if scope.is_unclear:
-            state.ends.rests.pop(scope.queue.path, None)
-            until_ns = self._now_ns + _LATER_NS
-        else:
-            state.ends.rests[scope.queue.path] = RestingPlan(_stamp(self._state), until_ns)
+            until_ns, wakes = self._now_ns + _LATER_NS, Wake.IN_EACH_CYCLE
+        sleep = Sleep(state.stamp, until_ns, wakes, placed=state.placed.allocations)
+        state.ends.rests[scope.queue.path] = sleep
         for leaf in scope.visited:
-            leaf.entries.skip_until = SkipUntil(
-                until_ns=until_ns,
-                mixed=True,
-                denied=scope.is_unclear,
-                barred=(),
-                changes=state.changes,
-                node_changes=state.node_changes,
-                gains=state.nodes.gains,
-            )
+            leaf.entries.sleep = sleep
 
     # ------------------------------------------------------------------------------- applications
 
@@ -378,13 +369,11 @@ class PlannedWalk:
 
 def _rests(state: PartitionState, queue: Queue, now_ns: int) -> bool:
     """Return whether nothing below a queue may have another result than in the last walk."""
-    rest = state.ends.rests.get(queue.path)
-    if rest is None or rest.stamp != _stamp(state):
-        return False
-    if rest.until_ns is not None and rest.until_ns <= now_ns:
+    sleep = state.ends.rests.get(queue.path)
+    if sleep is None or not sleep.holds(state.stamp, now_ns) or sleep.placed != state.placed.allocations:
         return False
     leaves = [leaf for leaf in state.tree if leaf.is_leaf and queue in leaf.above]
-    return all(not leaf.pending or leaf.entries.skip_until is not None for leaf in leaves)
+    return all(not leaf.pending or leaf.entries.sleep is not None for leaf in leaves)
 
 
 def _asks(entry: ApplicationEntry) -> Iterator[Ask]:
@@ -410,10 +399,6 @@ def _keep(state: PartitionState, scope: PlannedScope, kept: KeptPlan) -> None:
     for entry, ask in ((each.entry, each.ask) for each in scope.later if not each.entry.facts.gang_waits):
         if ask.allocation_key in kept.promises and _has_room(state, entry, ask):
             _note_delay(state, entry, ask.allocation_key)
-
-
-def _stamp(state: PartitionState) -> tuple[int, ...]:
-    return state.changes, state.node_changes, state.nodes.gains, state.placed.allocations
 
 
 def _has_room(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> bool:

@@ -21,12 +21,12 @@ from ..preemption.required_node import preempt_for_required_node, room_on_node
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
+from ..queues.sleep import Sleep, Wake
 from ..resources.resource import Resource, fits, fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
 from ..state.event_rates import report_refusals
 from ..state.partition_state import PartitionState
 from ..state.placing import unreserve
-from ..state.reserved_skip import ReservedSkip
 from ..values.allocation import Ask
 from .giving import must_wait, try_place
 from .required_node import room_beside_kept
@@ -46,23 +46,21 @@ def place_reserved(state: PartitionState) -> bool:
 
     A pass without result is not repeated before something changes that it depended on.
     """
-    skip_until = state.reserved_skip
-    if skip_until is not None and skip_until.holds(_version(state), state.now_ns()):
+    sleep, stamp = state.reserved_sleep, state.stamp
+    if sleep is not None and sleep.holds(stamp, state.now_ns()):
         placements = state.placed.allocations
-        if placements == skip_until.placed or not _is_any_forbidden(state):
-            skip_until.placed = placements
+        if placements == sleep.placed or not _is_any_forbidden(state):
+            sleep.placed = placements
             return False
-    version = _version(state)
     visit = _Visit(state)
     notes_before = state.notes.taken
     placed = visit.run()
     if visit.waits:
         state.notes.drop_beyond(notes_before)
-    state.reserved_skip = (
-        None
-        if placed or version != _version(state)  # What was dropped may have freed a node for those before it.
-        else ReservedSkip(version, visit.retry_ns, state.placed.allocations, always_retry=visit.always_retry)
-    )
+    state.reserved_sleep = None
+    if not placed and stamp == state.stamp:  # What was dropped may have freed a node for those before it.
+        wakes = Wake.IN_EACH_CYCLE if visit.always_retry else Wake.BY_ANY_CHANGE
+        state.reserved_sleep = Sleep(stamp, visit.retry_ns, wakes, placed=state.placed.allocations)
     return placed
 
 
@@ -76,10 +74,6 @@ def _is_any_forbidden(state: PartitionState) -> bool:
         not fits_undefined_unlimited(user_headroom(state, entry), ask.resource)
         for entry, _, ask in state.reserved.all()
     )
-
-
-def _version(state: PartitionState) -> tuple[int, int, int]:
-    return (state.nodes.gains, state.changes, state.reservations)
 
 
 @final
@@ -96,7 +90,7 @@ class _WorthTrying:
     * The RM is being asked about it: the pass is repeated then.
     """
 
-    __slots__ = ("_applications", "_leaves", "_state", "_version")
+    __slots__ = ("_applications", "_leaves", "_stamp", "_state")
 
     def __init__(self, state: PartitionState) -> None:
         self._state = state
@@ -107,13 +101,13 @@ class _WorthTrying:
 
     def has(self, leaf: Queue, entry: ApplicationEntry) -> bool:
         """Return whether an application is one of them; the pass itself may change the answer."""
-        if self._version != _version(self._state):
+        if self._stamp != self._state.stamp:
             self._find()
         return leaf in self._leaves or entry in self._applications
 
     def _find(self) -> None:
         state = self._state
-        self._version = _version(state)
+        self._stamp = state.stamp
         self._leaves: set[Queue] = set()
         self._applications: set[ApplicationEntry] = set()
         self._find_by_quota()

@@ -83,7 +83,7 @@ def _validate_queues(state: PartitionState) -> None:
         if queue.is_leaf and waits(queue):
             asleep = queue in queue.awake.asleep
             assert asleep != (queue in queue.awake.leaves), f"{queue} is neither awake nor asleep, or both"
-            assert not asleep or queue.entries.skip_until is not None, f"{queue} sleeps for no reason"
+            assert not asleep or queue.entries.sleep is not None, f"{queue} sleeps for no reason"
 
 
 def _entries(queue: Queue) -> list[ApplicationEntry]:
