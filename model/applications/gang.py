@@ -105,9 +105,9 @@ def count_end(task_groups: TaskGroups, ask: Ask, termination: TerminationType) -
     task_groups.count_end(ask.task_group_name, replaced=replaced)
 
 
-def was_searched(refusals: Iterable[Refusal]) -> bool:
+def was_searched(refusal: Refusal) -> bool:
     """Return whether room in the queues or on nodes was looked for, by what refused a whole gang."""
-    return any(refusal.reason not in _NOT_SEARCHED for refusal in refusals)
+    return refusal.reason not in _NOT_SEARCHED
 
 
 def watch_wait(core: ApplicationCore, now_ns: int, effects: list[Effect]) -> None:

@@ -223,10 +223,10 @@ def visit_application(visit: _Visit, entry: ApplicationEntry, tried: Blocked, re
     if must_wait(state):
         tried.is_pending = True
         return None
-    walk = _walk_of(visit, entry, user_room)
     visit.leaf.entries.unreported[entry.application_id] = entry
     if entry.facts.gang_waits:
-        return _visit_gang(visit, entry, walk, tried, rests)
+        return _visit_gang(visit, entry, user_room, tried, rests)
+    walk = _walk_of(visit, entry, user_room)
     outcome = _try_asks(visit, entry, walk, tried)
     if outcome is not None:
         return outcome
@@ -235,7 +235,10 @@ def visit_application(visit: _Visit, entry: ApplicationEntry, tried: Blocked, re
         entry.application.asks.back_off(entry.backoff_until_ns)
         tried.wake_at(entry.backoff_until_ns)
         tried.notes_before = state.notes.taken  # The application is not visited again until then.
-    _note_walk(walk, tried)
+    tried.is_pending = tried.is_pending or walk.passed_over
+    tried.wake_at(walk.retry_ns)
+    for refusal in walk.refusals:
+        tried.note(refusal)
     rest = None
     if not (tried.is_own or walk.passed_over or walk.backoff_count):
         rest = rest_after(
@@ -285,29 +288,20 @@ def _walk_of(visit: _Visit, entry: ApplicationEntry, user_room: Resource | None)
 
 
 def _visit_gang(
-    visit: _Visit, entry: ApplicationEntry, walk: AskWalk, tried: Blocked, rests: _Rests
+    visit: _Visit, entry: ApplicationEntry, user_room: Resource | None, tried: Blocked, rests: _Rests
 ) -> bool | None:
     """Place a whole gang in one result, or note what refuses it."""
-    placed = place_gang(visit.state, entry, walk)
+    placed = place_gang(visit.state, entry, visit.headroom, user_room)
     if placed is GangTry.PLACED:
         return True
     if placed is GangTry.LATER:
         tried.is_pending = True
         return None
     assert isinstance(placed, GangRefused), "the other outcomes are above"
-    walk.refusals.append(placed.refusal)
-    _next(visit.state, entry, walk, None)
-    _note_walk(walk, tried)
+    entry.application.asks.refuse_gang(placed.refusal)
+    tried.note(placed.refusal)
     rests.append((entry, entry.facts, placed.rest))
     return None
-
-
-def _note_walk(walk: AskWalk, tried: Blocked) -> None:
-    """Note from the walk when a retry is worthwhile, and what refused the asks."""
-    tried.is_pending = tried.is_pending or walk.passed_over
-    tried.wake_at(walk.retry_ns)
-    for refusal in walk.refusals:
-        tried.note(refusal)
 
 
 # --------------------------------------------------------------------------------------------- an ask

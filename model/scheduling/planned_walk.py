@@ -19,7 +19,7 @@ from functools import cache
 from operator import itemgetter
 from typing import final
 
-from ..applications.ask_walk import AskWalk, Candidate, CandidateKind, FailedTry
+from ..applications.ask_walk import Candidate, CandidateKind, FailedTry
 from ..applications.next_tries import TryingPass
 from ..applications.state import ApplicationState
 from ..planning.kept_plan import KeptPlan
@@ -299,30 +299,19 @@ class PlannedWalk:
         self, scope: PlannedScope, entry: ApplicationEntry, start: GangStart | None
     ) -> GangTry | GangRefused:
         """Place a gang whole where it delays no promise; its application keeps why it was refused."""
-        state, checks = self._state, self._state.node_checks
-        walk = AskWalk(
-            now_ns=self._now_ns,
-            queue_path=entry.queue.path,
-            queue_headroom=queue_quota.headroom(entry.queue),
-            headroom_below_root=None,
-            user_name=entry.user.name,
-            user_headroom=user_headroom(state, entry),
-            preemption=False,
-            backoff_count=0,
-            keys_to_skip=() if checks is None else checks.keys_to_skip(),
-        )
-        tried = place_gang(state, entry, walk, start)
+        state = self._state
+        queue_room, user_room = queue_quota.headroom(entry.queue), user_headroom(state, entry)
+        tried = place_gang(state, entry, queue_room, user_room, start)
         if isinstance(tried, GangRefused):
             scope.is_unclear = scope.is_unclear or tried.rest is None
-            walk.refusals.append(tried.refusal)
-            entry.application.asks.next_candidate(walk)
+            entry.application.asks.refuse_gang(tried.refusal)
             if tried.refusal.reason is RefusalReason.PREDICATES:
                 scope.denied[tried.refusal.allocation_key] = tried.refusal
         elif tried is GangTry.PLACED:
             count_accepted(entry)
         else:
             scope.is_unclear = True
-            self.ends_cycle = checks is not None and checks.ends_cycle
+            self.ends_cycle = must_wait(state)
         return tried
 
     def _place(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]) -> bool:
@@ -361,9 +350,7 @@ class PlannedWalk:
             count_accepted(entry)
             return True
         scope.is_unclear = scope.is_unclear or outcome.passed_over
-        self.ends_cycle = (
-            outcome.passed_over and state.node_checks is not None and state.node_checks.ends_cycle
-        )
+        self.ends_cycle = outcome.passed_over and must_wait(state)
         return False
 
 
