@@ -70,7 +70,8 @@ class ApplicationAsks:
         idle = core.life.state in (ApplicationState.NEW, ApplicationState.COMPLETING)
         if idle and len(known) < len(asks):
             core.life.handle(ApplicationEvent.RUN, now_ns, effects)
-        gang.watch_wait(core, now_ns, effects)
+        if core.gang_waits:
+            gang.watch_wait(core, now_ns, effects)
         total = total_of(taken)
         core.pending = add(core.pending, total)
         answer = core.answer(effects)

@@ -13,9 +13,9 @@ from ..values.users import User
 from .ask_walk import AskWalk, Candidate, FailedTry
 from .effects import Answer, ApplicationFacts, TimerKind
 from .gang import GangSettings, SwapOffer, SwapWalk
+from .holdings import Placed
 from .next_tries import NextTry
 from .pending_asks import AskRecord
-from .placed import Placed
 from .report import ApplicationReport
 from .reservations import Reservation
 from .views import ShownApplication

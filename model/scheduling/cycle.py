@@ -18,7 +18,7 @@ from ..queues.queue import Queue
 from ..queues.sleep import Sleep, Wake
 from ..queues.tree import awake_in_order
 from ..resources.resource import fits_undefined_unlimited, is_any_positive
-from ..state.cycle_times import TimedPart
+from ..state.counters import TimedPart
 from ..state.partition_state import PartitionState
 from ..values.object_state import ObjectState
 from .giving import must_wait

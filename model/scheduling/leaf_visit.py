@@ -31,7 +31,7 @@ from ..queues.sleep import Sleep, Wake
 from ..queues.waiting import WaitingApplications
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import holder_of, user_headroom
-from ..state.cycle_times import TimedPart
+from ..state.counters import TimedPart
 from ..state.event_rates import report_refusals
 from ..state.headroom_reports import report_checks, set_runnable
 from ..state.partition_state import PartitionState

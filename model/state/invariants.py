@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ..applications.state import ApplicationState
 from ..queues.application_entry import ApplicationEntry
-from ..queues.queue import Queue
-from ..queues.ranks import waits
+from ..queues.queue import Queue, waits
 from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, Resource, add, fits, total_of
 from .partition_state import PartitionState

@@ -37,14 +37,13 @@ from ..values.facts import EventReports, LeftFact
 from ..values.object_state import ObjectState
 from .ask_parts import AskParts
 from .claims import PreemptionClaims
-from .cycle_times import CycleTimes
+from .counters import CycleTimes, PlacedCounts
 from .disruption import DisruptionLog
 from .event_rates import EventRates
 from .expected_ends import ExpectedEnds
 from .expiries import Expiries
 from .host import ApplicationTimer, PartitionHost
 from .partition_timers import PartitionTimers
-from .placed_counts import PlacedCounts
 from .preemption_attempts import FailedAttempts
 from .preemption_log import PreemptionLog
 from .quarantine import Quarantine
