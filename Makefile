@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants proofs planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray door-pace verdicts kubernetes-kills kubernetes-pace clean
+.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench lines page-frames free-threaded attacks proto soak drop-in mutants proofs planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray door-pace verdicts kubernetes-kills kubernetes-pace clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -113,6 +113,10 @@ check: $(VENV)/.ready $(LINKS)
 bench: $(VENV)/.ready
 	mkdir -p .cache && $(BIN)/python tests/bench/lit_run.py > .cache/bench.jsonl
 	$(BIN)/python tests/bench/targets.py .cache/bench.jsonl
+
+# Lines and calls of Python of a cycle and of a whole ask, for workloads of the bench: exact. Five minutes.
+lines: $(VENV)/.ready
+	PYTHONHASHSEED=0 PYTHONPATH=tests $(BIN)/python tests/bench/line_counts.py
 
 attacks: $(VENV)/.ready
 	$(BIN)/python tests/bench/attacks.py

@@ -218,7 +218,8 @@ class Partition:
         results = 0
         while (outcome := run_cycle(self._state)) is not CycleOutcome.NOTHING:
             results += outcome is CycleOutcome.RESULT
-        self.watch_quotas()
+        if self._state.quota_preemption_enabled:
+            self.watch_quotas()
         return results
 
     def watch_quotas(self) -> None:

@@ -26,7 +26,7 @@ from ...model.marks import marked_methods
 from ...model.nodes.node import Node
 from ...model.nodes.order import NodeOrder
 from ...model.queues.queue import Queue
-from ...model.state.placed_counts import PlacedCounts
+from ...model.state.counters import PlacedCounts
 from ..engines.error_origin import note_origin
 from ..engines.handles import IDENTITY, PARTS
 

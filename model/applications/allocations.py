@@ -12,7 +12,7 @@ from ..values.messages import TerminationType
 from . import gang
 from .core import ApplicationCore
 from .effects import Answer, Effect, TimerKind
-from .placed import Placed
+from .holdings import Placed
 from .reservations import Reservation
 from .state import ACTIVE_STATES, ApplicationEvent, ApplicationState
 

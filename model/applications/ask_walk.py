@@ -179,12 +179,7 @@ class AskWalk:
     def mark_attempted(self, until: AskOrder | None) -> None:
         """Count the asks that shared an answer as attempted: all, or those before a place in the order."""
         for group in self.skipped:
-            if not group:
-                continue
-            last = group.last.order
-            mark = last if until is None else min(last, until)
-            if group.attempted_until is None or mark > group.attempted_until:
-                group.attempted_until = mark
+            group.mark_attempted(until)
         self.skipped.clear()
 
 

@@ -37,6 +37,7 @@ class ApplicationAsks:
             "resize",
             "displace",
             "next_candidate",
+            "refuse_gang",
             "end_walk",
             "back_off",
             "note_refusal",
@@ -69,7 +70,8 @@ class ApplicationAsks:
         idle = core.life.state in (ApplicationState.NEW, ApplicationState.COMPLETING)
         if idle and len(known) < len(asks):
             core.life.handle(ApplicationEvent.RUN, now_ns, effects)
-        gang.watch_wait(core, now_ns, effects)
+        if core.gang_waits:
+            gang.watch_wait(core, now_ns, effects)
         total = total_of(taken)
         core.pending = add(core.pending, total)
         answer = core.answer(effects)
@@ -143,15 +145,18 @@ class ApplicationAsks:
         `failed` is why the last one was not placed.
         """
         core = self._core
-        if core.gang_waits:  # It has no candidates: what refused all of it is in the walk.
-            core.refusals = tuple(walk.refusals)
-            walk.skipped += core.asks.groups.values() if gang.was_searched(walk.refusals) else ()
-            walk.mark_attempted(None)
-            return None
         candidate = next_candidate(walk, failed, core.asks, core.task_groups, core.reservations)
         if candidate is None:
             core.refusals = tuple(walk.refusals)
         return candidate
+
+    def refuse_gang(self, refusal: Refusal) -> None:
+        """Keep why a gang that is placed whole was refused; its asks are no candidates one by one."""
+        core = self._core
+        core.refusals = (refusal,)
+        if gang.was_searched(refusal):
+            for group in core.asks.groups.values():
+                group.mark_attempted(None)
 
     def end_walk(self, walk: AskWalk, last_key: str) -> None:
         """Note that the walk ended early, at the ask with this key."""

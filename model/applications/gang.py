@@ -18,8 +18,8 @@ from ..values.allocation import Allocation, Ask
 from ..values.messages import TerminationType
 from ..values.refusals import Refusal, RefusalReason
 from .effects import Effect, ReleaseWanted, TimerKind
+from .holdings import Placed
 from .pending_asks import AskRecord, PendingAsks
-from .placed import Placed
 from .state import ApplicationEvent
 from .task_groups import TaskGroups
 
@@ -105,9 +105,9 @@ def count_end(task_groups: TaskGroups, ask: Ask, termination: TerminationType) -
     task_groups.count_end(ask.task_group_name, replaced=replaced)
 
 
-def was_searched(refusals: Iterable[Refusal]) -> bool:
+def was_searched(refusal: Refusal) -> bool:
     """Return whether room in the queues or on nodes was looked for, by what refused a whole gang."""
-    return any(refusal.reason not in _NOT_SEARCHED for refusal in refusals)
+    return refusal.reason not in _NOT_SEARCHED
 
 
 def watch_wait(core: ApplicationCore, now_ns: int, effects: list[Effect]) -> None:
@@ -116,7 +116,7 @@ def watch_wait(core: ApplicationCore, now_ns: int, effects: list[Effect]) -> Non
     Without a time of its own one with placeholders waits for all of them as long as these may be unused.
     """
     settings = core.gang_settings
-    if not core.gang_waits or core.life.has_timer(TimerKind.GANG):
+    if core.life.has_timer(TimerKind.GANG):
         return
     if settings.wait_ns is not None:
         core.life.start_timer(TimerKind.GANG, now_ns + settings.wait_ns, effects)

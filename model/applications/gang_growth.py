@@ -7,9 +7,10 @@ being preempted for ever.
 
 from __future__ import annotations
 
-from typing import final
+from typing import TYPE_CHECKING, final
 
-from .placed import Placed
+if TYPE_CHECKING:
+    from .holdings import Placed
 
 __all__ = ["GangGrowth"]
 

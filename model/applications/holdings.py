@@ -11,9 +11,8 @@ from ..resources.resource import EMPTY, Resource, add, fits, is_at_least, subtra
 from ..resources.resource_seconds import TrackedResource
 from ..values.allocation import Allocation
 from .gang_growth import GangGrowth
-from .placed import Placed
 
-__all__ = ["Holdings", "less"]
+__all__ = ["Holdings", "Placed", "less"]
 
 _SECOND_NS: Final = 1_000_000_000
 _NOTHING: Final = TrackedResource()
@@ -25,6 +24,43 @@ def less(total: Resource, part: Resource) -> Resource:
     left = take_away(total, part)
     assert left is not None, f"{part!r} is no part of {total!r}: please report"
     return left
+
+
+@final
+class Placed:
+    """One allocation and its marks. Owned by the application.
+
+    `released` and `preempted` exclude each other: what the RM was asked to end is no victim, and the RM is
+    not asked twice to end a victim.
+    """
+
+    __slots__ = ("allocation", "checkpoint_ns", "gang_since_ns", "preempted", "released", "swap")
+
+    def __init__(self, allocation: Allocation) -> None:
+        self.allocation = allocation
+        self.released = False
+        self.preempted = False
+        self.checkpoint_ns: int | None = None
+        """When the RM reported last that the work is saved."""
+        self.swap: Allocation | None = None
+        """Of a placeholder: the real allocation that replaces it once the RM confirms its end."""
+        self.gang_since_ns: int | None = None
+        """Of a placeholder or a member of a gang: since when the gang was as large as when this one came."""
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is ending: the RM was asked to end it, or it is a victim."""
+        return self.released or self.preempted
+
+    def copy(self) -> Placed:
+        """Return a copy that may leave the application."""
+        copy = Placed(self.allocation)
+        copy.released = self.released
+        copy.preempted = self.preempted
+        copy.swap = self.swap
+        copy.checkpoint_ns = self.checkpoint_ns
+        copy.gang_since_ns = self.gang_since_ns
+        return copy
 
 
 @final

@@ -10,8 +10,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..values.allocation import Ask
+from .holdings import Placed
 from .pending_asks import AskGroup, AskRecord, PendingAsks
-from .placed import Placed
 from .reservations import Reservations
 from .task_groups import TaskGroups
 

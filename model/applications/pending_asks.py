@@ -165,6 +165,15 @@ class AskGroup(OrderedList[AskRecord]):
         """Return whether scheduling searched room for the ask or for one whose answer it shared."""
         return record.attempted or (self.attempted_until is not None and record.order <= self.attempted_until)
 
+    def mark_attempted(self, until: AskOrder | None) -> None:
+        """Count its asks as attempted that shared an answer: all, or those before a place in the order."""
+        if not self:
+            return
+        last = self.last.order
+        mark = last if until is None else min(last, until)
+        if self.attempted_until is None or mark > self.attempted_until:
+            self.attempted_until = mark
+
 
 @final
 class _Ages:

@@ -11,8 +11,8 @@ from ..resources.resource import Resource
 from ..values.allocation import Ask
 from ..values.refusals import Refusal
 from .core import ApplicationCore
+from .holdings import Placed
 from .pending_asks import AskRecord
-from .placed import Placed
 from .state import ApplicationState
 
 __all__ = ["ApplicationReport", "Noted", "TaskGroupCounts", "WaitingAsk", "application_report"]

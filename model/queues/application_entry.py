@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING, TypeAlias, final
 
 from ..applications.effects import ApplicationFacts
@@ -15,9 +14,9 @@ from ..values.users import User
 if TYPE_CHECKING:
     from .queue import Queue
     from .users import UserPlace
-    from .waiting import PreemptingAsk, RestKind
+    from .waiting import RestKind
 
-__all__ = ["ApplicationEntry", "EntryKey", "SkipUntil", "wake"]
+__all__ = ["ApplicationEntry", "EntryKey", "wake"]
 
 EntryKey: TypeAlias = "tuple[int | tuple[float, ...] | str | UserPlace, ...]"
 
@@ -90,60 +89,9 @@ class ApplicationEntry:
         self.queue.entries.count_size(ask.resource, -1)
 
 
-@final
-class SkipUntil:
-    """Why a leaf may be skipped, and until when.
-
-    After a walk without result, only these can change the answer: time (`until_ns`), a node with room for one
-    of the sizes that wait, room in the queues for one of the sizes that had none there (`barred`), and, if
-    anything else refused an ask (`mixed`), any change at all in the partition. What the RM's predicates
-    refused (`denied`) may be allowed at any moment without notice to the scheduler: then the leaf is visited
-    in every cycle.
-    """
-
-    __slots__ = (
-        "barred",
-        "changes",
-        "denied",
-        "failed_attempts",
-        "gains",
-        "mixed",
-        "node_changes",
-        "placed",
-        "until_ns",
-    )
-
-    def __init__(
-        self,
-        *,
-        until_ns: int | None,
-        mixed: bool,
-        denied: bool,
-        barred: Collection[Resource],
-        changes: int,
-        node_changes: int,
-        gains: int,
-        placed: int | None = None,
-        failed_attempts: tuple[PreemptingAsk, ...] = (),
-    ) -> None:
-        self.until_ns = until_ns
-        self.gains = gains
-        self.failed_attempts = failed_attempts
-        """Attempts to preempt that failed in the walk, or whose earlier failure still held."""
-        self.placed = placed
-        """The partition's count of placements, while asks wait for an attempt to preempt: what is placed may
-        be a victim, or use the room that an ask has in its queues. `None` if none wait."""
-        self.denied = denied
-        self.barred = barred
-        """Sizes that a queue on the path had no room for."""
-        self.mixed = mixed
-        self.changes = changes
-        self.node_changes = node_changes
-
-
 def wake(leaf: Queue) -> None:
     """Let the next cycle visit a leaf, whatever failed there before."""
-    leaf.entries.skip_until = leaf.entries.skip_before_question = None
+    leaf.entries.sleep = leaf.entries.sleep_before_question = None
     awake = leaf.awake
     if leaf not in awake.leaves:
         awake.wake(leaf)

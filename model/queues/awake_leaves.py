@@ -2,8 +2,8 @@
 
 A leaf whose applications were all tried without result sleeps until one of these comes:
 
-* A change that may give room, let an application start, or let one preempt: the counts of such changes are
-  the *stamp*. When it has moved, all leaves are awake, and each is looked at once.
+* A change that may give room, let an application start, or let one preempt, as the stamp counts them
+  (`licorne.model.queues.sleep`). When it has moved, all leaves are awake, and each is looked at once.
 * Its time: an ask is old enough for a reservation, an attempt to preempt is due, a back-off ends.
 * A change of the leaf itself: an ask, or an application in another state.
 
@@ -15,17 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, final
 
 from ..resources.resource import is_any_positive
+from .sleep import Stamp
 
 if TYPE_CHECKING:
     from .queue import Queue
 
-__all__ = ["AwakeLeaves", "WakeStamp"]
-
-WakeStamp: TypeAlias = tuple[int, int, int]
-"""How often something ended or grew, a node could be reserved, and a node gained room."""
+__all__ = ["AwakeLeaves"]
 
 
 @final
@@ -41,9 +39,9 @@ class AwakeLeaves:
         """Those that sleep, with when time alone may give them something; `None`: it may not."""
         self._due: list[tuple[int, str, Queue]] = []
         """A heap of such times, with others of leaves that are awake since."""
-        self._stamp: WakeStamp = (0, 0, 0)
+        self._stamp: Stamp = (0, 0, 0)
 
-    def sleeps_on(self, leaf: Queue, stamp: WakeStamp, now_ns: int) -> bool:
+    def sleeps_on(self, leaf: Queue, stamp: Stamp, now_ns: int) -> bool:
         """Return whether a leaf would sleep on after a look; it changes nothing, and threads may share it."""
         if stamp != self._stamp or leaf not in self.asleep:
             return False
@@ -55,7 +53,7 @@ class AwakeLeaves:
         """Whether so few are awake that to sort them costs less than to walk past the others."""
         return 4 * len(self.leaves) <= len(self.asleep)
 
-    def look(self, stamp: WakeStamp, now_ns: int) -> None:
+    def look(self, stamp: Stamp, now_ns: int) -> None:
         """Wake all if the stamp has moved since they fell asleep, otherwise those whose time has come."""
         if stamp != self._stamp:
             self._wake_all()
@@ -74,18 +72,18 @@ class AwakeLeaves:
             heappop(due)  # It is awake since, or waits for nothing: then what it asks for next wakes it.
         return due[0][0] if due else None
 
-    def sleep(self, leaves: Sequence[Queue], stamp: WakeStamp) -> None:
+    def sleep(self, leaves: Sequence[Queue], stamp: Stamp) -> None:
         """Let leaves sleep that may be skipped, while the stamp is the one that they were looked at with."""
         if stamp != self._stamp:
             self._wake_all()
             self._stamp = stamp
         asleep, awake = self.asleep, self.leaves
         for leaf in leaves:
-            skip_until = leaf.entries.skip_until
-            if skip_until is None or skip_until.placed is not None:
+            sleep = leaf.entries.sleep
+            if sleep is None or sleep.placed is not None:
                 continue  # What is placed anywhere may give it something, and wakes no leaf.
             awake.pop(leaf, None)
-            asleep[leaf] = due_ns = skip_until.until_ns
+            asleep[leaf] = due_ns = sleep.until_ns
             if due_ns is not None:
                 heappush(self._due, (due_ns, leaf.path, leaf))
 

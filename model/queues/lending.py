@@ -23,6 +23,7 @@ from ..resources.resource import EMPTY, Resource, add, subtract, subtract_elimin
 from .queue import Queue
 
 __all__ = [
+    "NOTHING_KEPT",
     "Withheld",
     "gives_room",
     "kept_beside",
@@ -33,7 +34,8 @@ __all__ = [
     "withheld_from",
 ]
 
-_NOTHING: Final[Mapping[Queue, Resource]] = MappingProxyType({})
+NOTHING_KEPT: Final[Mapping[Queue, Resource]] = MappingProxyType({})
+"""What is withheld where no queue of a tree lends."""
 
 
 class Withheld(NamedTuple):
@@ -54,7 +56,7 @@ def kept_beside(queue: Queue) -> Mapping[Queue, Resource]:
     It costs a step a level: each queue has the sum of what those below it withhold.
     """
     if not queue.above[-1].lending:
-        return _NOTHING
+        return NOTHING_KEPT
     beside: dict[Queue, Resource] = {}
     sum_beside = EMPTY
     for level, parent in pairwise(queue.above):

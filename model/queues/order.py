@@ -7,7 +7,7 @@ changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import merge
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, assert_never, final
@@ -17,15 +17,25 @@ from ..resources.quantities import INT32_MIN
 from ..resources.resource import EMPTY, Resource, is_any_positive
 from ..resources.shares import fair_share, shares
 from ..values.ordered_list import OrderedList
-from .application_entry import ApplicationEntry, EntryKey, SkipUntil
-from .priorities import PriorityCounts
+from .application_entry import ApplicationEntry, EntryKey
+from .sleep import Sleep
 from .users import LeafUsers, ranked_by_users, user_place_of
 from .waiting import WaitingApplications
 
 if TYPE_CHECKING:
     from .queue import Queue
+    from .tree import QueueTree
 
-__all__ = ["NEVER_ORDERED", "ApplicationOrder", "ChildKey", "ChildOrder", "OrderStamp", "child_key"]
+__all__ = [
+    "NEVER_ORDERED",
+    "ApplicationOrder",
+    "ChildKey",
+    "ChildOrder",
+    "OrderStamp",
+    "PriorityCounts",
+    "child_key",
+    "stamp_of",
+]
 
 ChildKey: TypeAlias = "tuple[float, float, float, int, str]"
 
@@ -152,9 +162,10 @@ class ApplicationOrder:
         self._priorities = PriorityCounts()
         self.sizes: dict[Resource, int] = {}
         """Size -> how many waiting asks in this leaf have it."""
-        self.skip_until: SkipUntil | None = None
-        self.skip_before_question: SkipUntil | None = None
-        """What `skip_until` was before a visit that waits for the RM's answer, and will be repeated."""
+        self.sleep: Sleep | None = None
+        """Why it may be skipped, after a visit without result."""
+        self.sleep_before_question: Sleep | None = None
+        """What `sleep` was before a visit that waits for the RM's answer, and will be repeated."""
         self.placeholder_entries: dict[str, ApplicationEntry] = {}
         """Applications that have placeholders placed."""
         self.reserved_entries: dict[str, ApplicationEntry] = {}
@@ -169,8 +180,8 @@ class ApplicationOrder:
 
         A visit that waits will be repeated, and then changes nothing about that if it places something.
         """
-        before = self.skip_until or self.skip_before_question
-        self.skip_until, self.skip_before_question = (None, before) if is_pending else (before, None)
+        before = self.sleep or self.sleep_before_question
+        self.sleep, self.sleep_before_question = (None, before) if is_pending else (before, None)
 
     def __len__(self) -> int:
         return len(self.by_id) + len(self.suspended)
@@ -359,3 +370,48 @@ def _usage(allocated: Resource, guaranteed: Resource | None) -> tuple[float, ...
     while usage and not usage[-1]:
         usage = usage[:-1]
     return usage
+
+
+def stamp_of(tree: QueueTree, parent: Queue) -> OrderStamp:
+    """Return what the places below a queue depend on now: with a half-life they move with time."""
+    decays = parent.settings.fair_half_life_ns is not None
+    return OrderStamp(tree.version, parent.now_ns() if decays else 0)
+
+
+@final
+class PriorityCounts:
+    """How many members have which priority.
+
+    A member in which nothing waits has the lowest possible one, and is not counted.
+    """
+
+    def __init__(self) -> None:
+        self.highest = INT32_MIN
+        """The highest priority of all members, the lowest possible one if none has another."""
+        self._counts: dict[int, int] = {}
+        self._by_name: dict[str, int] = {}
+
+    def recount(self, members: Iterable[tuple[str, int]]) -> None:
+        """Count these members and no others."""
+        self._counts.clear()
+        self._by_name.clear()
+        self.highest = INT32_MIN
+        for name, priority in members:
+            self.note(name, priority)
+
+    def note(self, name: str, priority: int) -> None:
+        """Count a member with the priority that it has now, in place of the one noted before."""
+        old = self._by_name.get(name, INT32_MIN)
+        if old == priority:
+            return
+        counts = self._counts
+        if old != INT32_MIN:
+            counts[old] -= 1
+            if not counts[old]:
+                del counts[old]
+        if priority == INT32_MIN:
+            del self._by_name[name]
+        else:
+            counts[priority] = counts.get(priority, 0) + 1
+            self._by_name[name] = priority
+        self.highest = max(counts, default=INT32_MIN)

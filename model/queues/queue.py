@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from ..configuration.access_control import AccessControlList
+from ..configuration.policies import PriorityPolicy
 from ..configuration.positions import Position
 from ..configuration.queue_properties import QueueProperties, evaluate
 from ..marks import Marks
@@ -24,6 +25,7 @@ from ..resources.resource import (
     Resource,
     add,
     fits_in_addition,
+    is_any_positive,
     strictly_greater_than_zero,
     subtract,
     subtract_only_existing,
@@ -32,12 +34,11 @@ from ..resources.resource import (
 from ..values.object_state import ObjectEvent, ObjectState, next_object_state
 from .application_entry import ApplicationEntry
 from .awake_leaves import AwakeLeaves
-from .order import ApplicationOrder, ChildOrder, OrderStamp
-from .priorities import PriorityCounts
+from .order import ApplicationOrder, ChildOrder, OrderStamp, PriorityCounts
 from .template import QueueTemplate
 from .use_order import DepartedUse, counted_use
 
-__all__ = ["Queue", "exposed_priority", "stand_in_for"]
+__all__ = ["Queue", "exposed_priority", "stand_in_for", "waits"]
 
 _DENY: Final = AccessControlList.parse("")
 _TAKEN_OVER: Final = (
@@ -62,7 +63,7 @@ def _at_no_time() -> int:
 
 def exposed_priority(settings: QueueProperties, priority: int) -> int:
     """Return a priority in a queue as its parent sees it: after the queue's offset or fence."""
-    if settings.priority_policy.is_fence:
+    if settings.priority_policy is PriorityPolicy.FENCE:
         return settings.priority_offset
     return max(INT32_MIN, min(INT32_MAX, priority + settings.priority_offset))
 
@@ -359,3 +360,8 @@ def stand_in_for(queue: Queue) -> Queue:
     for name in _TAKEN_OVER:
         setattr(twin, name, getattr(queue, name))
     return twin
+
+
+def waits(queue: Queue) -> bool:
+    """Return whether something waits in a queue that the scheduler visits."""
+    return is_any_positive(queue.pending) and queue.state is not ObjectState.STOPPED

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY, Resource, component_wise_min
-from .lending import kept_beside, settle
+from .lending import NOTHING_KEPT, kept_beside, settle
 from .queue import Queue
 
 __all__ = [
@@ -32,7 +32,8 @@ __all__ = [
 def try_charge(leaf: Queue, resource: Resource) -> Queue | None:
     """Charge the whole path, or nothing; return the queue that has no room, `None` on success."""
     charged: list[Queue] = []
-    beside = kept_beside(leaf)
+    lends = leaf.above[-1].lending
+    beside = kept_beside(leaf) if lends else NOTHING_KEPT
     try:
         for queue in reversed(leaf.above):
             if not queue.try_charge(resource, beside.get(queue, EMPTY)):
@@ -42,7 +43,8 @@ def try_charge(leaf: Queue, resource: Resource) -> Queue | None:
     finally:  # Also where one of them breaks.
         for queue in charged:
             queue.release_charge(resource)
-    settle(leaf)
+    if lends:
+        settle(leaf)
     return None
 
 

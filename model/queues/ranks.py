@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..resources.resource import is_any_positive
-from ..values.object_state import ObjectState
-from .order import ChildKey, OrderStamp, child_key
-from .queue import Queue
+from .order import ChildKey, child_key, stamp_of
+from .queue import Queue, waits
 from .quota import fair_maximum
 from .use_order import use_rank
 
 if TYPE_CHECKING:
     from .tree import QueueTree
 
-__all__ = ["is_reached", "ranked_children", "ranked_leaves", "stamp_of", "waits"]
-
-
-def waits(queue: Queue) -> bool:
-    """Return whether something waits in a queue that the scheduler visits."""
-    return is_any_positive(queue.pending) and queue.state is not ObjectState.STOPPED
+__all__ = ["is_reached", "ranked_children", "ranked_leaves"]
 
 
 def is_reached(leaf: Queue) -> bool:
@@ -44,12 +37,6 @@ def ranked_children(tree: QueueTree, parent: Queue) -> Iterator[Queue]:
         return child_key(child, fair_maximum(child), by_priority=by_priority, use=use)
 
     return parent.child_order.ranked(parent, stamp, key)
-
-
-def stamp_of(tree: QueueTree, parent: Queue) -> OrderStamp:
-    """Return what the places below a queue depend on now: with a half-life they move with time."""
-    decays = parent.settings.fair_half_life_ns is not None
-    return OrderStamp(tree.version, parent.now_ns() if decays else 0)
 
 
 def ranked_leaves(tree: QueueTree, parent: Queue | None = None) -> Iterator[Queue]:

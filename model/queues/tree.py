@@ -16,10 +16,10 @@ from ..values.facts import EventReports, unheard
 from ..values.object_state import ObjectEvent, ObjectState
 from ..values.users import User
 from .lending import leave, settle, settle_all, validate_lending
-from .order import NEVER_ORDERED, ChildKey, child_key
-from .queue import Queue
+from .order import NEVER_ORDERED, ChildKey, child_key, stamp_of
+from .queue import Queue, waits
 from .quota import fair_maximum
-from .ranks import is_reached, stamp_of, waits
+from .ranks import is_reached
 from .template import QueueTemplate
 from .use_order import KeptUse, take_up_use, use_rank
 from .users import after_reload

@@ -25,7 +25,7 @@ from ..state.headroom_reports import set_runnable
 from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted, finish_placing
 from ..values.allocation import Allocation, Ask
-from .cycle import is_idle, wake_stamp
+from .cycle import is_idle
 from .resting import conditions_in
 
 __all__ = ["ConcurrentOutcome", "place_concurrently"]
@@ -52,7 +52,7 @@ def place_concurrently(state: PartitionState) -> ConcurrentOutcome:
     ):
         return ConcurrentOutcome.ALONE
     now_ns = state.now_ns()
-    awake, stamp = state.tree.root.awake, wake_stamp(state)
+    awake, stamp = state.tree.root.awake, state.stamp
     taken = skipped = False
     for leaf in state.tree.leaves_snapshot():
         if not leaf.try_claim():

@@ -14,22 +14,21 @@ from typing import TypeVar
 from ..nodes.order import forget_closed
 from ..predicates.avoided_nodes import AvoidedNodes
 from ..queues import quota as queue_quota
-from ..queues.application_entry import SkipUntil
-from ..queues.awake_leaves import WakeStamp
 from ..queues.queue import Queue
+from ..queues.sleep import Sleep, Wake
 from ..queues.tree import awake_in_order
 from ..resources.resource import fits_undefined_unlimited, is_any_positive
-from ..state.cycle_times import TimedPart
+from ..state.counters import TimedPart
 from ..state.partition_state import PartitionState
 from ..values.object_state import ObjectState
-from .first_ask import place_first
-from .leaf_visit import LeafVisit
+from .giving import must_wait
+from .leaf_visit import place_first, visit_leaf
 from .placeholder_pass import replace_placeholder
 from .planned_walk import PlannedWalk
 from .reserved_pass import place_reserved
 from .resting import retries_of_resting
 
-__all__ = ["CycleOutcome", "is_idle", "may_skip", "run_cycle", "wake_stamp"]
+__all__ = ["CycleOutcome", "is_idle", "may_skip", "run_cycle"]
 
 
 T = TypeVar("T")
@@ -75,15 +74,15 @@ def _run_passes(state: PartitionState) -> CycleOutcome:
 def _first_result(state: PartitionState) -> CycleOutcome:
     if state.claims.by_key and state.claims.end_due(state.now_ns()):
         state.changes += 1
-    checks = state.node_checks
-    if len(state.reserved) and _timed(state, TimedPart.RESERVED, place_reserved):
+    if state.reserved.by_key and _timed(state, TimedPart.RESERVED, place_reserved):
         return CycleOutcome.RESULT
-    if checks is not None and checks.ends_cycle:
+    if must_wait(state):  # Also where questions of cycles before this one are open.
         return CycleOutcome.NOTHING
-    if state.placed.placeholders and _timed(state, TimedPart.PLACEHOLDER, replace_placeholder):
-        return CycleOutcome.RESULT
-    if checks is not None and checks.ends_cycle:
-        return CycleOutcome.NOTHING
+    if state.placed.placeholders:
+        if _timed(state, TimedPart.PLACEHOLDER, replace_placeholder):
+            return CycleOutcome.RESULT
+        if must_wait(state):
+            return CycleOutcome.NOTHING
     return _timed(state, TimedPart.REGULAR, _regular)
 
 
@@ -107,7 +106,7 @@ def is_idle(state: PartitionState) -> bool:
 
 
 def _regular(state: PartitionState) -> CycleOutcome:
-    now_ns = state.now_ns()
+    now_ns = state.host.now_ns()
     if len(state.nodes.closed) > state.nodes.closed_max:
         forget_closed(state.nodes, {size for queue in state.tree for size in queue.entries.sizes})
     times = state.times
@@ -124,8 +123,8 @@ def _regular(state: PartitionState) -> CycleOutcome:
             if planned.is_over:
                 break
             continue
-        if may_skip(state, leaf, now_ns):
-            stamp = stamp or wake_stamp(state)
+        if leaf.entries.sleep is not None and may_skip(state, leaf, leaf.entries.sleep, now_ns):
+            stamp = stamp or state.stamp
             skipped.append(leaf)
             continue
         tried = _outcome_of(state, leaf, now_ns)
@@ -134,79 +133,68 @@ def _regular(state: PartitionState) -> CycleOutcome:
             break
     if planned is not None and outcome is CycleOutcome.NOTHING and planned.finish():
         outcome = CycleOutcome.RESULT
-    if stamp is not None and stamp == wake_stamp(state):  # Nothing has changed since the first was skipped.
+    if stamp is not None and stamp == state.stamp:  # Nothing has changed since the first was skipped.
         state.tree.root.awake.sleep(skipped, stamp)
     return outcome
 
 
 def _outcome_of(state: PartitionState, leaf: Queue, now_ns: int) -> CycleOutcome | None:
     """Try a leaf; return how that ends the cycle, `None` if it does not end it."""
-    placed, checks = place_first(state, leaf, now_ns), state.node_checks
-    if placed or (checks is not None and checks.ends_cycle):
+    placed = place_first(state, leaf, now_ns)
+    if placed or must_wait(state):
         leaf.entries.end_visit(is_pending=not placed)
         return CycleOutcome.RESULT if placed else CycleOutcome.NOTHING
-    visit = LeafVisit(state, leaf, now_ns)
-    result = visit.run()
+    result = visit_leaf(state, leaf, now_ns)
     if result is not None:
         return CycleOutcome.RESULT if result else CycleOutcome.PREPARED
-    return CycleOutcome.NOTHING if visit.ends_cycle else None
+    return CycleOutcome.NOTHING if must_wait(state) else None
 
 
 def _leaves(state: PartitionState, now_ns: int) -> Iterator[Queue]:
     """Walk the leaves that do not sleep, as they are to be visited."""
     awake = state.tree.root.awake
     if awake.asleep:
-        awake.look(wake_stamp(state), now_ns)
+        awake.look(state.stamp, now_ns)
         if awake.asleep:
             return awake_in_order(state.tree)
     return state.tree.leaves_in_order()
 
 
-def wake_stamp(state: PartitionState) -> WakeStamp:
-    """Return the counts of the changes that wake leaves."""
-    return state.changes, state.node_changes, state.nodes.gains
-
-
-def _may_preempt_now(state: PartitionState, leaf: Queue, skip_until: SkipUntil, now_ns: int) -> bool:
+def _may_preempt_now(state: PartitionState, leaf: Queue, sleep: Sleep, now_ns: int) -> bool:
     """Return whether an attempt to preempt may be repeated, since something was placed: it may be a victim.
 
     If none may be yet, it is noted when time lets one.
     """
     headroom = queue_quota.headroom(leaf)
-    retries = retries_of_resting(state, leaf, headroom, now_ns, skip_until.failed_attempts)
+    retries = retries_of_resting(state, leaf, headroom, now_ns, sleep.failed_attempts)
     retry_ns = min(retries, default=None)
-    skip_until.placed = state.placed.allocations
+    sleep.placed = state.placed.allocations
     if retry_ns is None:
         return False
-    if skip_until.until_ns is None or retry_ns < skip_until.until_ns:
-        skip_until.until_ns = retry_ns
+    if sleep.until_ns is None or retry_ns < sleep.until_ns:
+        sleep.until_ns = retry_ns
     return retry_ns <= now_ns
 
 
-def may_skip(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
+def may_skip(state: PartitionState, leaf: Queue, sleep: Sleep, now_ns: int) -> bool:
     """Return whether nothing has changed for a leaf whose last walk was without result."""
-    skip_until = leaf.entries.skip_until
-    if (
-        skip_until is None
-        or skip_until.denied
-        or (skip_until.until_ns is not None and skip_until.until_ns <= now_ns)
-    ):
+    changes, node_changes, _ = state.stamp
+    changes_before, node_changes_before, _ = sleep.stamp
+    if node_changes != node_changes_before or sleep.ends(now_ns):
         return False
-    if skip_until.node_changes != state.node_changes:
-        return False
-    if skip_until.mixed:
-        if skip_until.changes != state.changes or skip_until.gains != state.nodes.gains:
+    if sleep.wakes is Wake.BY_ANY_CHANGE:
+        if sleep.stamp != state.stamp:
             return False
-        return skip_until.placed in {None, state.placed.allocations} or not _may_preempt_now(
-            state, leaf, skip_until, now_ns
+        return sleep.placed in {None, state.placed.allocations} or not _may_preempt_now(
+            state, leaf, sleep, now_ns
         )
-    sizes, barred, changes = leaf.entries.sizes, skip_until.barred, state.changes
-    if barred and skip_until.changes != changes:  # Otherwise no headroom has grown.
+    sizes, barred = leaf.entries.sizes, sleep.barred
+    if barred and changes_before != changes:  # Otherwise no headroom has grown.
         room = queue_quota.headroom(leaf)
         for size in sizes:
             if size in barred and fits_undefined_unlimited(room, size):
                 return False
-        skip_until.changes = changes
+        sleep.stamp = state.stamp
     closed = state.nodes.closed
     for size in sizes:  # noqa: SIM110 - a generator takes three times as long, and each cycle asks
         if size not in barred and size not in closed:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple, final
 
-from ..applications.ask_walk import AskWalk
 from ..applications.gang import whole_members
 from ..nodes.gang_room import plan_on
 from ..planning.planned_jobs import GangStart
@@ -49,14 +48,19 @@ class GangRefused(NamedTuple):
 
 
 def place_gang(
-    state: PartitionState, entry: ApplicationEntry, walk: AskWalk, start: GangStart | None = None
+    state: PartitionState,
+    entry: ApplicationEntry,
+    queue_room: Resource | None,
+    user_room: Resource | None,
+    start: GangStart | None = None,
 ) -> GangTry | GangRefused:
     """Place a whole gang, or nothing of it.
 
     Args:
         state: The partition.
         entry: Its application.
-        walk: What the queues, and the user with his group, have room for.
+        queue_room: What the queues have room for.
+        user_room: What the limits of the user and his group have room for.
         start: Says where it may start beside promises; without it there are none.
     """
     records = entry.application.asks.waiting()
@@ -64,19 +68,20 @@ def place_gang(
     if not members:
         refusal = Refusal(reason=RefusalReason.GANG_INCOMPLETE, subject=entry.application_id)
         return GangRefused(refusal, _rest(gang=NO_GANG))
-    if any(ask.allocation_key in walk.keys_to_skip for ask in members):
+    keys_to_skip = () if state.node_checks is None else state.node_checks.keys_to_skip()
+    if any(ask.allocation_key in keys_to_skip for ask in members):
         return GangTry.LATER
     sizes = GangSizes.of(members)
     total, first = sizes.total, members[0].allocation_key
-    if not fits_undefined_unlimited(walk.user_headroom, total):
+    if not fits_undefined_unlimited(user_room, total):
         rest = Rest(
             RestKind((), may_reserve=False, over_limit=(total,), holder=holder_of(state, entry)), None
         )
-        reason, room = RefusalReason.USER_QUOTA, walk.user_headroom
-        return GangRefused(_refusal(reason, walk.user_name, first, total, room), rest)
-    if not fits_undefined_unlimited(walk.queue_headroom, total):
-        reason, room = RefusalReason.QUEUE_QUOTA, walk.queue_headroom
-        return GangRefused(_refusal(reason, walk.queue_path, first, total, room), _rest(gang=sizes))
+        reason, user = RefusalReason.USER_QUOTA, entry.user.name
+        return GangRefused(_refusal(reason, user, first, total, user_room), rest)
+    if not fits_undefined_unlimited(queue_room, total):
+        reason, path = RefusalReason.QUEUE_QUOTA, entry.queue.path
+        return GangRefused(_refusal(reason, path, first, total, queue_room), _rest(gang=sizes))
     return _place_on_nodes(state, entry, _MemberSearch(state, members, start), sizes)
 
 

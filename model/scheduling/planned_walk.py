@@ -19,26 +19,26 @@ from functools import cache
 from operator import itemgetter
 from typing import final
 
-from ..applications.ask_walk import AskWalk, Candidate, CandidateKind, FailedTry
+from ..applications.ask_walk import Candidate, CandidateKind, FailedTry
 from ..applications.next_tries import TryingPass
 from ..applications.state import ApplicationState
-from ..nodes.block import NodeEntry
 from ..planning.kept_plan import KeptPlan
 from ..planning.planned_jobs import GangStart, JobOwner, backfilling_queue, gang_members, job_of
 from ..queues import quota as queue_quota
-from ..queues.application_entry import ApplicationEntry, SkipUntil
+from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.ranks import is_reached
+from ..queues.sleep import Sleep, Wake
 from ..resources.resource import fits_undefined_unlimited
 from ..state.charges import user_headroom
 from ..state.event_rates import report_refusals
-from ..state.expected_ends import RestingPlan
 from ..state.headroom_reports import set_runnable
 from ..state.partition_state import PartitionState
-from ..state.placing import commit, count_accepted
+from ..state.placing import count_accepted
 from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
 from .gang_pass import GangRefused, GangTry, place_gang
+from .giving import must_wait, try_place
 from .planned_scope import PlannedScope, WaitingJob
 from .required_node import denied_by_rm, try_required_node
 from .resting import may_run
@@ -70,13 +70,11 @@ class PlannedWalk:
         """`None` for a queue all of whose leaves rest."""
         self.has_result = False
         """Something was placed, or a node reserved."""
-        self.ends_cycle = False
-        """The RM has been asked, and what comes behind has to wait for the answer."""
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more is visited in this cycle."""
-        return self.has_result or self.ends_cycle
+        return self.has_result or must_wait(self._state)
 
     def visits(self, leaf: Queue) -> bool:
         """Visit a leaf if it is below a queue with backfilling; return whether it is."""
@@ -142,22 +140,13 @@ class PlannedWalk:
         """Have what is below a queue rest until the result may be another one."""
         state = self._state
         state.ends.denied[scope.queue.path] = scope.denied
-        until_ns = scope.until_ns
+        until_ns, wakes = scope.until_ns, Wake.BY_ANY_CHANGE
         if scope.is_unclear:
-            state.ends.rests.pop(scope.queue.path, None)
-            until_ns = self._now_ns + _LATER_NS
-        else:
-            state.ends.rests[scope.queue.path] = RestingPlan(_stamp(self._state), until_ns)
+            until_ns, wakes = self._now_ns + _LATER_NS, Wake.IN_EACH_CYCLE
+        sleep = Sleep(state.stamp, until_ns, wakes, placed=state.placed.allocations)
+        state.ends.rests[scope.queue.path] = sleep
         for leaf in scope.visited:
-            leaf.entries.skip_until = SkipUntil(
-                until_ns=until_ns,
-                mixed=True,
-                denied=scope.is_unclear,
-                barred=(),
-                changes=state.changes,
-                node_changes=state.node_changes,
-                gains=state.nodes.gains,
-            )
+            leaf.entries.sleep = sleep
 
     # ------------------------------------------------------------------------------- applications
 
@@ -193,12 +182,12 @@ class PlannedWalk:
             return True
         unplanned = {waiting.job.key for waiting in scope.later if _is_unplanned(waiting)}
         without = unplanned.copy()
-        while not self.ends_cycle:  # It may end with the first job.
+        while not must_wait(self._state):  # It may end with the first job.
             kept = KeptPlan(self._state, scope.queue, [each.job for each in scope.later], without)
             refused = self._try_promised(scope, kept, unplanned)
             if refused is None:
                 return True
-            if self.ends_cycle:
+            if must_wait(self._state):
                 break  # No promise is kept that may be another one when the RM has answered.
             if refused <= without:
                 _keep(self._state, scope, kept)
@@ -218,7 +207,7 @@ class PlannedWalk:
             if self._starts(scope, kept, waiting):
                 kept.keep(started=key)
                 return None
-            if self.ends_cycle:
+            if must_wait(self._state):
                 break
             if not scope.awaits_answer:
                 refused.add(key)
@@ -308,59 +297,37 @@ class PlannedWalk:
         self, scope: PlannedScope, entry: ApplicationEntry, start: GangStart | None
     ) -> GangTry | GangRefused:
         """Place a gang whole where it delays no promise; its application keeps why it was refused."""
-        state, checks = self._state, self._state.node_checks
-        walk = AskWalk(
-            now_ns=self._now_ns,
-            queue_path=entry.queue.path,
-            queue_headroom=queue_quota.headroom(entry.queue),
-            headroom_below_root=None,
-            user_name=entry.user.name,
-            user_headroom=user_headroom(state, entry),
-            preemption=False,
-            backoff_count=0,
-            keys_to_skip=() if checks is None else checks.keys_to_skip(),
-        )
-        tried = place_gang(state, entry, walk, start)
+        state = self._state
+        queue_room, user_room = queue_quota.headroom(entry.queue), user_headroom(state, entry)
+        tried = place_gang(state, entry, queue_room, user_room, start)
         if isinstance(tried, GangRefused):
             scope.is_unclear = scope.is_unclear or tried.rest is None
-            walk.refusals.append(tried.refusal)
-            entry.application.asks.next_candidate(walk)
+            entry.application.asks.refuse_gang(tried.refusal)
             if tried.refusal.reason is RefusalReason.PREDICATES:
                 scope.denied[tried.refusal.allocation_key] = tried.refusal
         elif tried is GangTry.PLACED:
             count_accepted(entry)
         else:
             scope.is_unclear = True
-            self.ends_cycle = checks is not None and checks.ends_cycle
         return tried
 
     def _place(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]) -> bool:
         """Place an ask on the first node that the RM allows and where it delays no promise."""
-        node = self._node_for(scope, entry, ask, without)
-        if node is None or not commit(self._state, entry, ask, node):
-            return False
-        count_accepted(entry)
-        return True
-
-    def _node_for(
-        self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]
-    ) -> NodeEntry | None:
         state, checks = self._state, self._state.node_checks
-        if checks is None:
-            fitting = state.nodes.fitting(ask.resource)
-            return next((node for node in fitting if node.node_id not in without), None)
-        if ask.allocation_key in checks.keys_to_skip():
+        if checks is not None and ask.allocation_key in checks.keys_to_skip():
             scope.is_unclear = scope.awaits_answer = True
-            return None
-        search = checks.first_allowed(ask, state.nodes, without=without)
-        report_refusals(state, entry.application, ask, search.refusals)
-        scope.is_unclear = scope.is_unclear or search.pending or search.node is None
+            return False
+        search = try_place(state, entry, ask, without=without)
+        if search is None:
+            count_accepted(entry)
+            return True
         scope.awaits_answer = search.pending
-        if search.denied and search.node is None and not search.pending:
-            scope.denied[ask.allocation_key] = denied_by_rm(ask, "", search.denied, self._now_ns)
-        self.ends_cycle = search.pending and checks.ends_cycle
-        node = search.node
-        return None if node is None or node.node_id in without else node
+        if checks is not None and search.node is None:
+            scope.is_unclear = True
+            report_refusals(state, entry.application, ask, search.refusals)
+            if search.denied:
+                scope.denied[ask.allocation_key] = denied_by_rm(ask, "", search.denied, self._now_ns)
+        return False
 
     def _try_required(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
         """Try an ask that needs its node; it may be reserved for it."""
@@ -379,21 +346,16 @@ class PlannedWalk:
             count_accepted(entry)
             return True
         scope.is_unclear = scope.is_unclear or outcome.passed_over
-        self.ends_cycle = (
-            outcome.passed_over and state.node_checks is not None and state.node_checks.ends_cycle
-        )
         return False
 
 
 def _rests(state: PartitionState, queue: Queue, now_ns: int) -> bool:
     """Return whether nothing below a queue may have another result than in the last walk."""
-    rest = state.ends.rests.get(queue.path)
-    if rest is None or rest.stamp != _stamp(state):
-        return False
-    if rest.until_ns is not None and rest.until_ns <= now_ns:
+    sleep = state.ends.rests.get(queue.path)
+    if sleep is None or not sleep.holds(state.stamp, now_ns) or sleep.placed != state.placed.allocations:
         return False
     leaves = [leaf for leaf in state.tree if leaf.is_leaf and queue in leaf.above]
-    return all(not leaf.pending or leaf.entries.skip_until is not None for leaf in leaves)
+    return all(not leaf.pending or leaf.entries.sleep is not None for leaf in leaves)
 
 
 def _asks(entry: ApplicationEntry) -> Iterator[Ask]:
@@ -419,10 +381,6 @@ def _keep(state: PartitionState, scope: PlannedScope, kept: KeptPlan) -> None:
     for entry, ask in ((each.entry, each.ask) for each in scope.later if not each.entry.facts.gang_waits):
         if ask.allocation_key in kept.promises and _has_room(state, entry, ask):
             _note_delay(state, entry, ask.allocation_key)
-
-
-def _stamp(state: PartitionState) -> tuple[int, ...]:
-    return state.changes, state.node_changes, state.nodes.gains, state.placed.allocations
 
 
 def _has_room(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> bool:

@@ -1,4 +1,4 @@
-"""The try of an ask on the one node that it may run on, and what tries of one node have in common.
+"""The try of an ask on the one node that it may run on.
 
 Steps are checked and undone as in `licorne.model.scheduling.leaf_visit`, which calls this.
 """
@@ -10,17 +10,18 @@ from typing import Final
 
 from ..applications.ask_walk import Candidate, FailedTry
 from ..nodes.block import NodeEntry
-from ..predicates.node_checks import NodeChecks, Pending
+from ..predicates.node_checks import NO_ROOM, NodeSearch
 from ..preemption.required_node import can_be_served, room_on_node
 from ..queues.application_entry import ApplicationEntry
 from ..queues.lending import kept_beside
 from ..resources.resource import Resource, fits, fits_undefined_unlimited
 from ..state.partition_state import PartitionState
-from ..state.placing import commit, ordinary_reservations, reserve, unreserve
+from ..state.placing import ordinary_reservations, reserve, unreserve_all
 from ..values.allocation import Ask
 from ..values.refusals import Refusal, RefusalReason, refused
+from .giving import try_place
 
-__all__ = ["PASSED_OVER", "denied_by_rm", "refusal_of", "room_beside_kept", "try_required_node"]
+__all__ = ["PASSED_OVER", "denied_by_rm", "room_beside_kept", "try_required_node"]
 
 PASSED_OVER: Final = FailedTry(passed_over=True)
 """A try that did not take place, since the RM has not answered yet."""
@@ -46,10 +47,6 @@ def try_required_node(
     if not has_room and _gives_way(state, entry, ask, node, yielding):
         return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, room)
     held_for_others = node.reserved and not yielding and candidate.reserved_node != node.node_id
-    may_place = not held_for_others and has_room
-    reason = refusal_of(state.node_checks, ask, node, allocate=True) if may_place else None
-    if isinstance(reason, Pending):
-        return PASSED_OVER  # The reservations stay: until there is an answer nothing changes.
     beside = room_beside_kept(entry, ask) if has_room else None
     if beside is not None:
         # A reservation would keep the node from those for whom the room is kept back: the reserved pass gives
@@ -57,16 +54,20 @@ def try_required_node(
         due_ns = now_ns + _WAITS_FOR_TIME_NS  # The node may be full then, and have a victim.
         root = entry.queue.above[-1].path
         return FailedTry((refused(RefusalReason.QUEUE_QUOTA, root, ask, beside, until_ns=due_ns),))
-    for owner, key in yielding:
-        unreserve(state, owner, key)
-    if may_place and reason is None and commit(state, entry, ask, node):
+    search: NodeSearch | None = NO_ROOM
+    if has_room and not held_for_others:
+        search = try_place(state, entry, ask, only=node, instead_of=yielding)
+    if search is None:
         return True
-    if reason is not None:
-        state.notes.note(entry.application, ask.allocation_key, reason, now_ns)
+    if search.pending:
+        return PASSED_OVER  # The reservations stay: until there is an answer nothing changes.
+    unreserve_all(state, yielding)
+    if search.refusals:
+        state.notes.note(entry.application, ask.allocation_key, search.denied, now_ns)
     if not candidate.reserved_node and reserve(state, entry, ask, node, required=True):
         return False
-    if reason:
-        return FailedTry((denied_by_rm(ask, node.node_id, reason, now_ns),))
+    if search.denied:
+        return FailedTry((denied_by_rm(ask, node.node_id, search.denied, now_ns),))
     return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, room)
 
 
@@ -99,18 +100,6 @@ def room_beside_kept(entry: ApplicationEntry, ask: Ask) -> Resource | None:
         return None
     room = root.room(beside)
     return None if fits_undefined_unlimited(room, ask.resource) else room
-
-
-def refusal_of(
-    checks: NodeChecks | None, ask: Ask, node: NodeEntry, *, allocate: bool
-) -> str | Pending | None:
-    """Return why the RM refuses a node, `None` if it does not; if that is pending, it is asked."""
-    if checks is None:
-        return None
-    reason = checks.refuse(ask, node.node_id, allocate=allocate)
-    if isinstance(reason, Pending):
-        checks.ask_about(ask, (node.node_id,), allocate=allocate)
-    return reason
 
 
 def denied_by_rm(ask: Ask, node_id: str, text: str, now_ns: int, *, for_class: bool = False) -> Refusal:

@@ -10,25 +10,25 @@ tried.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, final
 
 from ..applications.pending_asks import AskRecord
 from ..applications.reservations import Reservation
 from ..applications.state import ApplicationState
 from ..nodes.block import NodeEntry
-from ..predicates.node_checks import Pending
+from ..predicates.node_checks import NodeSearch
 from ..preemption.required_node import preempt_for_required_node, room_on_node
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
+from ..queues.sleep import Sleep, Wake
 from ..resources.resource import Resource, fits, fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
 from ..state.event_rates import report_refusals
 from ..state.partition_state import PartitionState
-from ..state.placing import commit, unreserve
-from ..state.reserved_skip import ReservedSkip
+from ..state.placing import unreserve
 from ..values.allocation import Ask
+from .giving import must_wait, try_place
 from .required_node import room_beside_kept
 
 __all__ = ["RESERVATION_TIMEOUT_NS", "place_reserved"]
@@ -46,23 +46,21 @@ def place_reserved(state: PartitionState) -> bool:
 
     A pass without result is not repeated before something changes that it depended on.
     """
-    skip_until = state.reserved_skip
-    if skip_until is not None and skip_until.holds(_version(state), state.now_ns()):
+    sleep, stamp = state.reserved_sleep, state.stamp
+    if sleep is not None and sleep.holds(stamp, state.now_ns()):
         placements = state.placed.allocations
-        if placements == skip_until.placed or not _is_any_forbidden(state):
-            skip_until.placed = placements
+        if placements == sleep.placed or not _is_any_forbidden(state):
+            sleep.placed = placements
             return False
-    version = _version(state)
     visit = _Visit(state)
     notes_before = state.notes.taken
     placed = visit.run()
     if visit.waits:
         state.notes.drop_beyond(notes_before)
-    state.reserved_skip = (
-        None
-        if placed or version != _version(state)  # What was dropped may have freed a node for those before it.
-        else ReservedSkip(version, visit.retry_ns, state.placed.allocations, always_retry=visit.always_retry)
-    )
+    state.reserved_sleep = None
+    if not placed and stamp == state.stamp:  # What was dropped may have freed a node for those before it.
+        wakes = Wake.IN_EACH_CYCLE if visit.always_retry else Wake.BY_ANY_CHANGE
+        state.reserved_sleep = Sleep(stamp, visit.retry_ns, wakes, placed=state.placed.allocations)
     return placed
 
 
@@ -76,10 +74,6 @@ def _is_any_forbidden(state: PartitionState) -> bool:
         not fits_undefined_unlimited(user_headroom(state, entry), ask.resource)
         for entry, _, ask in state.reserved.all()
     )
-
-
-def _version(state: PartitionState) -> tuple[int, int, int]:
-    return (state.nodes.gains, state.changes, state.reservations)
 
 
 @final
@@ -96,7 +90,7 @@ class _WorthTrying:
     * The RM is being asked about it: the pass is repeated then.
     """
 
-    __slots__ = ("_applications", "_leaves", "_state", "_version")
+    __slots__ = ("_applications", "_leaves", "_stamp", "_state")
 
     def __init__(self, state: PartitionState) -> None:
         self._state = state
@@ -107,13 +101,13 @@ class _WorthTrying:
 
     def has(self, leaf: Queue, entry: ApplicationEntry) -> bool:
         """Return whether an application is one of them; the pass itself may change the answer."""
-        if self._version != _version(self._state):
+        if self._stamp != self._state.stamp:
             self._find()
         return leaf in self._leaves or entry in self._applications
 
     def _find(self) -> None:
         state = self._state
-        self._version = _version(state)
+        self._stamp = state.stamp
         self._leaves: set[Queue] = set()
         self._applications: set[ApplicationEntry] = set()
         self._find_by_quota()
@@ -155,7 +149,7 @@ class _WorthTrying:
 class _Visit:
     """One pass over the reserved asks."""
 
-    __slots__ = ("_now_ns", "_pending", "_state", "_worth_trying", "always_retry", "retry_ns", "waits")
+    __slots__ = ("_now_ns", "_state", "_worth_trying", "always_retry", "retry_ns", "waits")
 
     def __init__(self, state: PartitionState) -> None:
         self._state = state
@@ -165,8 +159,6 @@ class _Visit:
         """The next answer of the RM's predicates, or of preemption, may differ, or the RM is being asked."""
         self.retry_ns: int | None = None
         """When time alone may change the answer."""
-        self._pending = False
-        """The RM has not answered about the last node that an ask was tried on."""
         self.waits = False
         """The RM has not answered about some ask; the pass is repeated when it has."""
 
@@ -176,7 +168,7 @@ class _Visit:
             return False
         for leaf in self._state.tree.leaves_in_order():
             for entry in list(leaf.entries.reserved_entries.values()):
-                if self._must_wait():
+                if must_wait(self._state):
                     return False
                 if not self._worth_trying.has(leaf, entry):
                     continue
@@ -196,7 +188,7 @@ class _Visit:
         elsewhere: list[Ask] = []
         keys_to_skip = () if state.node_checks is None else state.node_checks.keys_to_skip()
         for reservation, record in entry.application.reservations.with_asks():
-            if self._must_wait():
+            if must_wait(self._state):
                 return False
             if record is None:
                 unreserve(state, entry, reservation.allocation_key)
@@ -216,7 +208,7 @@ class _Visit:
                 return True
             if placed is None:
                 elsewhere.append(ask)
-        return any(not self._must_wait() and self._place_elsewhere(entry, ask) for ask in elsewhere)
+        return any(not must_wait(self._state) and self._place_elsewhere(entry, ask) for ask in elsewhere)
 
     def _try_own_node(
         self,
@@ -253,45 +245,24 @@ class _Visit:
             if others_keep:
                 unreserve(state, entry, ask.allocation_key)
                 return False
-        self._pending = False
-        usable = node is not None and (node.schedulable or bool(ask.required_node))
-        if node is not None and usable and self._place(entry, ask, node):
-            return True
-        return False if ask.required_node or self._pending else None
+        is_pending = False
+        if node is not None and (node.schedulable or ask.required_node):
+            search = try_place(state, entry, ask, only=node)
+            if search is None:
+                return True
+            is_pending = self._is_pending(entry, ask, search)
+        return False if ask.required_node or is_pending else None
 
-    def _must_wait(self) -> bool:
-        checks = self._state.node_checks
-        return checks is not None and checks.ends_cycle
-
-    def _place(self, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
-        state = self._state
-        if not _has_room(node, ask):
-            return False
-        checks = state.node_checks
-        if checks is not None:
-            reason = checks.refuse(ask, node.node_id, allocate=True)
-            if isinstance(reason, Pending):
-                self.always_retry = self._pending = self.waits = True
-                checks.ask_about(ask, (node.node_id,), allocate=True)
-                return False
-            if reason is not None:
-                self._note(entry, ask, {reason: 1})
-                return False
-        return self._commit(entry, ask, node)
-
-    def _commit(self, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
-        """Place an ask in what its claim holds, if it has one.
-
-        The claim is lifted for this step alone: while the RM is asked others may look at the partition.
-        """
-        with self._state.claims.lifted(ask.allocation_key):
-            return commit(self._state, entry, ask, node)
-
-    def _note(self, entry: ApplicationEntry, ask: Ask, refusals: Mapping[str, int]) -> None:
-        """Note refusals of the RM, and try again later."""
-        self.always_retry = True
-        self._retry_at(self._now_ns + _RETRY_INTERVAL_NS)
-        report_refusals(self._state, entry.application, ask, refusals)
+    def _is_pending(self, entry: ApplicationEntry, ask: Ask, search: NodeSearch) -> bool:
+        """Return whether the RM has not answered about an ask; what it has refused is tried again later."""
+        if search.pending:
+            self.always_retry = self.waits = True
+        elif search.refusals:
+            self.always_retry = True
+            self._retry_at(self._now_ns + _RETRY_INTERVAL_NS)
+            if search.node is None:
+                report_refusals(self._state, entry.application, ask, search.refusals)
+        return search.pending
 
     def _expire(self, entry: ApplicationEntry, reservation: Reservation) -> None:
         """Drop a reservation for which there has been no room for too long, or retry when that is so.
@@ -311,20 +282,10 @@ class _Visit:
             self.retry_ns = time_ns
 
     def _place_elsewhere(self, entry: ApplicationEntry, ask: Ask) -> bool:
-        nodes = self._state.nodes
-        node = nodes.first_fit(ask.resource)
-        if node is None:
-            return False
-        checks = self._state.node_checks
-        if checks is None:
-            return self._place(entry, ask, node)
-        search = checks.first_allowed(ask, nodes)
-        if search.pending:
-            self.always_retry = self.waits = True
-            return False
-        if search.denied:
-            self._note(entry, ask, search.refusals)
-        return search.node is not None and self._commit(entry, ask, search.node)
+        search = try_place(self._state, entry, ask)
+        if search is not None:
+            self._is_pending(entry, ask, search)
+        return search is None
 
 
 def _has_room(node: NodeEntry, ask: Ask) -> bool:

@@ -82,14 +82,14 @@ def next_retry_ns(state: PartitionState) -> int | None:
     if is_idle(state):
         return None
     awake = state.tree.root.awake
-    skips = [leaf.entries.skip_until for leaf in awake.leaves if is_reached(leaf)]
-    due = [skip.until_ns for skip in skips if skip is not None and skip.until_ns is not None]
+    sleeps = [leaf.entries.sleep for leaf in awake.leaves if is_reached(leaf)]
+    due = [sleep.until_ns for sleep in sleeps if sleep is not None and sleep.until_ns is not None]
     asleep_due_ns = awake.next_due_ns()
     if asleep_due_ns is not None:
         due.append(asleep_due_ns)
-    reserved = state.reserved_skip
-    if reserved is not None and reserved.retry_ns is not None and state.reservations:
-        due.append(reserved.retry_ns)
+    reserved = state.reserved_sleep
+    if reserved is not None and reserved.until_ns is not None and state.reservations:
+        due.append(reserved.until_ns)
     claim_due_ns = state.claims.next_due_ns()
     if claim_due_ns is not None:
         due.append(claim_due_ns)

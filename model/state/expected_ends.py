@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, final
 from ..applications.walltimes import walltime_of
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
+from ..queues.sleep import Sleep
 from ..resources.resource import Resource
 from ..values.allocation import Allocation, Ask
 from ..values.refusals import Refusal
@@ -25,7 +26,6 @@ __all__ = [
     "KeptPromise",
     "KeptPromises",
     "PassCount",
-    "RestingPlan",
     "RunningWork",
     "assumed_walltime_ns",
     "corrected_end_ns",
@@ -51,15 +51,6 @@ class RunningWork(NamedTuple):
     """The group that it counts against."""
     begun_ns: int
     walltime_ns: int | None
-
-
-class RestingPlan(NamedTuple):
-    """That a queue with backfilling was walked without result, and when the next walk may have one."""
-
-    stamp: tuple[int, ...]
-    """The counts of what may change the result."""
-    until_ns: int | None
-    """When time alone may."""
 
 
 class KeptPromise(NamedTuple):
@@ -105,7 +96,7 @@ class ExpectedEnds:
     def __init__(self, *, is_on: bool) -> None:
         self.is_on = is_on
         """Some queue backfills."""
-        self.rests: dict[str, RestingPlan] = {}
+        self.rests: dict[str, Sleep] = {}
         """Queues with backfilling, by path, that were walked without result."""
         self.kept: dict[str, KeptPromises] = {}
         """Of the queues that promise all jobs a start, by path."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ..applications.state import ApplicationState
 from ..queues.application_entry import ApplicationEntry
-from ..queues.queue import Queue
-from ..queues.ranks import waits
+from ..queues.queue import Queue, waits
 from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, Resource, add, fits, total_of
 from .partition_state import PartitionState
@@ -83,7 +82,7 @@ def _validate_queues(state: PartitionState) -> None:
         if queue.is_leaf and waits(queue):
             asleep = queue in queue.awake.asleep
             assert asleep != (queue in queue.awake.leaves), f"{queue} is neither awake nor asleep, or both"
-            assert not asleep or queue.entries.skip_until is not None, f"{queue} sleeps for no reason"
+            assert not asleep or queue.entries.sleep is not None, f"{queue} sleeps for no reason"
 
 
 def _entries(queue: Queue) -> list[ApplicationEntry]:

@@ -27,6 +27,7 @@ from ..predicates.node_checks import ImmediateChecks, NodeChecks
 from ..queues.application_entry import ApplicationEntry, wake
 from ..queues.gang_sizes import ClosedGangs
 from ..queues.queue import Queue
+from ..queues.sleep import Sleep, Stamp
 from ..queues.tree import QueueTree
 from ..resources.combinations import prune
 from ..resources.resource import EMPTY, Resource, add, subtract
@@ -36,19 +37,17 @@ from ..values.facts import EventReports, LeftFact
 from ..values.object_state import ObjectState
 from .ask_parts import AskParts
 from .claims import PreemptionClaims
-from .cycle_times import CycleTimes
+from .counters import CycleTimes, PlacedCounts
 from .disruption import DisruptionLog
 from .event_rates import EventRates
 from .expected_ends import ExpectedEnds
 from .expiries import Expiries
 from .host import ApplicationTimer, PartitionHost
 from .partition_timers import PartitionTimers
-from .placed_counts import PlacedCounts
 from .preemption_attempts import FailedAttempts
 from .preemption_log import PreemptionLog
 from .quarantine import Quarantine
 from .reserved_asks import ReservedAsks
-from .reserved_skip import ReservedSkip
 
 __all__ = ["KeyClaims", "PartitionState", "RejectedApplication", "TerminatedApplication"]
 
@@ -239,7 +238,7 @@ class PartitionState:
         self.reserved = ReservedAsks()
         self.changes = 0
         """Counts what may turn a refusal into a placement, other than a node that gains room."""
-        self.reserved_skip: ReservedSkip | None = None
+        self.reserved_sleep: Sleep | None = None
         """Why the reserved asks need not be tried now."""
         self.node_changes = 0
         """Counts what may make a node reservable."""
@@ -263,6 +262,11 @@ class PartitionState:
     def reservations(self) -> int:
         """The number of reservations."""
         return len(self.reserved)
+
+    @property
+    def stamp(self) -> Stamp:
+        """The counts of changes that may give something to what was tried without result."""
+        return self.changes, self.node_changes, self.nodes.gains
 
     @property
     def preemption_enabled(self) -> bool:

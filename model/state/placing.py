@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
 from ..applications.effects import Answer
@@ -10,6 +10,8 @@ from ..applications.state import ApplicationState
 from ..nodes.block import NodeEntry
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
+from ..queues.quota import try_charge
 from ..resources.resource import Resource, total_of
 from ..values.allocation import Allocation, Ask
 from ..values.events import ChangeType
@@ -28,6 +30,7 @@ __all__ = [
     "ordinary_reservations",
     "reserve",
     "unreserve",
+    "unreserve_all",
 ]
 
 
@@ -35,9 +38,10 @@ def commit(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeE
     """Place an ask on a node: charge the queues, take the room, place the ask; all or nothing."""
     resource = ask.resource
     queue = entry.queue
-    if queue_quota.try_charge(queue, resource) is not None:
+    refused = _charge_claimed(state, queue, ask) if state.claims.by_key else try_charge(queue, resource)
+    if refused is not None:
         return False
-    now_ns = state.now_ns()
+    now_ns = state.host.now_ns()
     allocation = Allocation(ask, node.node_id, now_ns, node.instance_type)
     answer = available = None
     try:
@@ -60,12 +64,18 @@ def commit(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeE
     return True
 
 
+def _charge_claimed(state: PartitionState, queue: Queue, ask: Ask) -> Queue | None:
+    """Charge the queues where asks have claims: what its own claim holds is for this ask."""
+    with state.claims.lifted(ask.allocation_key):
+        return try_charge(queue, ask.resource)
+
+
 def commit_all(
     state: PartitionState, entry: ApplicationEntry, placements: Sequence[tuple[Ask, NodeEntry]]
 ) -> bool:
     """Place asks of one application at once: one charge of its queues with their sum; all of them or none."""
     total = total_of(ask.resource for ask, _ in placements)
-    if queue_quota.try_charge(entry.queue, total) is not None:
+    if try_charge(entry.queue, total) is not None:
         return False
     now_ns = state.now_ns()
     allocations = [Allocation(ask, node.node_id, now_ns, node.instance_type) for ask, node in placements]
@@ -129,7 +139,8 @@ def finish_placing(
     if state.node_checks is not None:
         state.node_checks.forget(keys=(allocation.ask.allocation_key,))
     ask = allocation.ask
-    end_claim(state, ask.allocation_key)
+    if state.claims.by_key:
+        end_claim(state, ask.allocation_key)
     state.placed.count(ask, entry.queue.path, allocation.bound_at_ns - ask.created_at_ns)
     if answer.reservations:
         drop_reservations(state, answer.reservations)
@@ -182,3 +193,9 @@ def unreserve(state: PartitionState, entry: ApplicationEntry, allocation_key: st
     if answer is not None:
         drop_reservations(state, answer.reservations)
         apply(state, entry, answer)
+
+
+def unreserve_all(state: PartitionState, reservations: Iterable[tuple[ApplicationEntry, str]]) -> None:
+    """Drop reservations, each given by its application and the key of its ask."""
+    for entry, key in reservations:
+        unreserve(state, entry, key)

@@ -26,23 +26,23 @@ class ReservedAsk(NamedTuple):
 class ReservedAsks:
     """The asks of a partition that have a reservation. Owned by the partition."""
 
-    __slots__ = ("_by_key", "_by_node", "_sizes")
+    __slots__ = ("_by_node", "_sizes", "by_key")
 
     def __init__(self) -> None:
-        self._by_key: dict[str, ReservedAsk] = {}
+        self.by_key: dict[str, ReservedAsk] = {}
         self._by_node: dict[str, dict[str, ReservedAsk]] = {}
         self._sizes: dict[Queue, Counter[Resource]] = {}
 
     def __len__(self) -> int:
-        return len(self._by_key)
+        return len(self.by_key)
 
     def get(self, allocation_key: str) -> ReservedAsk | None:
         """Return the ask of that key, `None` if it has no reservation."""
-        return self._by_key.get(allocation_key)
+        return self.by_key.get(allocation_key)
 
     def all(self) -> Collection[ReservedAsk]:
         """Return all of them."""
-        return self._by_key.values()
+        return self.by_key.values()
 
     def on_node(self, node_id: str) -> Collection[ReservedAsk]:
         """Return those that a node is reserved for."""
@@ -56,14 +56,14 @@ class ReservedAsks:
         """Note a reservation."""
         ask, leaf = reserved.ask, reserved.entry.queue
         key = ask.allocation_key
-        assert key not in self._by_key, f"{key} has a reservation: please report"
-        self._by_key[key] = reserved
+        assert key not in self.by_key, f"{key} has a reservation: please report"
+        self.by_key[key] = reserved
         self._by_node.setdefault(reserved.node_id, {})[key] = reserved
         self._sizes.setdefault(leaf, Counter())[ask.resource] += 1
 
     def remove(self, allocation_key: str) -> ReservedAsk:
         """Forget a reservation, and return it."""
-        reserved = self._by_key.pop(allocation_key)
+        reserved = self.by_key.pop(allocation_key)
         on_node = self._by_node[reserved.node_id]
         del on_node[allocation_key]
         if not on_node:

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from ..applications.state import ApplicationState
 from ..resources.resource import Resource
-from ..state.cycle_times import TimedPart
-from ..state.histograms import HistogramFigures
+from ..state.counters import HistogramFigures, TimedPart
 from ..state.partition_state import PartitionState
 from .queues import QueueView, queue_view
 from .rows import NodeView

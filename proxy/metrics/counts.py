@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, final
 
 from ...model.applications.state import ApplicationState
-from ...model.state.histograms import Histogram, HistogramFigures
+from ...model.state.counters import Histogram, HistogramFigures
 from ...model.values.messages import (
     AllocationPlaced,
     AllocationsRecovered,

@@ -9,8 +9,7 @@ from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCo
 from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
-from ...model.state.cycle_times import TimedPart
-from ...model.state.histograms import merged
+from ...model.state.counters import TimedPart, merged
 from ...model.values.manager_state import ManagerState
 from .families import gauge, histogram, shared_families, single
 from .figures import MetricsSource, SchedulerFigures

@@ -14,8 +14,7 @@ from typing import Final
 from prometheus_client import Metric
 
 from ...model.applications.state import ApplicationState
-from ...model.state.cycle_times import TimedPart
-from ...model.state.histograms import BOUNDS_NS, HistogramFigures, merged
+from ...model.state.counters import BOUNDS_NS, HistogramFigures, TimedPart, merged
 from ...model.views.figures import PartitionFigures
 from ...model.views.queues import QueueView
 from ...model.views.rows import NodeView

@@ -15,7 +15,7 @@ from ...model.values.part_keys import ask_key_of, uuid_of
 from . import si_pb2 as si
 from .event_messages import EventsHappened
 
-__all__ = ["Delivery", "Generation", "InGeneration", "add_older_names", "settled"]
+__all__ = ["Delivery", "Generation", "InGeneration", "add_older_names"]
 
 
 @final
@@ -37,16 +37,6 @@ class InGeneration(NamedTuple):
 
 Delivery: TypeAlias = "Announcement | EventsHappened | InGeneration"
 """What waits to be delivered to a resource manager."""
-
-
-def settled(delivery: Delivery, generation: Generation) -> tuple[Announcement | EventsHappened, bool]:
-    """Return what a resource manager gets, and whether in the older generation.
-
-    That is the generation which it uses by now, unless it was decided before.
-    """
-    if isinstance(delivery, InGeneration):
-        return delivery.announcement, delivery.is_older
-    return delivery, generation.is_older
 
 
 def add_older_names(response: si.AllocationResponse) -> None:

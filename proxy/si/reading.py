@@ -74,6 +74,8 @@ def releases(request: si.AllocationRequest, generation: Generation) -> tuple[Rel
     Raises:
         RequestError: A release of asks names neither an ask nor an application.
     """
+    if not request.HasField("releases"):
+        return ()
     asks = ask_releases(request)
     generation.is_older |= bool(asks) or uses_uuids(request)
     if generation.is_older:

@@ -7,7 +7,7 @@ from itertools import count
 from support.model.harness import Harness
 
 from licorne.model.applications.state import ApplicationState
-from licorne.model.state.cycle_times import DETAILED_EVERY, TimedPart
+from licorne.model.state.counters import DETAILED_EVERY, TimedPart
 from licorne.model.views.figures import partition_figures
 
 LEAF = ("root.leaf", ApplicationState.RUNNING)

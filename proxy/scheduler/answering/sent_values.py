@@ -48,8 +48,7 @@ from ....model.placement.requests import RuleOutcome
 from ....model.queues.lending import Withheld
 from ....model.queues.template import QueueTemplate
 from ....model.resources.resource import Resource
-from ....model.state.cycle_times import TimedPart
-from ....model.state.histograms import HistogramFigures
+from ....model.state.counters import HistogramFigures, TimedPart
 from ....model.state.preemption_log import PreemptionCause, PreemptionRecord, VictimRecord
 from ....model.state.quarantine import BrokenKind, Quarantined
 from ....model.values.allocation import Ask

@@ -33,7 +33,7 @@ from ...resolvers.partition_resolvers import PartitionResolver
 from ...resolvers.resolver import UserResolver
 from ...si.api import Connected, DeferredPredicates, ResourceManagerCallback
 from ...si.event_messages import EventsHappened
-from ...si.older_answers import Delivery, Generation, settled
+from ...si.older_answers import Delivery, Generation, InGeneration
 from ...si.writing import callback_for, dispatch
 from .answer_wait import AnswerWait
 from .callback_failures import CallbackFailures
@@ -274,7 +274,7 @@ class Managers:
         def deliver(delivery: Delivery) -> None:
             if silenced.is_set():
                 return
-            announcement, older = settled(delivery, generation)
+            announcement, older = _settled(delivery, generation)
             counts.count(announcement)
             before = threads.enter_callback(rm_id)
             try:
@@ -436,3 +436,13 @@ class Managers:
         self._engine.retire(partition)
         for incarnation in incarnations:
             self.observer.retired(incarnation)
+
+
+def _settled(delivery: Delivery, generation: Generation) -> tuple[Announcement | EventsHappened, bool]:
+    """Return what a resource manager gets, and whether in the older generation.
+
+    That is the generation which it uses by now, unless it was decided before.
+    """
+    if isinstance(delivery, InGeneration):
+        return delivery.announcement, delivery.is_older
+    return delivery, generation.is_older

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from time import perf_counter_ns
 from typing import final
 
-from ....model.state.histograms import Histogram
+from ....model.state.counters import Histogram
 from ....model.values.part_keys import ask_key_of
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager, ResourceManagerCallback

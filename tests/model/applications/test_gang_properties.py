@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.model.builders import FakePredicates, a_resource
 from support.model.harness import Harness
 
-from licorne.model.applications.placed import Placed
+from licorne.model.applications.holdings import Placed
 from licorne.model.values.messages import NodeAction, TerminationType
 
 GROUPS: Final = ("g", "h")

@@ -11,14 +11,7 @@ from support.transcripts.simulated_transcripts import simulated_transcript
 import licorne.model.partition as partitions
 from licorne.model.applications.asks import ApplicationAsks
 from licorne.model.explanation.next_asks import NEXT_ASKS_MAX, next_asks
-from licorne.model.scheduling import (
-    first_ask,
-    leaf_visit,
-    placeholder_pass,
-    planned_walk,
-    required_node,
-    reserved_pass,
-)
+from licorne.model.scheduling import giving, placeholder_pass
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.state.partition_state import PartitionState
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
@@ -120,11 +113,7 @@ def test_cycles_ask_and_run_in_the_order_that_was_listed(seed: int, monkeypatch:
     tried: list[str] = []
     asked: list[int] = []
     for module, name, place in (
-        (leaf_visit, "commit", 2),
-        (first_ask, "commit", 2),
-        (planned_walk, "commit", 2),
-        (required_node, "commit", 2),
-        (reserved_pass, "commit", 2),
+        (giving, "commit", 2),
         (placeholder_pass, "_begin", 2),
     ):
         monkeypatch.setattr(module, name, recording(getattr(module, name), tried, place))

@@ -221,9 +221,9 @@ def test_an_ask_at_a_limit_sleeps_between_its_attempts() -> None:
     assert blocker.until_ns is not None
     scene.wait(16)
     leaf = scene.queue("root.a")
-    assert leaf.entries.skip_until is not None
+    assert leaf.entries.sleep is not None
     assert scene.entry("ann in root.a").rests_for is not None
-    assert blocker.until_ns == leaf.entries.skip_until.until_ns
+    assert blocker.until_ns == leaf.entries.sleep.until_ns
 
     scene.clock.advance_to(blocker.until_ns - 1)
     scene.run_until_idle()

@@ -9,10 +9,11 @@ import pytest
 from support.model.builders import a_queue_tree, a_resource
 from support.model.entries import an_entry, facts_of
 
-from licorne.model.queues.application_entry import SkipUntil, wake
+from licorne.model.queues.application_entry import wake
 from licorne.model.queues.awake_leaves import AwakeLeaves
 from licorne.model.queues.queue import Queue
 from licorne.model.queues.ranks import is_reached
+from licorne.model.queues.sleep import Sleep, Wake
 from licorne.model.queues.tree import QueueTree, awake_in_order
 from licorne.model.values.object_state import ObjectEvent
 
@@ -39,16 +40,7 @@ def a_waiting_tree(seed: int = 1) -> QueueTree:
 
 
 def may_be_skipped(leaf: Queue, until_ns: int | None = None, placed: int | None = None) -> Queue:
-    leaf.entries.skip_until = SkipUntil(
-        until_ns=until_ns,
-        mixed=False,
-        denied=False,
-        barred=(),
-        changes=1,
-        node_changes=1,
-        gains=1,
-        placed=placed,
-    )
+    leaf.entries.sleep = Sleep(STAMP, until_ns, Wake.BY_ROOM, placed=placed)
     return leaf
 
 

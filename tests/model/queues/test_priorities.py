@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from licorne.model.queues.priorities import PriorityCounts
+from licorne.model.queues.order import PriorityCounts
 from licorne.model.resources.quantities import INT32_MIN
 
 

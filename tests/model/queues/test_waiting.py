@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from support.model.entries import a_leaf, an_entry
@@ -13,7 +13,6 @@ from support.model.harness import TEN, FakePredicates, Harness, a_resource
 from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.queues.waiting import RestKind, WaitingApplications
 from licorne.model.scheduling import cycle, leaf_visit, resting
-from licorne.model.scheduling.leaf_visit import LeafVisit
 from licorne.model.scheduling.timer_actions import next_retry_ns
 from licorne.model.state.partition_state import PartitionState
 from licorne.model.values.messages import AllocationPlaced, Announcement, NodeAction
@@ -133,13 +132,13 @@ def test_applications_that_rest_are_placed_as_if_each_were_tried_each_time(
 def note_visits(patched: pytest.MonkeyPatch) -> list[str]:
     """Return a list that gets each application that is tried."""
     tried: list[str] = []
-    visit = LeafVisit._visit
+    visit = leaf_visit.visit_application
 
-    def noted(self: LeafVisit, entry: ApplicationEntry) -> bool | None:
+    def noted(visit_of_leaf: Any, entry: ApplicationEntry, *rest: Any) -> bool | None:
         tried.append(entry.application_id)
-        return visit(self, entry)
+        return visit(visit_of_leaf, entry, *rest)
 
-    patched.setattr(LeafVisit, "_visit", noted)
+    patched.setattr(leaf_visit, "visit_application", noted)
     return tried
 
 

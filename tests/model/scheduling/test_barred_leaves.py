@@ -10,8 +10,9 @@ from support.proxy.counted_lines import lines_executed
 
 from licorne.model.build_kind import is_compiled
 from licorne.model.queues.queue import Queue
+from licorne.model.scheduling import cycle
 from licorne.model.scheduling.cycle import run_cycle
-from licorne.model.scheduling.leaf_visit import LeafVisit
+from licorne.model.scheduling.leaf_visit import visit_leaf
 from licorne.model.state.partition_state import PartitionState
 
 SIX_LEAVES: Final = "\n".join(f"- name: q{number}" for number in range(6))
@@ -21,13 +22,12 @@ UNIT: Final = a_resource(memory=1)
 def note_visits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that gets the path of each leaf that is visited."""
     visited: list[str] = []
-    make = LeafVisit.__init__
 
-    def noted(self: LeafVisit, state: PartitionState, leaf: Queue, now_ns: int) -> None:
+    def noted(state: PartitionState, leaf: Queue, now_ns: int) -> bool | None:
         visited.append(leaf.path)
-        make(self, state, leaf, now_ns)
+        return visit_leaf(state, leaf, now_ns)
 
-    monkeypatch.setattr(LeafVisit, "__init__", noted)
+    monkeypatch.setattr(cycle, "visit_leaf", noted)
     return visited
 
 

@@ -61,7 +61,7 @@ def test_what_is_taken_is_said_to_be_only_by_who_has_looked_at_nothing_else() ->
     h = waiting("- name: a\n  resources: {max: {memory: 4}}\n- name: b")
     h.cycle()
     h.ask("more", application_id="app-b", resource=a_resource(memory=1))
-    assert leaf(h, "a").entries.skip_until is not None
+    assert leaf(h, "a").entries.sleep is not None
     assert leaf(h, "b").try_claim()
 
     assert ALONE is place(h)
@@ -112,7 +112,7 @@ def test_no_leaf_is_passed_over_that_only_a_whole_cycle_can_judge() -> None:
 
     assert ALONE is place(h)
     assert {} == h.placements
-    assert h.queue("root.a").entries.skip_until is None
+    assert h.queue("root.a").entries.sleep is None
 
 
 def test_a_leaf_that_may_be_skipped_is_skipped() -> None:
@@ -121,7 +121,7 @@ def test_a_leaf_that_may_be_skipped_is_skipped() -> None:
     h.run_until_idle()
     h.ask("more", application_id="app-b", resource=a_resource(memory=1))
 
-    assert leaf(h, "a").entries.skip_until is not None
+    assert leaf(h, "a").entries.sleep is not None
     assert PLACED is place(h)
 
 

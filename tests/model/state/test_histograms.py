@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from licorne.model.state.histograms import BOUNDS_NS, Histogram, merged
+from licorne.model.state.counters import BOUNDS_NS, Histogram, merged
 
 
 def test_a_duration_falls_into_the_bucket_whose_bound_it_does_not_exceed() -> None:

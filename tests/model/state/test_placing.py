@@ -146,6 +146,18 @@ def test_a_placed_ask_lets_its_reservation_go() -> None:
     assert ((), 0, False) == (h.node("one").reservations, h.state.reservations, node_of(h, "one").reserved)
 
 
+def test_what_the_claim_of_an_ask_holds_is_for_that_ask_alone() -> None:
+    """In a queue without any other room; the claim ends with the placement."""
+    h = waiting("a", "b", queues="- name: leaf\n  resources: {max: {memory: 10}}")
+    h.state.claims.begin(h.entry(), ask_of(h, "a"), (), h.clock.now_ns())
+
+    assert not commit(h, "b", "one")
+    assert commit(h, "a", "one")
+
+    assert not h.state.claims.by_key
+    assert EMPTY == h.queue().held
+
+
 # -------------------------------------------------------------------------------------- reservations
 
 

@@ -42,7 +42,7 @@ FAULTS: Final = (
     Fault(
         "the offset of a priority is left out",
         "model/queues/queue.py",
-        "max(INT32_MIN, min(INT32_MAX, self.priority + settings.priority_offset))",
+        "max(INT32_MIN, min(INT32_MAX, priority + settings.priority_offset))",
         "max(INT32_MIN, min(INT32_MAX, self.priority))",
     ),
     Fault(
@@ -135,8 +135,8 @@ FAULTS: Final = (
     Fault(
         "a leaf is skipped although a node has gained room",
         "model/scheduling/cycle.py",
-        "        if skip_until.changes != state.changes or skip_until.gains != state.nodes.gains:",
-        "        if skip_until.changes != state.changes:",
+        "        if sleep.stamp != state.stamp:",
+        "        if changes_before != changes:",
     ),
     Fault(
         "a member that waits is not tried again when its swap is cancelled",

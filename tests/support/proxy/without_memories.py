@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from licorne.model.queues.awake_leaves import AwakeLeaves
+from licorne.model.queues.sleep import Sleep
 from licorne.model.queues.waiting import WaitingApplications
 from licorne.model.scheduling import cycle, reserved_pass
-from licorne.model.state.reserved_skip import ReservedSkip
 
 __all__ = ["forget_failures"]
 
@@ -21,6 +21,6 @@ def forget_failures(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(WaitingApplications, "is_unreservable", lambda *_: False)
     patch.setattr(cycle, "may_skip", lambda *_: False)
     patch.setattr(AwakeLeaves, "sleeps_on", lambda *_: False)
-    patch.setattr(ReservedSkip, "holds", lambda *_: False)
+    patch.setattr(Sleep, "holds", lambda *_: False)
     patch.setattr(reserved_pass._WorthTrying, "__bool__", lambda _: True)
     patch.setattr(reserved_pass._WorthTrying, "has", lambda *_: True)
