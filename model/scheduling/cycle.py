@@ -21,6 +21,7 @@ from ..queues.tree import awake_in_order
 from ..resources.resource import fits_undefined_unlimited, is_any_positive
 from ..state.cycle_times import TimedPart
 from ..state.partition_state import PartitionState
+from ..state.placing import drop_left_reserved
 from ..values.object_state import ObjectState
 from .first_ask import place_first
 from .leaf_visit import LeafVisit
@@ -75,6 +76,8 @@ def _run_passes(state: PartitionState) -> CycleOutcome:
 def _first_result(state: PartitionState) -> CycleOutcome:
     if state.claims.by_key and state.claims.end_due(state.now_ns()):
         state.changes += 1
+    if state.claims.left_reserved:
+        drop_left_reserved(state)
     checks = state.node_checks
     if len(state.reserved) and _timed(state, TimedPart.RESERVED, place_reserved):
         return CycleOutcome.RESULT

@@ -1,28 +1,34 @@
 """The visit of a gang that is placed whole: all of its members get nodes in one result, or nothing changes.
 
-Until then it holds nothing: no quota, no node, no reservation, and it preempts nothing. Members are given
-nodes by `licorne.model.nodes.gang_room`, and placed by `licorne.model.state.placing.commit_all`.
+Until then it holds nothing: no quota, no node, no reservation; unless it has preempted, as one ask for the
+sum of its members. Then its claim holds what they need, and the nodes of the decision are reserved, each for
+one member. Members are given nodes by `licorne.model.nodes.gang_room`, and placed by
+`licorne.model.state.placing.commit_all`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple, final
 
-from ..applications.ask_walk import AskWalk
+from ..applications.ask_walk import AskWalk, Candidate, CandidateKind
 from ..applications.gang import whole_members
 from ..nodes.gang_room import plan_on
 from ..planning.planned_jobs import GangStart
 from ..predicates.node_checks import Pending
+from ..preemption.guarantee.attempt import as_one, preempt_for_queue
+from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
+from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.gang_sizes import NO_GANG, GangSizes
 from ..queues.waiting import RestKind
 from ..resources.resource import Resource, fits_undefined_unlimited
-from ..state.charges import holder_of
+from ..state.charges import end_claim, holder_of, user_headroom
+from ..state.claims import PreemptionClaim
 from ..state.partition_state import PartitionState
-from ..state.placing import commit_all
+from ..state.placing import commit_all, reserve
 from ..values.allocation import Ask
 from ..values.refusals import Refusal, RefusalReason
 from .required_node import denied_by_rm
@@ -38,6 +44,7 @@ class GangTry(Enum):
     """What became of a gang that was not refused."""
 
     PLACED = "all of it was placed"
+    PREPARED = "work ends for it"
     LATER = "it is tried again in the next cycle: the RM has not answered, or a node had less than was known"
 
 
@@ -46,26 +53,105 @@ class GangRefused(NamedTuple):
 
     refusal: Refusal
     rest: Rest | None
+    retry_ns: int | None = None
+    """When time alone may let it preempt."""
+
+
+_PREEMPTING: Final = {
+    RefusalReason.GANG_ROOM: CandidateKind.NODES,
+    RefusalReason.QUEUE_QUOTA: CandidateKind.PREEMPTION,
+    RefusalReason.USER_QUOTA: CandidateKind.LIMIT,
+}
+"""What a gang may preempt for, by what refused it."""
 
 
 def place_gang(
-    state: PartitionState, entry: ApplicationEntry, walk: AskWalk, start: GangStart | None = None
+    state: PartitionState,
+    entry: ApplicationEntry,
+    walk: AskWalk,
+    start: GangStart | None = None,
+    attempts: AttemptBudget | None = None,
 ) -> GangTry | GangRefused:
-    """Place a whole gang, or nothing of it.
+    """Place a whole gang, or nothing of it; where it is refused, end work for it if it may.
 
     Args:
         state: The partition.
         entry: Its application.
         walk: What the queues, and the user with his group, have room for.
         start: Says where it may start beside promises; without it there are none.
+        attempts: What may be spent on attempts to preempt; without it there are none.
     """
     records = entry.application.asks.waiting()
     members = whole_members(entry.application.gang_settings, [record.ask for record in records])
+    claim = _claim_of(state, entry, members)
     if not members:
         refusal = Refusal(reason=RefusalReason.GANG_INCOMPLETE, subject=entry.application_id)
         return GangRefused(refusal, _rest(gang=NO_GANG))
     if any(ask.allocation_key in walk.keys_to_skip for ask in members):
         return GangTry.LATER
+    if claim is not None:
+        key = claim.ask.allocation_key
+        with state.claims.lifted(key):
+            walk.queue_headroom = queue_quota.headroom(entry.queue)
+        walk.user_headroom = user_headroom(state, entry, key)
+        hold_nodes(state, claim)
+        tried = _place(state, entry, walk, _MemberSearch(state, members, start, claim))
+        return tried._replace(rest=None) if isinstance(tried, GangRefused) else tried
+    tried = _place(state, entry, walk, _MemberSearch(state, members, start))
+    kind = _PREEMPTING.get(tried.refusal.reason) if isinstance(tried, GangRefused) else None
+    may_preempt = walk.preempts_at_limits if kind is CandidateKind.LIMIT else walk.preemption
+    if attempts is None or not may_preempt or kind is None or not isinstance(tried, GangRefused):
+        return tried
+    checked_ns = next(each.preemption_checked_ns for each in records if each.ask is members[0])
+    candidate = Candidate(as_one(members), kind, "", False, checked_ns)
+    found = preempt_for_queue(
+        state,
+        entry,
+        candidate,
+        nodes_tried=kind is CandidateKind.NODES,
+        attempts=attempts,
+        members=members,
+    )
+    if not isinstance(found, RefusedAttempt):
+        claim = state.claims.find(members[0].allocation_key)
+        assert claim is not None, "a gang that has preempted has a claim: please report"
+        hold_nodes(state, claim)
+        return GangTry.PREPARED
+    if found.is_pending:
+        return GangTry.LATER
+    if found.retry_ns is None or tried.rest is None:
+        return tried
+    is_due = found.retry_ns <= state.now_ns()
+    rest = None if is_due else tried.rest._replace(until_ns=found.retry_ns)
+    return GangRefused(tried.refusal, rest, found.retry_ns)
+
+
+def _claim_of(
+    state: PartitionState, entry: ApplicationEntry, members: Sequence[Ask]
+) -> PreemptionClaim | None:
+    """Return the claim of a gang; that of other members ends, as it is not what they need."""
+    if not state.claims.by_key:
+        return None
+    for claim in state.claims:
+        if claim.entry is entry and claim.nodes:
+            if [*claim.asks] == [ask.allocation_key for ask in members]:
+                return claim
+            end_claim(state, claim.ask.allocation_key)
+    return None
+
+
+def hold_nodes(state: PartitionState, claim: PreemptionClaim) -> None:
+    """Reserve the nodes of a gang that has preempted: at once, and again where another ask needed one."""
+    for key, node_id in claim.nodes.items():
+        node = state.nodes.get(node_id)
+        if state.reserved.get(key) is None and node is not None and node.usable:
+            reserve(state, claim.entry, claim.asks[key], node, required=False)
+
+
+def _place(
+    state: PartitionState, entry: ApplicationEntry, walk: AskWalk, search: _MemberSearch
+) -> GangTry | GangRefused:
+    members = search.members
     sizes = GangSizes.of(members)
     total, first = sizes.total, members[0].allocation_key
     if not fits_undefined_unlimited(walk.user_headroom, total):
@@ -77,7 +163,7 @@ def place_gang(
     if not fits_undefined_unlimited(walk.queue_headroom, total):
         reason, room = RefusalReason.QUEUE_QUOTA, walk.queue_headroom
         return GangRefused(_refusal(reason, walk.queue_path, first, total, room), _rest(gang=sizes))
-    return _place_on_nodes(state, entry, _MemberSearch(state, members, start), sizes)
+    return _place_on_nodes(state, entry, search, sizes)
 
 
 def _rest(gang: GangSizes) -> Rest:
@@ -96,7 +182,8 @@ def _place_on_nodes(
     members = search.members
     refusal = _refusal(RefusalReason.GANG_ROOM, "", members[0].allocation_key, sizes.total, None)
     refused = GangRefused(refusal, _rest(gang=sizes))
-    if state.closed_gangs.has(sizes, state.nodes.gains):
+    key = members[0].allocation_key
+    if not search.own and state.closed_gangs.has(sizes, state.nodes.gains):
         return refused
     for _ in range(PLANS_MAX):
         plan = search.plan()
@@ -105,7 +192,8 @@ def _place_on_nodes(
         if plan is None and search.would_delay:
             return GangRefused(replace(refusal, reason=RefusalReason.WOULD_DELAY), refused.rest)
         if plan is None and not search.denied:
-            state.closed_gangs.note(sizes, state.nodes.gains)
+            if not search.own:
+                state.closed_gangs.note(sizes, state.nodes.gains)
             return refused
         if plan is None:
             for_class = all(ask.predicate_class for ask in members)
@@ -113,9 +201,16 @@ def _place_on_nodes(
             return GangRefused(denied, None)
         nodes = [state.nodes.get(node_id) for node_id in plan]
         placements = [(ask, node) for ask, node in zip(members, nodes, strict=True) if node is not None]
-        if commit_all(state, entry, placements):
-            return GangTry.PLACED
+        with state.claims.lifted(key):
+            if commit_all(state, entry, placements):
+                return GangTry.PLACED
     return GangTry.LATER
+
+
+def _reserved_for(state: PartitionState, claim: PreemptionClaim) -> Collection[str]:
+    """Return the nodes that are reserved for a gang."""
+    reserved = (state.reserved.get(key) for key in claim.nodes)
+    return frozenset(each.node_id for each in reserved if each is not None)
 
 
 @final
@@ -128,8 +223,16 @@ class _MemberSearch:
     before it has: refusing a pair may also let the search find room, or less of what promises leave.
     """
 
-    def __init__(self, state: PartitionState, members: Sequence[Ask], start: GangStart | None) -> None:
+    def __init__(
+        self,
+        state: PartitionState,
+        members: Sequence[Ask],
+        start: GangStart | None,
+        claim: PreemptionClaim | None = None,
+    ) -> None:
         self._state = state
+        self.own: Collection[str] = () if claim is None else _reserved_for(state, claim)
+        """The nodes that are reserved for the gang."""
         self.members = members
         self._start = start
         self._sizes = [ask.resource for ask in members]
@@ -152,10 +255,10 @@ class _MemberSearch:
     def _plan(self, left: Mapping[str, Resource]) -> tuple[str, ...] | None:
         nodes = self._state.nodes
         needs_node = any(ask.required_node for ask in self.members)
-        plan = plan_on(nodes, self._sizes, self._needs if needs_node else None, left)
+        plan = plan_on(nodes, self._sizes, self._needs if needs_node else None, left, self.own)
         if plan is None or self._state.node_checks is None:
             return plan
-        return plan_on(nodes, self._sizes, self._is_allowed, left)
+        return plan_on(nodes, self._sizes, self._is_allowed, left, self.own)
 
     def asks(self) -> bool:
         """Ask the RM about the pairs of the last search that it has not answered; return if there are any.

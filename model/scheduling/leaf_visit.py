@@ -240,14 +240,18 @@ class LeafVisit:
 
     def _visit_gang(self, entry: ApplicationEntry, walk: AskWalk) -> bool | None:
         """Place a whole gang in one result, or note what refuses it."""
-        tried = place_gang(self.state, entry, walk)
-        if tried is GangTry.PLACED:
-            return True
+        tried = place_gang(self.state, entry, walk, attempts=self.attempts)
+        if tried is GangTry.PLACED or tried is GangTry.PREPARED:
+            return tried is GangTry.PLACED
         if tried is GangTry.LATER:
             self.passed_over = True
             self.ends_cycle = self.checks is not None and self.checks.ends_cycle
             return None
         assert isinstance(tried, GangRefused), "the other outcomes are above"
+        if tried.rest is None or tried.retry_ns is not None:  # It has preempted, or may when it is time.
+            self.mixed = True
+        if tried.retry_ns is not None:
+            self._wake_at(tried.retry_ns)
         walk.refusals.append(tried.refusal)
         self._next(entry, walk, None)
         self._note_walk(walk)

@@ -178,8 +178,8 @@ class _Visit:
             for entry in list(leaf.entries.reserved_entries.values()):
                 if self._must_wait():
                     return False
-                if not self._worth_trying.has(leaf, entry):
-                    continue
+                if entry.facts.gang_waits or not self._worth_trying.has(leaf, entry):
+                    continue  # A gang that is placed whole is tried in the regular pass.
                 if entry.facts.state is ApplicationState.ACCEPTED and not self._may_start(leaf, entry):
                     continue
                 if self._try_application(leaf, entry):

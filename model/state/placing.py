@@ -24,6 +24,7 @@ __all__ = [
     "commit",
     "commit_all",
     "count_accepted",
+    "drop_left_reserved",
     "finish_placing",
     "ordinary_reservations",
     "reserve",
@@ -182,3 +183,11 @@ def unreserve(state: PartitionState, entry: ApplicationEntry, allocation_key: st
     if answer is not None:
         drop_reservations(state, answer.reservations)
         apply(state, entry, answer)
+
+
+def drop_left_reserved(state: PartitionState) -> None:
+    """Drop the reservations of asks whose claims have ended, and that are to keep none without."""
+    left = state.claims.left_reserved
+    while left:
+        allocation_key, entry = left.popitem()
+        unreserve(state, entry, allocation_key)
