@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, final
 
 from ..applications.ask_walk import Candidate, CandidateKind
 from ..applications.report import WaitingAsk
-from ..planning.planned_jobs import gang_members
+from ..planning.planned_jobs import JobOwner, gang_members
 from ..preemption.guarantee.attempt import as_one, plan_now
 from ..preemption.guarantee.decision import NoPreemption
 from ..preemption.guarantee.limited import lets_end_inside, limits_without_room
@@ -23,6 +23,7 @@ from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
 from .asks import AskObstacles
 from .blockers import Blocker, SubjectKind
+from .planned_starts import StartChecker
 
 __all__ = ["ProtectionChecker", "attempting", "helped_by_preemption", "plan_for", "protected_text"]
 
@@ -65,7 +66,9 @@ def plan_for(
         has_room = not limits_without_room(state, entry, ask)
         kind = CandidateKind.PREEMPTION if has_room else CandidateKind.LIMIT
     candidate = Candidate(ask, kind, "" if members else waiting.reserved_node, False, None)
-    return plan_now(state, entry, candidate, nodes_tried=not {*reasons} & WITHOUT_NODES, members=members)
+    beside = StartChecker(state, JobOwner.of(entry)).beside(members or (ask,))
+    tried = not {*reasons} & WITHOUT_NODES
+    return plan_now(state, entry, candidate, nodes_tried=tried, members=members, promises=beside)
 
 
 def protected_text(protected: ProtectedVictims) -> str:

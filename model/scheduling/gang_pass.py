@@ -20,13 +20,15 @@ from ..planning.planned_jobs import GangStart
 from ..predicates.node_checks import Pending
 from ..preemption.guarantee.attempt import as_one, preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
+from ..preemption.guarantee.decision import PromisesOfOthers
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.gang_sizes import NO_GANG, GangSizes
 from ..queues.waiting import RestKind
-from ..resources.resource import Resource, fits_undefined_unlimited
+from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited
 from ..state.charges import end_claim, holder_of, user_headroom
 from ..state.claims import PreemptionClaim
+from ..state.cycle_times import TimedPart
 from ..state.partition_state import PartitionState
 from ..state.placing import commit_all, reserve
 from ..values.allocation import Ask
@@ -34,7 +36,7 @@ from ..values.refusals import Refusal, RefusalReason
 from .required_node import denied_by_rm
 from .resting import Rest
 
-__all__ = ["PLANS_MAX", "GangRefused", "GangTry", "place_gang"]
+__all__ = ["PLANS_MAX", "GangPreemption", "GangRefused", "GangTry", "place_gang", "preempt_for_gang"]
 
 PLANS_MAX: Final = 8
 """How often a plan is made anew in one cycle that a node or the application has refused."""
@@ -57,12 +59,16 @@ class GangRefused(NamedTuple):
     """When time alone may let it preempt."""
 
 
-_PREEMPTING: Final = {
-    RefusalReason.GANG_ROOM: CandidateKind.NODES,
-    RefusalReason.QUEUE_QUOTA: CandidateKind.PREEMPTION,
-    RefusalReason.USER_QUOTA: CandidateKind.LIMIT,
-}
-"""What a gang may preempt for, by what refused it."""
+class GangPreemption(NamedTuple):
+    """What attempts to preempt for a gang may spend, and the promises that they may not delay."""
+
+    attempts: AttemptBudget
+    promises: PromisesOfOthers | None = None
+    """`None` where there can be none: no queue above it backfills."""
+
+
+_HELPED: Final = frozenset({RefusalReason.GANG_ROOM, RefusalReason.QUEUE_QUOTA, RefusalReason.USER_QUOTA})
+"""What refuses a gang that preemption may change."""
 
 
 def place_gang(
@@ -70,7 +76,7 @@ def place_gang(
     entry: ApplicationEntry,
     walk: AskWalk,
     start: GangStart | None = None,
-    attempts: AttemptBudget | None = None,
+    preempting: GangPreemption | None = None,
 ) -> GangTry | GangRefused:
     """Place a whole gang, or nothing of it; where it is refused, end work for it if it may.
 
@@ -79,7 +85,8 @@ def place_gang(
         entry: Its application.
         walk: What the queues, and the user with his group, have room for.
         start: Says where it may start beside promises; without it there are none.
-        attempts: What may be spent on attempts to preempt; without it there are none.
+        preempting: What may be spent on attempts to preempt; without it there are none. A gang that has
+            preempted beside promises is placed on its own nodes alone.
     """
     records = entry.application.asks.waiting()
     members = whole_members(entry.application.gang_settings, [record.ask for record in records])
@@ -95,35 +102,59 @@ def place_gang(
             walk.queue_headroom = queue_quota.headroom(entry.queue)
         walk.user_headroom = user_headroom(state, entry, key)
         hold_nodes(state, claim)
-        tried = _place(state, entry, walk, _MemberSearch(state, members, start, claim))
+        only_own = preempting is not None and preempting.promises is not None
+        search = _MemberSearch(state, members, start, claim, only_own=only_own)
+        tried = _place(state, entry, walk, search)
         return tried._replace(rest=None) if isinstance(tried, GangRefused) else tried
     tried = _place(state, entry, walk, _MemberSearch(state, members, start))
-    kind = _PREEMPTING.get(tried.refusal.reason) if isinstance(tried, GangRefused) else None
-    may_preempt = walk.preempts_at_limits if kind is CandidateKind.LIMIT else walk.preemption
-    if attempts is None or not may_preempt or kind is None or not isinstance(tried, GangRefused):
+    if preempting is None or not isinstance(tried, GangRefused) or tried.refusal.reason not in _HELPED:
         return tried
-    checked_ns = next(each.preemption_checked_ns for each in records if each.ask is members[0])
-    candidate = Candidate(as_one(members), kind, "", False, checked_ns)
-    found = preempt_for_queue(
-        state,
-        entry,
-        candidate,
-        nodes_tried=kind is CandidateKind.NODES,
-        attempts=attempts,
-        members=members,
-    )
+    found = preempt_for_gang(state, entry, walk, preempting)
     if not isinstance(found, RefusedAttempt):
-        claim = state.claims.find(members[0].allocation_key)
-        assert claim is not None, "a gang that has preempted has a claim: please report"
-        hold_nodes(state, claim)
-        return GangTry.PREPARED
-    if found.is_pending:
-        return GangTry.LATER
+        return found
     if found.retry_ns is None or tried.rest is None:
         return tried
     is_due = found.retry_ns <= state.now_ns()
     rest = None if is_due else tried.rest._replace(until_ns=found.retry_ns)
     return GangRefused(tried.refusal, rest, found.retry_ns)
+
+
+def preempt_for_gang(
+    state: PartitionState,
+    entry: ApplicationEntry,
+    walk: AskWalk,
+    preempting: GangPreemption,
+) -> GangTry | RefusedAttempt:
+    """End work for all members of a gang that has no room, and reserve the nodes; or say why not."""
+    records = entry.application.asks.waiting()
+    members = whole_members(entry.application.gang_settings, [record.ask for record in records])
+    whole = as_one(members)
+    kind = CandidateKind.NODES
+    if not fits_undefined_unlimited(walk.user_headroom, whole.resource):
+        kind = CandidateKind.LIMIT
+    elif not fits_undefined_unlimited(walk.queue_headroom, whole.resource):
+        kind = CandidateKind.PREEMPTION
+    if not (walk.preempts_at_limits if kind is CandidateKind.LIMIT else walk.preemption):
+        return RefusedAttempt("")
+    checked_ns = next(each.preemption_checked_ns for each in records if each.ask is members[0])
+    candidate = Candidate(whole, kind, "", False, checked_ns)
+    began_ns = state.times.stopwatch_ns()
+    found = preempt_for_queue(
+        state,
+        entry,
+        candidate,
+        nodes_tried=kind is CandidateKind.NODES,
+        attempts=preempting.attempts,
+        members=members,
+        promises=preempting.promises,
+    )
+    state.times.add(TimedPart.PREEMPTION, began_ns)
+    if isinstance(found, RefusedAttempt):
+        return GangTry.LATER if found.is_pending else found
+    claim = state.claims.find(members[0].allocation_key)
+    assert claim is not None, "a gang that has preempted has a claim: please report"
+    hold_nodes(state, claim)
+    return GangTry.PREPARED
 
 
 def _claim_of(
@@ -133,7 +164,7 @@ def _claim_of(
     if not state.claims.by_key:
         return None
     for claim in state.claims:
-        if claim.entry is entry and claim.nodes:
+        if claim.entry is entry and claim.ends_reservations:
             if [*claim.asks] == [ask.allocation_key for ask in members]:
                 return claim
             end_claim(state, claim.ask.allocation_key)
@@ -142,7 +173,7 @@ def _claim_of(
 
 def hold_nodes(state: PartitionState, claim: PreemptionClaim) -> None:
     """Reserve the nodes of a gang that has preempted: at once, and again where another ask needed one."""
-    for key, node_id in claim.nodes.items():
+    for key, node_id in claim.reserving.items():
         node = state.nodes.get(node_id)
         if state.reserved.get(key) is None and node is not None and node.usable:
             reserve(state, claim.entry, claim.asks[key], node, required=False)
@@ -209,7 +240,7 @@ def _place_on_nodes(
 
 def _reserved_for(state: PartitionState, claim: PreemptionClaim) -> Collection[str]:
     """Return the nodes that are reserved for a gang."""
-    reserved = (state.reserved.get(key) for key in claim.nodes)
+    reserved = (state.reserved.get(key) for key in claim.reserving)
     return frozenset(each.node_id for each in reserved if each is not None)
 
 
@@ -229,8 +260,11 @@ class _MemberSearch:
         members: Sequence[Ask],
         start: GangStart | None,
         claim: PreemptionClaim | None = None,
+        *,
+        only_own: bool = False,
     ) -> None:
         self._state = state
+        self._only_own = only_own
         self.own: Collection[str] = () if claim is None else _reserved_for(state, claim)
         """The nodes that are reserved for the gang."""
         self.members = members
@@ -254,6 +288,8 @@ class _MemberSearch:
 
     def _plan(self, left: Mapping[str, Resource]) -> tuple[str, ...] | None:
         nodes = self._state.nodes
+        if self._only_own:
+            left = {node.node_id: EMPTY for node in nodes if node.node_id not in self.own}
         needs_node = any(ask.required_node for ask in self.members)
         plan = plan_on(nodes, self._sizes, self._needs if needs_node else None, left, self.own)
         if plan is None or self._state.node_checks is None:

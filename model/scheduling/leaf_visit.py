@@ -32,7 +32,7 @@ from ..state.partition_state import PartitionState
 from ..state.placing import commit, count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused
 from .first_ask import place_first_of
-from .gang_pass import GangRefused, GangTry, place_gang
+from .gang_pass import GangPreemption, GangRefused, GangTry, place_gang
 from .required_node import PASSED_OVER, denied_by_rm, refusal_of, try_required_node
 from .resting import (
     LACKS_ROOM,
@@ -240,7 +240,7 @@ class LeafVisit:
 
     def _visit_gang(self, entry: ApplicationEntry, walk: AskWalk) -> bool | None:
         """Place a whole gang in one result, or note what refuses it."""
-        tried = place_gang(self.state, entry, walk, attempts=self.attempts)
+        tried = place_gang(self.state, entry, walk, preempting=GangPreemption(self.attempts))
         if tried is GangTry.PLACED or tried is GangTry.PREPARED:
             return tried is GangTry.PLACED
         if tried is GangTry.LATER:

@@ -17,6 +17,7 @@ from ..applications.pending_asks import AskRecord
 from ..applications.reservations import Reservation
 from ..applications.state import ApplicationState
 from ..nodes.block import NodeEntry
+from ..planning.planned_jobs import backfilling_queue
 from ..predicates.node_checks import Pending
 from ..preemption.required_node import preempt_for_required_node, room_on_node
 from ..queues import quota as queue_quota
@@ -214,7 +215,7 @@ class _Visit:
                 placed = self._try_own_node(entry, reservation, record, rooms, own_room)
             if placed:
                 return True
-            if placed is None:
+            if placed is None and backfilling_queue(leaf) is None:  # Promises bind other nodes.
                 elsewhere.append(ask)
         return any(not self._must_wait() and self._place_elsewhere(entry, ask) for ask in elsewhere)
 

@@ -56,23 +56,36 @@ class PreemptionClaim:
         entry: The application.
         asks: The ask, or the members.
         ending: The victims.
-        nodes: By the keys of asks that have a node reserved, that node; of one ask it is not kept.
+        seats: By the key of each ask, the node that it is to have; nothing where it needs its node.
+        begun_ns: When it preempted.
+        ends_reservations: Whether its reservations end with it.
     """
 
-    __slots__ = ("_held", "asks", "ended_ns", "ending", "entry", "nodes", "size")
+    __slots__ = (
+        *("_held", "asks", "begun_ns", "ended_ns", "ending", "ends_reservations", "entry"),
+        *("reserving", "seats", "size"),
+    )
 
     def __init__(
         self,
         entry: ApplicationEntry,
         asks: Iterable[Ask],
         ending: Iterable[EndingVictim],
-        nodes: Mapping[str, str],
+        seats: Mapping[str, str],
+        begun_ns: int,
+        *,
+        ends_reservations: bool,
     ) -> None:
         self.entry: Final = entry
         self.asks = {ask.allocation_key: ask for ask in asks}
         self.size = total_of(ask.resource for ask in self.asks.values())
         """What all of them ask for."""
-        self.nodes = nodes
+        self.seats = seats
+        self.begun_ns = begun_ns
+        self.ends_reservations = ends_reservations
+        by_node = {node_id: key for key, node_id in seats.items()}
+        self.reserving = {key: node_id for node_id, key in by_node.items()} or dict.fromkeys(self.asks, "")
+        """The keys of the asks that are to have a node reserved, one for each node."""
         self.ending = {each.allocation_key: each for each in ending}
         self.ended_ns = 0
         """When its last victim ended; of no meaning before."""
@@ -82,11 +95,6 @@ class PreemptionClaim:
     def ask(self) -> Ask:
         """The ask, or the first member."""
         return next(iter(self.asks.values()))
-
-    @property
-    def reserving(self) -> Collection[str]:
-        """The keys of the asks that are to have a node reserved."""
-        return self.nodes or self.asks
 
     def resize(self, ask: Ask) -> None:
         """Take the new size of an ask."""
@@ -147,6 +155,8 @@ class PreemptionClaims:
         """Those whose victims have all ended, by the key of the first ask."""
         self._by_victim: dict[str, PreemptionClaim] = {}
         self._unclaimed: dict[str, EndingVictim] = {}
+        self.preempted_ns: dict[str, int] = {}
+        """When allocations were preempted that have not ended yet, by key."""
 
     def __iter__(self) -> Iterator[PreemptionClaim]:
         """Walk the claims, the oldest first."""
@@ -162,13 +172,15 @@ class PreemptionClaims:
         asks: Collection[Ask],
         ending: Iterable[EndingVictim],
         now_ns: int,
-        nodes: Mapping[str, str] = MappingProxyType({}),
+        seats: Mapping[str, str] = MappingProxyType({}),
+        *,
+        ends_reservations: bool = False,
     ) -> None:
-        """Begin the claim of an ask, or a gang, that has just preempted.
+        """Begin the claim of an ask, or a gang, that has just preempted, see `PreemptionClaim`.
 
-        Some of the victims may have been unclaimed; `nodes` are those that are reserved for a gang.
+        Some of the victims may have been unclaimed.
         """
-        claim = PreemptionClaim(entry, asks, ending, nodes)
+        claim = PreemptionClaim(entry, asks, ending, seats, now_ns, ends_reservations=ends_reservations)
         for key in claim.asks:
             self.end(key)
             self.by_key[key] = claim
@@ -177,6 +189,7 @@ class PreemptionClaims:
         for key in claim.ending:
             self._unclaimed.pop(key, None)
             self._by_victim[key] = claim
+            self.preempted_ns.setdefault(key, now_ns)
         self._note_ended(claim, now_ns)
         claim.hold()
 
@@ -192,7 +205,8 @@ class PreemptionClaims:
             return False
         for key in claim.asks:
             del self.by_key[key]
-        self.left_reserved.update(dict.fromkeys(claim.nodes, claim.entry))
+        if claim.ends_reservations:
+            self.left_reserved.update(dict.fromkeys(claim.reserving, claim.entry))
         self._ended.pop(claim.ask.allocation_key, None)
         claim.free()
         for key, victim in claim.ending.items():
@@ -206,13 +220,16 @@ class PreemptionClaims:
         if claim is not None:
             claim.resize(ask)
 
-    def note_unclaimed(self, victims: Iterable[EndingVictim]) -> None:
+    def note_unclaimed(self, victims: Iterable[EndingVictim], now_ns: int) -> None:
         """Note victims that end for no ask."""
-        self._unclaimed.update((each.allocation_key, each) for each in victims)
+        for each in victims:
+            self._unclaimed[each.allocation_key] = each
+            self.preempted_ns.setdefault(each.allocation_key, now_ns)
 
     def note_end(self, allocation_key: str, now_ns: int) -> PreemptionClaim | None:
         """Note that an allocation has ended that was preempted; return the claim that it ended for."""
         self._unclaimed.pop(allocation_key, None)
+        self.preempted_ns.pop(allocation_key, None)
         claim = self._by_victim.pop(allocation_key, None)
         if claim is not None:
             del claim.ending[allocation_key]

@@ -29,7 +29,15 @@ from ..work_lost import WorkLost
 from .attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
 from .candidate_nodes import find_candidate_nodes, yielding_nodes, yielding_nodes_inside
 from .candidate_victims import CandidateVictims, collect_victims
-from .decision import NoPreemption, PreemptionPlan, PreemptionView, decide, lack_of_queues, may_be_entitled
+from .decision import (
+    NoPreemption,
+    PreemptionPlan,
+    PreemptionView,
+    PromisesOfOthers,
+    decide,
+    lack_of_queues,
+    may_be_entitled,
+)
 from .ledger import QueueFactsOf, unbound_facts
 from .limited import (
     coming_to,
@@ -49,13 +57,14 @@ EXHAUSTED: Final = "Preemption max attempts exhausted"
 
 
 class _Asking(NamedTuple):
-    """An ask that may preempt; `nodes_tried` and `members` are explained by `preempt_for_queue`."""
+    """An ask that may preempt; for the last three see `preempt_for_queue`."""
 
     state: PartitionState
     entry: ApplicationEntry
     candidate: Candidate
     nodes_tried: bool
     members: tuple[Ask, ...] = ()
+    promises: PromisesOfOthers | None = None
 
 
 def preempt_for_queue(
@@ -66,6 +75,7 @@ def preempt_for_queue(
     nodes_tried: bool,
     attempts: AttemptBudget,
     members: tuple[Ask, ...] = (),
+    promises: PromisesOfOthers | None = None,
 ) -> NodeEntry | RefusedAttempt:
     """Ask the RM to end what takes the room of an ask whose queue is entitled to more, or prefers it.
 
@@ -76,13 +86,15 @@ def preempt_for_queue(
         nodes_tried: The queues have room for the ask, and every node has been tried without result.
         attempts: What this visit of the leaf may still spend.
         members: Those of a gang that is placed whole, of which the candidate is the sum, see `as_one`.
+        promises: Below a queue with backfilling, the promises that it may not delay; its reservation ends
+            with its claim there.
 
     Returns:
         The node to reserve for the ask, also one that it has preempted on and lost; or why nothing was
         preempted. The claim of a gang has its nodes.
     """
     now_ns = state.now_ns()
-    asking = _Asking(state, entry, candidate, nodes_tried, members)
+    asking = _Asking(state, entry, candidate, nodes_tried, members, promises)
     lost = _lost_node(asking)
     if lost is not None:
         return lost
@@ -257,12 +269,13 @@ def plan_now(
     *,
     nodes_tried: bool,
     members: tuple[Ask, ...] = (),
+    promises: PromisesOfOthers | None = None,
 ) -> PreemptionRecord | NoPreemption | ProtectedVictims:
     """Return what would be remembered of a preemption that was decided now, or why there would be none.
 
     Nothing is changed, and the RM's predicates are not asked.
     """
-    decided = _decide(_Asking(state, entry, candidate, nodes_tried, members), {}, None)
+    decided = _decide(_Asking(state, entry, candidate, nodes_tried, members, promises), {}, None)
     return decided.record if isinstance(decided, _Decided) else decided
 
 
@@ -332,7 +345,7 @@ class _Moment:
     """An ask and the partition at the moment of an attempt."""
 
     def __init__(self, asking: _Asking, facts_of: QueueFactsOf, *, is_inside: bool = False) -> None:
-        state, entry, candidate, self._nodes_tried, self._members = asking
+        state, entry, candidate, self._nodes_tried, self._members, self._promises = asking
         self._state = state
         self._entry = entry
         self._candidate = candidate
@@ -384,6 +397,11 @@ class _Moment:
     ) -> PreemptionPlan | NoPreemption | ProtectedVictims:
         """Decide; if it is protection alone that lets nothing end, the answer says so."""
         plan = decide(view, checks)
+        if plan is NoPreemption.WOULD_DELAY and self._promises is not None:
+            others = self._view_of(view.candidates.without(self._promises.awaited()))
+            found = decide(others, checks)
+            if isinstance(found, PreemptionPlan) or found is NoPreemption.PENDING:
+                view, plan = others, found
         protected = view.candidates.protected
         if isinstance(plan, PreemptionPlan):
             return self._within_budgets(plan, view)
@@ -451,6 +469,7 @@ class _Moment:
             limits=self._limits,
             unclaimed=unclaimed,
             members=self._members,
+            promises=self._promises,
         )
 
 
@@ -464,8 +483,9 @@ def _carry_out(asking: _Asking, decided: _Decided) -> None:
     for ask in asks:
         entry.application.asks.note_preemption(ask.allocation_key, now_ns, triggered=True)
     keys = [ask.allocation_key for ask in asks]
-    nodes = {node_id: key for key, node_id in zip(keys, plan.seats, strict=False)}
+    seats = dict(zip(keys, plan.seats or (plan.node_id,), strict=True))
     ending = [*ending_of(plan.victims), *plan.taken_over]
-    state.claims.begin(entry, asks, ending, now_ns, {key: node_id for node_id, key in nodes.items()})
+    ends_reservations = bool(asking.members) or asking.promises is not None
+    state.claims.begin(entry, asks, ending, now_ns, seats, ends_reservations=ends_reservations)
     remember(state, record)
     state.disruption.note((victim.queue for victim in plan.victims), now_ns)

@@ -18,10 +18,10 @@ its node (`gang_seats`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 from ...limits.usage_tree import LimitBlocker
 from ...predicates.node_checks import NodeChecks, Pending
@@ -37,7 +37,15 @@ from .ledger import ProjectedUsage, QueueFacts
 from .node_choice import NodeChoice, NoNode, choose_node
 from .node_solver import CandidateNode, NodeSolver, helps
 
-__all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_of_queues", "may_be_entitled"]
+__all__ = [
+    "NoPreemption",
+    "PreemptionPlan",
+    "PreemptionView",
+    "PromisesOfOthers",
+    "decide",
+    "lack_of_queues",
+    "may_be_entitled",
+]
 
 
 class NoPreemption(Enum):
@@ -59,6 +67,8 @@ class NoPreemption(Enum):
     PROTECTED = ("Preemption waits: what could end is protected for now", True)
     TOO_MANY = ("Preemption would end more at a time than a queue may lose", True)
     REPEATS = ("Preemption waits: it would repeat one that had no effect", True)
+    WOULD_DELAY = ("Preemption would delay a promised start", False)
+    """One with another walltime may not."""
     TOO_LATE = ("Victims picked earlier were released at the final stage", False)
     PENDING = ("The RM has not answered yet", False)
     """The attempt is repeated when it has; nothing is noted."""
@@ -81,9 +91,26 @@ _WITHOUT_NODE: Final = {
 }
 
 
-_OTHER_NODES_MAY_DO: Final = (NoPreemption.SHORT, NoPreemption.ABOVE_GUARANTEE)
+_OTHER_NODES_MAY_DO: Final = (
+    NoPreemption.SHORT,
+    NoPreemption.ABOVE_GUARANTEE,
+    NoPreemption.WOULD_DELAY,
+)
 _NODES_MAX: Final = 10
 """How many nodes are tried where the queues lack room as well, and not enough may end for them."""
+
+
+class PromisesOfOthers(Protocol):
+    """The promised starts that an ask may not delay, below a queue with backfilling."""
+
+    def keeps(self, node_ids: Sequence[str], victims: Collection[str]) -> bool:
+        """Return whether all are kept if the ask gets nodes once some victims, given by key, have ended."""
+
+    def awaited(self) -> Collection[str]:
+        """Return the keys of work that is expected to end by the time of the last promise."""
+
+    def any_delayed(self) -> bool:
+        """Return whether one would not have been kept, of what was asked so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +135,8 @@ class PreemptionView:
     """Victims that end already, for no ask: without what they give back the queues would lack more."""
     members: tuple[Ask, ...] = ()
     """Those of a gang, of which `ask` is the sum; none for a single ask."""
+    promises: PromisesOfOthers | None = None
+    """The promises that must be kept, `None` where there can be none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +206,11 @@ def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | 
         solutions = (
             each
             for each in solver.solutions(view.candidate_nodes)
-            if each.node_id not in tried and _may_keep_guarantees(view, each.victims[: each.needed])
+            if each.node_id not in tried and _may_do(view, each.node_id, each.victims[: each.needed])
         )
         node = choose_node(view.ask, solutions, checks)
         if isinstance(node, NoNode):
-            return next(iter(tried.values()), _WITHOUT_NODE[node])
+            return next(iter(tried.values()), _without_node(view, node))
         plan = _plan_on(view, node, checks)
         if plan not in _OTHER_NODES_MAY_DO or not fits(given_back(view.candidates.victims), view.lack):
             return plan
@@ -195,7 +224,7 @@ def _decide_for_all(view: PreemptionView, checks: NodeChecks | None) -> Preempti
     if checks is not None or len(view.candidates.victims) > SETS_OF_MAX:
         gang = GangView(view.members, view.ask, view.leaf, view.candidates, view.candidate_nodes)
         choice = seat_members(gang, checks)
-        return _WITHOUT_NODE[choice] if isinstance(choice, NoNode) else _plan_on(view, choice, checks)
+        return _without_node(view, choice) if isinstance(choice, NoNode) else _plan_on(view, choice, checks)
     best: NodeChoice | None = None
     for victims in all_sets(view.candidates.victims):
         other = NodeChoice("", victims, ())
@@ -203,7 +232,7 @@ def _decide_for_all(view: PreemptionView, checks: NodeChecks | None) -> Preempti
             seats = _seats_if_ended(view, victims)
             best = best if seats is None else other._replace(node_id=seats[0], seats=seats)
     if best is None:
-        return NoPreemption.NO_NODE
+        return _without_node(view, NoNode.NO_ROOM)
     going = tuple(victim for victim in best.needed if victim.allocation.node_id in best.seats)
     others = tuple(victim for victim in best.needed if victim not in going)
     plan = _with_taken_over(view, PreemptionPlan(best.node_id, going, (), others, seats=best.seats))
@@ -223,7 +252,21 @@ def _seats_if_ended(view: PreemptionView, victims: Sequence[Victim]) -> tuple[st
         ledger.put(view.leaf, victim.resource)
     if not _keeps_guarantees(view, victims):
         return None
-    return seats_once_ended(view.members, view.candidate_nodes, victims)
+    seats = seats_once_ended(view.members, view.candidate_nodes, victims)
+    return seats if seats is not None and _keeps_promises(view, seats, victims) else None
+
+
+def _keeps_promises(view: PreemptionView, node_ids: Sequence[str], victims: Sequence[Victim]) -> bool:
+    """Return whether no promised start is later if some victims end, and the ask gets nodes."""
+    keys = [victim.key for victim in victims]
+    return view.promises is None or view.promises.keeps(node_ids, keys)
+
+
+def _without_node(view: PreemptionView, none: NoNode) -> NoPreemption:
+    """Return why there is no node."""
+    if none is NoNode.NO_ROOM and view.promises is not None and view.promises.any_delayed():
+        return NoPreemption.WOULD_DELAY
+    return _WITHOUT_NODE[none]
 
 
 def _plan_on(
@@ -239,7 +282,10 @@ def _plan_on(
     plan = _with_taken_over(view, plan)
     if not plan.victims and not plan.taken_over:
         return NoPreemption.NO_NODE
-    return plan if _keeps_guarantees(view, plan.victims) else NoPreemption.ABOVE_GUARANTEE
+    if not _keeps_guarantees(view, plan.victims):
+        return NoPreemption.ABOVE_GUARANTEE
+    is_kept = _keeps_promises(view, plan.seats or (plan.node_id,), plan.victims)
+    return plan if is_kept else NoPreemption.WOULD_DELAY
 
 
 def _with_taken_over(view: PreemptionView, plan: PreemptionPlan) -> PreemptionPlan:
@@ -408,9 +454,11 @@ def _agrees(
     return agrees
 
 
-def _may_keep_guarantees(view: PreemptionView, on_node: Sequence[Victim]) -> bool:
-    """Return whether guarantees hold with the victims on a node, or may with further ones for the queues."""
-    return not fits(given_back(on_node), view.lack) or _keeps_guarantees(view, on_node)
+def _may_do(view: PreemptionView, node_id: str, on_node: Sequence[Victim]) -> bool:
+    """Return whether guarantees and promises hold with the victims on a node, or may with further ones."""
+    if not fits(given_back(on_node), view.lack):
+        return True  # The queues need more.
+    return _keeps_guarantees(view, on_node) and _keeps_promises(view, (node_id,), on_node)
 
 
 def _keeps_guarantees(view: PreemptionView, victims: Sequence[Victim]) -> bool:
