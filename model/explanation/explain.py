@@ -32,7 +32,7 @@ from .asks import ATTEMPT_TEXTS, AskChecker, not_entitled
 from .blockers import Blocker, SubjectKind
 from .places import application_place, place_in, queue_places
 from .planned_starts import StartChecker
-from .protections import ProtectionChecker
+from .protections import ProtectionChecker, attempting
 from .quotas import application_count_blockers, queue_quota_blockers, user_quota_blockers
 from .values import AskExplanation, AskStatus, Explanation, Gang
 
@@ -248,7 +248,7 @@ def _waiting(
             blockers=obstacles.blockers if delay is None else (*obstacles.blockers, delay),
             nodes=obstacles.nodes,
             planned_start=planned_start,
-            noted=tuple(_with_shortage(state, entry.queue, ask, noted) for noted in waiting.noted),
+            noted=tuple(_with_shortage(state, entry, ask, noted) for noted in waiting.noted),
         )
         yield _with_ending(state, entry, explained)
 
@@ -261,7 +261,7 @@ def _with_ending(state: PartitionState, entry: ApplicationEntry, explained: AskE
     claim = state.claims.find(explained.allocation_key)
     if claim is None or not claim.ending:
         return explained
-    record = state.preemptions.last_for(explained.allocation_key, entry.application_id)
+    record = state.preemptions.last_for(claim.ask.allocation_key, entry.application_id)
     chosen = {} if record is None else {victim.allocation_key: victim for victim in record.victims}
     return replace(
         explained,
@@ -282,11 +282,12 @@ def _taken_over(victim: EndingVictim) -> VictimRecord:
     )
 
 
-def _with_shortage(state: PartitionState, leaf: Queue, ask: Ask, noted: Noted) -> Noted:
+def _with_shortage(state: PartitionState, entry: ApplicationEntry, ask: Ask, noted: Noted) -> Noted:
     """Return what was noted; where a guarantee forbids to preempt, with what it has too little of now."""
     if noted.text != NoPreemption.GUARANTEE.text:
         return noted
-    return replace(noted, text=f"{noted.text}; now {not_entitled(state, leaf, ask)}")
+    whole, _ = attempting(entry, ask)
+    return replace(noted, text=f"{noted.text}; now {not_entitled(state, entry.queue, whole)}")
 
 
 def _held(report: ApplicationReport, only_key: str | None) -> Iterator[AskExplanation]:
@@ -326,7 +327,7 @@ def gang_blockers(state: PartitionState, entry: ApplicationEntry) -> Iterator[Bl
     whole = members[0].resized(total_of(ask.resource for ask in members))
     quotas = (
         *user_quota_blockers(state, leaf.path, entry.application_id, entry.user, whole),
-        *queue_quota_blockers(leaf, leaf.above, whole, None),
+        *queue_quota_blockers(leaf, leaf.above, whole, state.claims.find(whole.allocation_key)),
     )
     yield from (*quotas, *_node_blockers(state, entry, members, are_asked=not quotas))
 
@@ -339,7 +340,8 @@ def _node_blockers(
     def may_run(member: int, node_id: str) -> bool:
         return members[member].required_node in {"", node_id}
 
-    if plan_on(state.nodes, [ask.resource for ask in members], may_run) is None:
+    own = {each.reserved_node for each in entry.application.report().waiting if each.reserved_node}
+    if plan_on(state.nodes, [ask.resource for ask in members], may_run, own=own) is None:
         yield _blocker(entry, RefusalReason.GANG_ROOM, _rooms_text(state, members))
         return
     for refusal in entry.application.asks.refusals():

@@ -113,7 +113,8 @@ def _visited(state: PartitionState, trying_pass: TryingPass) -> Iterator[tuple[Q
 def _entries(leaf: Queue, trying_pass: TryingPass) -> Iterator[ApplicationEntry]:
     entries = leaf.entries
     if trying_pass is TryingPass.RESERVED:
-        return iter(tuple(entries.reserved_entries.values()))
+        reserved = entries.reserved_entries.values()
+        return iter([entry for entry in reserved if not entry.facts.gang_waits])
     if trying_pass is TryingPass.PLACEHOLDER and not entries.placeholder_entries:
         return iter(())
     return entries.ranked(leaf)

@@ -28,7 +28,9 @@ from ..planning.planned_jobs import (
     backfilling_queue,
     gang_members,
     job_of,
+    running_work,
 )
+from ..planning.preempted_work import JobBesidePromises
 from ..queues.queue import Queue
 from ..queues.ranks import ranked_leaves
 from ..resources.quantity_texts import resource_text
@@ -97,18 +99,35 @@ class StartChecker:
         starts = entry is None or entry.facts.state is ApplicationState.ACCEPTED
         self._is_held = starts and _is_held(state, owner)
         self._answers: dict[str, _StartAnswer] | None = None
+        self._before: dict[str, list[Promise]] = {}
+        """The promises to those before each job, by its key."""
         self._waiting_kept: list[tuple[tuple[Ask, ...], JobInPlan]] | None = None
         """What waits where all are promised a start, as jobs; then there is the plan `_kept` as well."""
+
+    def beside(self, asks: Sequence[Ask]) -> JobBesidePromises | None:
+        """Return the job of asks beside the promises that it may not delay, `None` without backfilling."""
+        queue = self._queue
+        if queue is None or queue.settings.backfill is None:
+            return None
+        self.check(asks[0])
+        job = job_of(self._state, self._owner, *asks)
+        if queue.settings.backfill.keeps:
+            kept = {} if self._waiting_kept is None else self._kept.promises
+            promises = [promise for key, promise in kept.items() if key != job.key]
+        else:
+            promises = self._before.get(job.key, [])
+        return JobBesidePromises(self._state, lambda: job, promises, lambda: running_work(self._state))
 
     def check(self, ask: Ask) -> tuple[Blocker | None, PlannedStart | None]:
         """Return what an ask that fits now would delay, and when it is expected to start.
 
-        Both are `None` where the queues do not backfill, for an ask that needs its node, and for one that is
-        no member of the whole gang that its application waits for.
+        Both are `None` where the queues do not backfill, for an ask that needs its node, for one that waits
+        for its victims, and for one that is no member of the whole gang that its application waits for.
         """
         queue = self._queue
         settings = None if queue is None else queue.settings.backfill
-        if queue is None or settings is None or ask.required_node:
+        has_claim = self._state.claims.find(ask.allocation_key) is not None
+        if queue is None or settings is None or ask.required_node or has_claim:
             return None, None
         if self._is_held:
             return None, PlannedStart(reason=_HELD)
@@ -201,7 +220,8 @@ class StartChecker:
                     continue
                 if entry.facts.gang_waits:
                     members = gang_members(entry)
-                    if members and not any(ask.required_node for ask in members):
+                    has_claim = bool(members) and self._state.claims.find(members[0].allocation_key)
+                    if members and not has_claim and not any(ask.required_node for ask in members):
                         yield owner, members
                     continue
                 for tried in entry.application.asks.first_waiting(_ASKS_MAX):
@@ -220,6 +240,7 @@ class StartChecker:
         standing = self._standing(job, self._jobs)
         if standing is not None and standing.delays is not None:
             blocker = self._delays(job, standing, standing.delays, queue, self._jobs.plan)
+        self._before[job.key] = [*self._jobs.promises]
         promised = isinstance(self._jobs.promise(job), Promise)
         found = self._planned_starts.earliest(job)
         if isinstance(found, NoPlan):

@@ -7,8 +7,10 @@ from typing import Final, TypeAlias, final
 
 from ..applications.ask_walk import Candidate, CandidateKind
 from ..applications.report import WaitingAsk
-from ..preemption.guarantee.attempt import plan_now
-from ..preemption.guarantee.limited import lets_end_inside
+from ..planning.planned_jobs import JobOwner, gang_members
+from ..preemption.guarantee.attempt import as_one, plan_now
+from ..preemption.guarantee.decision import NoPreemption
+from ..preemption.guarantee.limited import lets_end_inside, limits_without_room
 from ..preemption.protection import ProtectedVictims
 from ..preemption.required_node import protected_on
 from ..queues.application_entry import ApplicationEntry
@@ -16,13 +18,16 @@ from ..queues.queue import Queue
 from ..queues.quota import may_preempt
 from ..resources.resource import Resource
 from ..state.partition_state import PartitionState
+from ..state.preemption_log import PreemptionRecord
+from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
 from .asks import AskObstacles
 from .blockers import Blocker, SubjectKind
+from .planned_starts import StartChecker
 
-__all__ = ["WITHOUT_NODES", "ProtectionChecker", "helped_by_preemption", "kind_of_attempt", "protected_text"]
+__all__ = ["ProtectionChecker", "attempting", "helped_by_preemption", "plan_for", "protected_text"]
 
-_HELPED: Final = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS})
+_HELPED: Final = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS, RefusalReason.GANG_ROOM})
 """What preemption for a guarantee, or inside of a leaf, can change."""
 
 _Shape: TypeAlias = "tuple[Resource, int, str, str, bool]"
@@ -40,6 +45,30 @@ def helped_by_preemption(leaf: Queue) -> frozenset[RefusalReason]:
 def kind_of_attempt(reasons: Collection[RefusalReason]) -> CandidateKind:
     """Return how an attempt to preempt is made for an ask that is refused for these reasons."""
     return CandidateKind.LIMIT if RefusalReason.USER_QUOTA in reasons else CandidateKind.PREEMPTION
+
+
+def attempting(entry: ApplicationEntry, ask: Ask) -> tuple[Ask, tuple[Ask, ...]]:
+    """Return what an attempt for an ask is made for: itself, or its gang as one ask with the members."""
+    members = gang_members(entry) if entry.facts.gang_waits else ()
+    return (as_one(members), members) if members else (ask, ())
+
+
+def plan_for(
+    state: PartitionState,
+    entry: ApplicationEntry,
+    waiting: WaitingAsk,
+    reasons: Collection[RefusalReason],
+) -> PreemptionRecord | NoPreemption | ProtectedVictims:
+    """Return what an attempt for an ask, or for its gang, would come to now; `reasons` are why it waits."""
+    ask, members = attempting(entry, waiting.ask)
+    kind = kind_of_attempt(reasons)
+    if members:
+        has_room = not limits_without_room(state, entry, ask)
+        kind = CandidateKind.PREEMPTION if has_room else CandidateKind.LIMIT
+    candidate = Candidate(ask, kind, "" if members else waiting.reserved_node, False, None)
+    beside = StartChecker(state, JobOwner.of(entry)).beside(members or (ask,))
+    tried = not {*reasons} & WITHOUT_NODES
+    return plan_now(state, entry, candidate, nodes_tried=tried, members=members, promises=beside)
 
 
 def protected_text(protected: ProtectedVictims) -> str:
@@ -75,16 +104,15 @@ class ProtectionChecker:
             return obstacles
         ask = waiting.ask
         nodes_tried = not reasons & WITHOUT_NODES
-        shape = (ask.resource, ask.priority, ask.required_node, waiting.reserved_node, nodes_tried)
+        reserved_node = "" if self._entry.facts.gang_waits else waiting.reserved_node
+        shape = (ask.resource, ask.priority, ask.required_node, reserved_node, nodes_tried)
         if shape not in self._known:
-            protected = self._protected(waiting, reasons, nodes_tried=nodes_tried)
+            protected = self._protected(waiting, reasons)
             self._known[shape] = None if protected is None else _blocker(protected)
         blocker = self._known[shape]
         return obstacles if blocker is None else obstacles._replace(blockers=(*obstacles.blockers, blocker))
 
-    def _protected(
-        self, waiting: WaitingAsk, reasons: set[RefusalReason], *, nodes_tried: bool
-    ) -> ProtectedVictims | None:
+    def _protected(self, waiting: WaitingAsk, reasons: set[RefusalReason]) -> ProtectedVictims | None:
         state, entry, ask = self._state, self._entry, waiting.ask
         if ask.required_node:
             node = state.nodes.get(ask.required_node)
@@ -93,9 +121,7 @@ class ProtectionChecker:
         is_tried = state.preemption_enabled and ask.allow_preempt_other and may_preempt(entry.queue)
         if not is_tried or reasons - helped_by_preemption(entry.queue):
             return None
-        kind = kind_of_attempt(reasons)
-        candidate = Candidate(ask, kind, waiting.reserved_node, False, None)
-        planned = plan_now(state, entry, candidate, nodes_tried=nodes_tried)
+        planned = plan_for(state, entry, waiting, reasons)
         return planned if isinstance(planned, ProtectedVictims) else None
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..applications.ask_walk import Candidate
 from ..applications.report import WaitingAsk
 from ..preemption.acts import is_still_ending
-from ..preemption.guarantee.attempt import plan_now
 from ..preemption.guarantee.decision import NoPreemption
 from ..preemption.protection import ProtectedVictims
+from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import may_preempt
 from ..state.partition_state import PartitionState
@@ -18,7 +17,7 @@ from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
 from .asks import AskChecker, not_entitled
 from .explain import entry_blockers
-from .protections import WITHOUT_NODES, helped_by_preemption, kind_of_attempt, protected_text
+from .protections import attempting, helped_by_preemption, plan_for, protected_text
 
 __all__ = ["ASKS_MAX", "Prospect", "prospects"]
 
@@ -53,10 +52,14 @@ def prospects(state: PartitionState, application_id: str) -> tuple[Prospect, ...
         ask = waiting.ask
         shapes.setdefault((ask.resource, ask.priority, ask.required_node), waiting)
     found = []
+    if entry.facts.gang_waits:  # One decision for all members.
+        shapes = dict(list(shapes.items())[:1])
     for waiting in list(shapes.values())[:ASKS_MAX]:
-        ask = waiting.ask
+        ask, members = attempting(entry, waiting.ask)
         key = ask.allocation_key
-        reasons = blocked | {blocker.reason for blocker in checker.check_waiting(waiting, report).blockers}
+        reasons = blocked.copy()
+        if not members:
+            reasons |= {blocker.reason for blocker in checker.check_waiting(waiting, report).blockers}
         if not reasons:
             continue
         why = "" if may_preempt(entry.queue) else "no queue of its path has a guarantee"
@@ -66,25 +69,27 @@ def prospects(state: PartitionState, application_id: str) -> tuple[Prospect, ...
         if why:
             found.append(Prospect(allocation_key=key, record=None, why_not=why, due_ns=None))
             continue
-        planned = plan_now(
-            state,
-            entry,
-            Candidate(ask, kind_of_attempt(reasons), waiting.reserved_node, False, None),
-            nodes_tried=not reasons & WITHOUT_NODES,
-        )
-        if isinstance(planned, ProtectedVictims):
-            why = f"{NoPreemption.PROTECTED.text}: {protected_text(planned)}"
-            found.append(Prospect(allocation_key=key, record=None, why_not=why, due_ns=None))
-            continue
-        if isinstance(planned, NoPreemption):
-            why = planned.text
-            if planned is NoPreemption.GUARANTEE:
-                why += f": {not_entitled(state, entry.queue, ask)}"
-            found.append(Prospect(allocation_key=key, record=None, why_not=why, due_ns=None))
-            continue
-        due_ns = ask.created_at_ns + entry.queue.settings.preemption_delay_ns
-        found.append(Prospect(allocation_key=key, record=planned, why_not="", due_ns=due_ns))
+        found.append(_prospect(state, entry, ask, plan_for(state, entry, waiting, reasons)))
     return tuple(found)
+
+
+def _prospect(
+    state: PartitionState,
+    entry: ApplicationEntry,
+    ask: Ask,
+    planned: PreemptionRecord | NoPreemption | ProtectedVictims,
+) -> Prospect:
+    key = ask.allocation_key
+    if isinstance(planned, PreemptionRecord):
+        due_ns = ask.created_at_ns + entry.queue.settings.preemption_delay_ns
+        return Prospect(allocation_key=key, record=planned, why_not="", due_ns=due_ns)
+    if isinstance(planned, ProtectedVictims):
+        why = f"{NoPreemption.PROTECTED.text}: {protected_text(planned)}"
+    else:
+        why = planned.text
+        if planned is NoPreemption.GUARANTEE:
+            why += f": {not_entitled(state, entry.queue, ask)}"
+    return Prospect(allocation_key=key, record=None, why_not=why, due_ns=None)
 
 
 def _is_ending(state: PartitionState, allocation_key: str, application_id: str) -> bool:

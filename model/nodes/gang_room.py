@@ -10,7 +10,7 @@ bound, and a cycle waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, TypeAlias
 
@@ -18,7 +18,7 @@ from ..resources.combinations import prune
 from ..resources.resource import Resource, fits, subtract, total_of
 from .order import NodeOrder, score_of
 
-__all__ = ["MayRun", "NodeRoom", "Score", "assign", "plan_on", "slots", "usable_rooms"]
+__all__ = ["MayRun", "NodeRoom", "Score", "assign", "by_size", "plan_on", "slots", "usable_rooms"]
 
 Score: TypeAlias = Callable[[str, Resource], float]
 """The place of a node in the order, the lowest first, by its id and what it has available."""
@@ -36,9 +36,16 @@ class NodeRoom(NamedTuple):
     """Its place in the order of nodes, the lowest first; equal ones stay in the order of the sequence."""
 
 
-def usable_rooms(nodes: NodeOrder) -> list[NodeRoom]:
-    """Return what the nodes have available that asks without a reservation may be placed on, in order."""
-    return [NodeRoom(node.node_id, node.available, node.key) for node in nodes if node.usable]
+def usable_rooms(nodes: NodeOrder, own: Container[str] = ()) -> list[NodeRoom]:
+    """Return what the nodes have available that a gang may be placed on, in order.
+
+    These are the nodes without a reservation, and its `own`: those that are reserved for it.
+    """
+    return [
+        NodeRoom(node.node_id, node.available, node.key)
+        for node in nodes
+        if node.usable or (node.schedulable and node.node_id in own)
+    ]
 
 
 def plan_on(
@@ -46,10 +53,11 @@ def plan_on(
     sizes: Sequence[Resource],
     may_run: MayRun | None = None,
     left: Mapping[str, Resource] | None = None,
+    own: Container[str] = (),
 ) -> tuple[str, ...] | None:
     """Return a node for each member as `assign` does, on the nodes of now, in their order.
 
-    `left` says of which nodes only a part may be used.
+    `left` says of which nodes only a part may be used, `own` which are reserved for the gang.
     """
 
     def score(node_id: str, available: Resource) -> float:
@@ -57,7 +65,7 @@ def plan_on(
         assert node is not None, f"node {node_id} has gone during a search: please report"
         return score_of(nodes, node.capacity, available)
 
-    rooms = usable_rooms(nodes)
+    rooms = usable_rooms(nodes, own)
     if left:
         rooms = [room._replace(available=left.get(room.node_id, room.available)) for room in rooms]
     return assign(sizes, rooms, score=score, may_run=may_run)
@@ -82,7 +90,7 @@ def assign(
     Returns:
         The ids of the nodes, in the order of the members.
     """
-    groups = _by_size(sizes, rooms)
+    groups = by_size(sizes, rooms)
     placed = _fill(groups, sizes, rooms, score, may_run)
     if placed is None and len(groups) > 1:
         placed = _fill(groups[::-1], sizes, rooms, score, may_run)
@@ -102,7 +110,7 @@ def _slots_on(size: Resource, available: Resource) -> int:
     return min(counts, default=1)
 
 
-def _by_size(sizes: Sequence[Resource], rooms: Sequence[NodeRoom]) -> list[list[int]]:
+def by_size(sizes: Sequence[Resource], rooms: Sequence[NodeRoom]) -> list[list[int]]:
     """Return the positions of the members by size, the size with the largest share of the room first."""
     groups: dict[Resource, list[int]] = {}
     for member, size in enumerate(sizes):

@@ -23,11 +23,13 @@ from ..queues.application_entry import ApplicationEntry
 from ..queues.lending import kept_beside
 from ..queues.queue import Queue
 from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited, total_of
+from ..state.charges import held_of_holders
 from ..state.expected_ends import RunningWork, assumed_walltime_ns, corrected_end_ns
 from ..state.partition_state import PartitionState
 from ..values.allocation import Allocation, Ask
 from ..values.users import User
 from .plan import JobInPlan, LimitKey, NoPlan, Promise, StartPlan
+from .preempted_work import plan_nodes, preempted_work
 
 __all__ = [
     "GangStart",
@@ -96,8 +98,10 @@ def job_of(state: PartitionState, owner: JobOwner, *asks: Ask) -> JobInPlan:
         if level.maximum is not None and left is not None:
             limited = {name: quantity for name, quantity in left.items() if level.maximum.has(name)}
             limits[LimitKey("queue", "", level.path)] = Resource(limited)
+    held = held_of_holders(state, leaf.path, owner.application_id, user, "") if state.claims.by_key else None
     for kind, holder, path, room in rooms_of_levels(state.limits, leaf.path, owner.application_id, user):
-        limits[LimitKey(kind, holder, path)] = room
+        taken = None if held is None else held[kind != "user"].get(path)
+        limits[LimitKey(kind, holder, path)] = room if taken is None else _room_less(room, taken)
     sizes = tuple(ask.resource for ask in asks)
     first_of_tags = [next(alike) for _, alike in groupby(asks, key=attrgetter("tags"))]
     walltimes = [assumed_walltime_ns(ask, owner.tags, leaf) for ask in first_of_tags]
@@ -116,15 +120,15 @@ def job_of(state: PartitionState, owner: JobOwner, *asks: Ask) -> JobInPlan:
     )
 
 
-def running_work(state: PartitionState) -> tuple[RunningWork, ...]:
-    """Return all that runs in a partition, with its walltimes."""
-    return state.ends.running(lambda: _held(state))
+def running_work(state: PartitionState) -> Sequence[RunningWork]:
+    """Return all that runs in a partition, with its walltimes; see `preempted_work` as well."""
+    works = state.ends.running(lambda: _held(state))
+    return preempted_work(state, works) if state.claims.preempted_ns or state.claims.by_key else works
 
 
 def bare_plan(state: PartitionState) -> StartPlan:
     """Return a plan of what runs in a partition, on the nodes that asks may be placed on."""
-    nodes = {node.node_id: node.available for node in state.nodes if node.usable}
-    return StartPlan(state.now_ns(), nodes, running_work(state))
+    return StartPlan(state.now_ns(), plan_nodes(state), running_work(state))
 
 
 def next_correction_ns(state: PartitionState) -> int | None:
@@ -139,6 +143,10 @@ def _held(state: PartitionState) -> Iterator[tuple[ApplicationEntry, Allocation,
         group = state.limits.group_of(entry.queue.path, entry.application_id, entry.user)
         for held in entry.application.report().held:
             yield entry, held.allocation, group
+
+
+def _room_less(room: Resource, taken: Resource) -> Resource:
+    return Resource({name: left - taken.get(name) for name, left in room.items()})
 
 
 @final

@@ -64,6 +64,7 @@ def release_all(state: PartitionState, victims: Sequence[Victim], text: str) -> 
         for victim in victims
     )
     if releases:
+        state.ends.unplanned += 1
         state.host.announce(AllocationsReleased(releases))
 
 

@@ -70,9 +70,10 @@ NOTHING_COMMITTED: Final = CommittedResources({})
 def committed_resources(state: PartitionState, leaf: Queue, allocation_key: str) -> CommittedResources:
     """Add up what is committed to all asks with a claim but one of a leaf, and what is withheld from it."""
     by_path: dict[str, Resource] = {}
+    own = state.claims.find(allocation_key)
     for claim in state.claims:
-        if claim.ask.allocation_key != allocation_key:
+        if claim is not own:
             for level in claim.entry.queue.above:
-                by_path[level.path] = add(by_path.get(level.path, EMPTY), claim.ask.resource)
+                by_path[level.path] = add(by_path.get(level.path, EMPTY), claim.size)
     beside = kept_beside(leaf)
     return CommittedResources(by_path, beside) if by_path or beside else NOTHING_COMMITTED

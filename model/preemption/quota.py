@@ -124,7 +124,7 @@ class _Enforcement:
         marked = [victim for victim in victims if mark_all((victim,)) is None]
         text = f"preempting allocations to enforce new max quota for queue : {leaf.path}"
         release_by_application(state, marked, text)
-        state.claims.note_unclaimed(ending_of(marked))
+        state.claims.note_unclaimed(ending_of(marked), self._now_ns)
         report_preempted(state, marked, f"Quota change enforcement process in {queue.path}")
         self.gone += [victim_record(victim, _why(victim, target, self._now_ns)) for victim in marked]
 

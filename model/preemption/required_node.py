@@ -111,7 +111,7 @@ def preempt_for_required_node(
     unclaimed = [each for each in state.claims.unclaimed() if each.node_id == node.node_id]
     room = add(room_on_node(state, ask, node), total_of(each.resource for each in unclaimed))
     if fits(room, ask.resource):
-        state.claims.begin(entry, ask, unclaimed, state.now_ns())
+        state.claims.begin(entry, (ask,), unclaimed, state.now_ns())
         return None
     while True:
         victims = choose_for_required_node(ask, room, candidates)
@@ -124,7 +124,7 @@ def preempt_for_required_node(
             break
         candidates.remove(going)
     _carry_out(state, entry, ask, node, victims)
-    state.claims.begin(entry, ask, [*ending_of(victims), *unclaimed], state.now_ns())
+    state.claims.begin(entry, (ask,), [*ending_of(victims), *unclaimed], state.now_ns())
     return None
 
 

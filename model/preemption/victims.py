@@ -7,7 +7,7 @@ originators, with which their whole application ends, go last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
@@ -137,12 +137,15 @@ class Need(NamedTuple):
         return add(have, victim.resource) if gone else subtract(have, victim.resource)
 
 
-def needed_only(victims: Sequence[Victim], *needs: Need) -> tuple[Victim, ...]:
+def needed_only(
+    victims: Sequence[Victim], *needs: Need, seats_all: Callable[[Sequence[Victim]], bool] | None = None
+) -> tuple[Victim, ...]:
     """Leave out every victim without which the others are enough, the last in the order first.
 
     Args:
         victims: Victims that are enough for all needs, in the order they were chosen in.
         needs: What has to have room.
+        seats_all: Returns whether all members of a gang have nodes once some victims have ended.
 
     Returns:
         Victims that are enough, and no smaller part of which is: more victims never give less.
@@ -150,10 +153,11 @@ def needed_only(victims: Sequence[Victim], *needs: Need) -> tuple[Victim, ...]:
     rooms = [need.given for need in needs]
     for victim in victims:
         rooms = [need.room_with(room, victim, gone=True) for need, room in zip(needs, rooms, strict=True)]
-    kept = []
-    for victim in reversed(victims):
+    kept: list[Victim] = []
+    for position, victim in reversed(list(enumerate(victims))):
         without = [need.room_with(room, victim, gone=False) for need, room in zip(needs, rooms, strict=True)]
-        if all(fits(room, need.wanted) for need, room in zip(needs, without, strict=True)):
+        is_spared = all(fits(room, need.wanted) for need, room in zip(needs, without, strict=True))
+        if is_spared and (seats_all is None or seats_all([*victims[:position], *kept])):
             rooms = without
         else:
             kept.append(victim)

@@ -20,6 +20,7 @@ from ..queues.tree import awake_in_order
 from ..resources.resource import fits_undefined_unlimited, is_any_positive
 from ..state.counters import TimedPart
 from ..state.partition_state import PartitionState
+from ..state.placing import drop_left_reserved
 from ..values.object_state import ObjectState
 from .giving import must_wait
 from .leaf_visit import place_first, visit_leaf
@@ -74,6 +75,8 @@ def _run_passes(state: PartitionState) -> CycleOutcome:
 def _first_result(state: PartitionState) -> CycleOutcome:
     if state.claims.by_key and state.claims.end_due(state.now_ns()):
         state.changes += 1
+    if state.claims.left_reserved:
+        drop_left_reserved(state)
     if state.reserved.by_key and _timed(state, TimedPart.RESERVED, place_reserved):
         return CycleOutcome.RESULT
     if must_wait(state):  # Also where questions of cycles before this one are open.

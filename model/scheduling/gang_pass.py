@@ -1,33 +1,42 @@
 """The visit of a gang that is placed whole: all of its members get nodes in one result, or nothing changes.
 
-Until then it holds nothing: no quota, no node, no reservation, and it preempts nothing. Members are given
-nodes by `licorne.model.nodes.gang_room`, and placed by `licorne.model.state.placing.commit_all`.
+Until then it holds nothing: no quota, no node, no reservation; unless it has preempted, as one ask for the
+sum of its members. Then its claim holds what they need, and the nodes of the decision are reserved, each for
+one member. Members are given nodes by `licorne.model.nodes.gang_room`, and placed by
+`licorne.model.state.placing.commit_all`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple, final
 
+from ..applications.ask_walk import Candidate, CandidateKind
 from ..applications.gang import whole_members
 from ..nodes.gang_room import plan_on
 from ..planning.planned_jobs import GangStart
 from ..predicates.node_checks import Pending
+from ..preemption.guarantee.attempt import as_one, preempt_for_queue
+from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
+from ..preemption.guarantee.decision import PromisesOfOthers
+from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.gang_sizes import NO_GANG, GangSizes
 from ..queues.waiting import RestKind
-from ..resources.resource import Resource, fits_undefined_unlimited
-from ..state.charges import holder_of
+from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited
+from ..state.charges import end_claim, holder_of, user_headroom
+from ..state.claims import PreemptionClaim
+from ..state.counters import TimedPart
 from ..state.partition_state import PartitionState
-from ..state.placing import commit_all
+from ..state.placing import commit_all, reserve
 from ..values.allocation import Ask
 from ..values.refusals import Refusal, RefusalReason
 from .required_node import denied_by_rm
 from .resting import Rest
 
-__all__ = ["PLANS_MAX", "GangRefused", "GangTry", "place_gang"]
+__all__ = ["PLANS_MAX", "GangPreemption", "GangRefused", "GangTry", "place_gang", "preempt_for_gang"]
 
 PLANS_MAX: Final = 8
 """How often a plan is made anew in one cycle that a node or the application has refused."""
@@ -37,6 +46,7 @@ class GangTry(Enum):
     """What became of a gang that was not refused."""
 
     PLACED = "all of it was placed"
+    PREPARED = "work ends for it"
     LATER = "it is tried again in the next cycle: the RM has not answered, or a node had less than was known"
 
 
@@ -45,6 +55,23 @@ class GangRefused(NamedTuple):
 
     refusal: Refusal
     rest: Rest | None
+    retry_ns: int | None = None
+    """When time alone may let it preempt."""
+
+
+class GangPreemption(NamedTuple):
+    """What attempts to preempt for a gang may spend, and the promises that they may not delay."""
+
+    attempts: AttemptBudget
+    is_allowed: bool
+    at_limits: bool
+    """Also where the limits of the user or group have no room."""
+    promises: PromisesOfOthers | None = None
+    """`None` where there can be none: no queue above it backfills."""
+
+
+_HELPED: Final = frozenset({RefusalReason.GANG_ROOM, RefusalReason.QUEUE_QUOTA, RefusalReason.USER_QUOTA})
+"""What refuses a gang that preemption may change."""
 
 
 def place_gang(
@@ -52,9 +79,11 @@ def place_gang(
     entry: ApplicationEntry,
     queue_room: Resource | None,
     user_room: Resource | None,
+    *,
     start: GangStart | None = None,
+    preempting: GangPreemption | None = None,
 ) -> GangTry | GangRefused:
-    """Place a whole gang, or nothing of it.
+    """Place a whole gang, or nothing of it; where it is refused, end work for it if it may.
 
     Args:
         state: The partition.
@@ -62,15 +91,106 @@ def place_gang(
         queue_room: What the queues have room for.
         user_room: What the limits of the user and his group have room for.
         start: Says where it may start beside promises; without it there are none.
+        preempting: What may be spent on attempts to preempt; without it there are none. A gang that has
+            preempted beside promises is placed on its own nodes alone.
     """
     records = entry.application.asks.waiting()
     members = whole_members(entry.application.gang_settings, [record.ask for record in records])
+    claim = _claim_of(state, entry, members)
     if not members:
         refusal = Refusal(reason=RefusalReason.GANG_INCOMPLETE, subject=entry.application_id)
         return GangRefused(refusal, _rest(gang=NO_GANG))
     keys_to_skip = () if state.node_checks is None else state.node_checks.keys_to_skip()
     if any(ask.allocation_key in keys_to_skip for ask in members):
         return GangTry.LATER
+    if claim is not None:
+        key = claim.ask.allocation_key
+        with state.claims.lifted(key):
+            queue_room = queue_quota.headroom(entry.queue)
+        user_room = user_headroom(state, entry, key)
+        hold_nodes(state, claim)
+        only_own = preempting is not None and preempting.promises is not None
+        search = _MemberSearch(state, members, start, claim, only_own=only_own)
+        tried = _place(entry, queue_room, user_room, search)
+        return tried._replace(rest=None) if isinstance(tried, GangRefused) else tried
+    tried = _place(entry, queue_room, user_room, _MemberSearch(state, members, start))
+    if preempting is None or not isinstance(tried, GangRefused) or tried.refusal.reason not in _HELPED:
+        return tried
+    found = preempt_for_gang(state, entry, queue_room, user_room, preempting)
+    if not isinstance(found, RefusedAttempt):
+        return found
+    if found.retry_ns is None or tried.rest is None:
+        return tried
+    is_due = found.retry_ns <= state.now_ns()
+    rest = None if is_due else tried.rest._replace(until_ns=found.retry_ns)
+    return GangRefused(tried.refusal, rest, found.retry_ns)
+
+
+def preempt_for_gang(
+    state: PartitionState,
+    entry: ApplicationEntry,
+    queue_room: Resource | None,
+    user_room: Resource | None,
+    preempting: GangPreemption,
+) -> GangTry | RefusedAttempt:
+    """End work for all members of a gang that has no room, and reserve the nodes; or say why not."""
+    records = entry.application.asks.waiting()
+    members = whole_members(entry.application.gang_settings, [record.ask for record in records])
+    whole = as_one(members)
+    kind = CandidateKind.NODES
+    if not fits_undefined_unlimited(user_room, whole.resource):
+        kind = CandidateKind.LIMIT
+    elif not fits_undefined_unlimited(queue_room, whole.resource):
+        kind = CandidateKind.PREEMPTION
+    if not (preempting.at_limits if kind is CandidateKind.LIMIT else preempting.is_allowed):
+        return RefusedAttempt("")
+    checked_ns = next(each.preemption_checked_ns for each in records if each.ask is members[0])
+    candidate = Candidate(whole, kind, "", False, checked_ns)
+    began_ns = state.times.stopwatch_ns()
+    found = preempt_for_queue(
+        state,
+        entry,
+        candidate,
+        nodes_tried=kind is CandidateKind.NODES,
+        attempts=preempting.attempts,
+        members=members,
+        promises=preempting.promises,
+    )
+    state.times.add(TimedPart.PREEMPTION, began_ns)
+    if isinstance(found, RefusedAttempt):
+        return GangTry.LATER if found.is_pending else found
+    claim = state.claims.find(members[0].allocation_key)
+    assert claim is not None, "a gang that has preempted has a claim: please report"
+    hold_nodes(state, claim)
+    return GangTry.PREPARED
+
+
+def _claim_of(
+    state: PartitionState, entry: ApplicationEntry, members: Sequence[Ask]
+) -> PreemptionClaim | None:
+    """Return the claim of a gang; that of other members ends, as it is not what they need."""
+    if not state.claims.by_key:
+        return None
+    for claim in state.claims:
+        if claim.entry is entry and claim.ends_reservations:
+            if [*claim.asks] == [ask.allocation_key for ask in members]:
+                return claim
+            end_claim(state, claim.ask.allocation_key)
+    return None
+
+
+def hold_nodes(state: PartitionState, claim: PreemptionClaim) -> None:
+    """Reserve the nodes of a gang that has preempted: at once, and again where another ask needed one."""
+    for key, node_id in claim.reserving.items():
+        node = state.nodes.get(node_id)
+        if state.reserved.get(key) is None and node is not None and node.usable:
+            reserve(state, claim.entry, claim.asks[key], node, required=False)
+
+
+def _place(
+    entry: ApplicationEntry, queue_room: Resource | None, user_room: Resource | None, search: _MemberSearch
+) -> GangTry | GangRefused:
+    state, members = search.state, search.members
     sizes = GangSizes.of(members)
     total, first = sizes.total, members[0].allocation_key
     if not fits_undefined_unlimited(user_room, total):
@@ -82,7 +202,7 @@ def place_gang(
     if not fits_undefined_unlimited(queue_room, total):
         reason, path = RefusalReason.QUEUE_QUOTA, entry.queue.path
         return GangRefused(_refusal(reason, path, first, total, queue_room), _rest(gang=sizes))
-    return _place_on_nodes(state, entry, _MemberSearch(state, members, start), sizes)
+    return _place_on_nodes(state, entry, search, sizes)
 
 
 def _rest(gang: GangSizes) -> Rest:
@@ -101,7 +221,8 @@ def _place_on_nodes(
     members = search.members
     refusal = _refusal(RefusalReason.GANG_ROOM, "", members[0].allocation_key, sizes.total, None)
     refused = GangRefused(refusal, _rest(gang=sizes))
-    if state.closed_gangs.has(sizes, state.nodes.gains):
+    key = members[0].allocation_key
+    if not search.own and state.closed_gangs.has(sizes, state.nodes.gains):
         return refused
     for _ in range(PLANS_MAX):
         plan = search.plan()
@@ -110,7 +231,8 @@ def _place_on_nodes(
         if plan is None and search.would_delay:
             return GangRefused(replace(refusal, reason=RefusalReason.WOULD_DELAY), refused.rest)
         if plan is None and not search.denied:
-            state.closed_gangs.note(sizes, state.nodes.gains)
+            if not search.own:
+                state.closed_gangs.note(sizes, state.nodes.gains)
             return refused
         if plan is None:
             for_class = all(ask.predicate_class for ask in members)
@@ -118,9 +240,16 @@ def _place_on_nodes(
             return GangRefused(denied, None)
         nodes = [state.nodes.get(node_id) for node_id in plan]
         placements = [(ask, node) for ask, node in zip(members, nodes, strict=True) if node is not None]
-        if commit_all(state, entry, placements):
-            return GangTry.PLACED
+        with state.claims.lifted(key):
+            if commit_all(state, entry, placements):
+                return GangTry.PLACED
     return GangTry.LATER
+
+
+def _reserved_for(state: PartitionState, claim: PreemptionClaim) -> Collection[str]:
+    """Return the nodes that are reserved for a gang."""
+    reserved = (state.reserved.get(key) for key in claim.reserving)
+    return frozenset(each.node_id for each in reserved if each is not None)
 
 
 @final
@@ -133,8 +262,19 @@ class _MemberSearch:
     before it has: refusing a pair may also let the search find room, or less of what promises leave.
     """
 
-    def __init__(self, state: PartitionState, members: Sequence[Ask], start: GangStart | None) -> None:
-        self._state = state
+    def __init__(
+        self,
+        state: PartitionState,
+        members: Sequence[Ask],
+        start: GangStart | None,
+        claim: PreemptionClaim | None = None,
+        *,
+        only_own: bool = False,
+    ) -> None:
+        self.state = state
+        self._only_own = only_own
+        self.own: Collection[str] = () if claim is None else _reserved_for(state, claim)
+        """The nodes that are reserved for the gang."""
         self.members = members
         self._start = start
         self._sizes = [ask.resource for ask in members]
@@ -155,19 +295,21 @@ class _MemberSearch:
         return self._plan({}) if self._start is None else self._start.plan(self._plan)
 
     def _plan(self, left: Mapping[str, Resource]) -> tuple[str, ...] | None:
-        nodes = self._state.nodes
+        nodes = self.state.nodes
+        if self._only_own:
+            left = {node.node_id: EMPTY for node in nodes if node.node_id not in self.own}
         needs_node = any(ask.required_node for ask in self.members)
-        plan = plan_on(nodes, self._sizes, self._needs if needs_node else None, left)
-        if plan is None or self._state.node_checks is None:
+        plan = plan_on(nodes, self._sizes, self._needs if needs_node else None, left, self.own)
+        if plan is None or self.state.node_checks is None:
             return plan
-        return plan_on(nodes, self._sizes, self._is_allowed, left)
+        return plan_on(nodes, self._sizes, self._is_allowed, left, self.own)
 
     def asks(self) -> bool:
         """Ask the RM about the pairs of the last search that it has not answered; return if there are any.
 
         One question is asked for an ask, or for all of a class.
         """
-        checks = self._state.node_checks
+        checks = self.state.node_checks
         if checks is None:
             return False
         unknown: dict[str, tuple[Ask, dict[str, None]]] = {}
@@ -185,7 +327,7 @@ class _MemberSearch:
 
     def _is_allowed(self, member: int, node_id: str) -> bool:
         """Return whether the RM allows a pair, or has not answered yet."""
-        checks = self._state.node_checks
+        checks = self.state.node_checks
         if checks is None or not self._needs(member, node_id):
             return checks is None
         refusal = checks.refuse(self.members[member], node_id, allocate=True)

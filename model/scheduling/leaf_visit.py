@@ -38,7 +38,7 @@ from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused
 from .blocked import Blocked
-from .gang_pass import GangRefused, GangTry, place_gang
+from .gang_pass import GangPreemption, GangRefused, GangTry, place_gang
 from .giving import must_wait, refusal_of, try_place
 from .required_node import PASSED_OVER, denied_by_rm, try_required_node
 from .resting import (
@@ -293,13 +293,18 @@ def _visit_gang(
     visit: _Visit, entry: ApplicationEntry, user_room: Resource | None, tried: Blocked, rests: _Rests
 ) -> bool | None:
     """Place a whole gang in one result, or note what refuses it."""
-    placed = place_gang(visit.state, entry, visit.headroom, user_room)
-    if placed is GangTry.PLACED:
-        return True
+    may = visit.may_preempt
+    preempting = GangPreemption(visit.attempts, may, at_limits=may and lets_end_inside(visit.leaf))
+    placed = place_gang(visit.state, entry, visit.headroom, user_room, preempting=preempting)
+    if placed is GangTry.PLACED or placed is GangTry.PREPARED:
+        return placed is GangTry.PLACED
     if placed is GangTry.LATER:
         tried.is_pending = True
         return None
     assert isinstance(placed, GangRefused), "the other outcomes are above"
+    if placed.rest is None or placed.retry_ns is not None:  # It has preempted, or may when it is time.
+        tried.wake(Wake.BY_ANY_CHANGE)
+    tried.wake_at(placed.retry_ns)
     entry.application.asks.refuse_gang(placed.refusal)
     tried.note(placed.refusal)
     rests.append((entry, entry.facts, placed.rest))

@@ -8,8 +8,8 @@ that does not.
 Where all jobs are promised a start, the walk only collects them, and `finish` starts those whose moment has
 come (`licorne.model.planning.kept_plan`).
 
-No node is reserved here, and none preempts for a guarantee: a promise takes the place of both. An ask that
-needs its node is tried as everywhere (`licorne.model.scheduling.required_node`).
+No node is reserved here but for what has preempted (`licorne.model.scheduling.planned_preemption`): a promise
+takes its place. An ask that needs its node is tried as everywhere (`licorne.model.scheduling.required_node`).
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
 from .gang_pass import GangRefused, GangTry, place_gang
 from .giving import must_wait, try_place
+from .planned_preemption import PlannedPreemption
 from .planned_scope import PlannedScope, WaitingJob
 from .required_node import denied_by_rm, try_required_node
 from .resting import may_run
@@ -68,6 +69,7 @@ class PlannedWalk:
         self._now_ns = now_ns
         self._scopes: dict[Queue, PlannedScope | None] = {}
         """`None` for a queue all of whose leaves rest."""
+        self._preemption = PlannedPreemption(state)
         self.has_result = False
         """Something was placed, or a node reserved."""
 
@@ -140,7 +142,8 @@ class PlannedWalk:
         """Have what is below a queue rest until the result may be another one."""
         state = self._state
         state.ends.denied[scope.queue.path] = scope.denied
-        until_ns, wakes = scope.until_ns, Wake.BY_ANY_CHANGE
+        retry_ns, wakes = self._preemption.retry_ns, Wake.BY_ANY_CHANGE
+        until_ns = scope.until_ns if retry_ns is None else min(retry_ns, scope.until_ns or retry_ns)
         if scope.is_unclear:
             until_ns, wakes = self._now_ns + _LATER_NS, Wake.IN_EACH_CYCLE
         sleep = Sleep(state.stamp, until_ns, wakes, placed=state.placed.allocations)
@@ -161,6 +164,8 @@ class PlannedWalk:
 
     def _try(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
         """Place an ask, promise it a start or leave it for later; return whether the cycle has a result."""
+        if self._preemption.awaits_victims(entry, ask):
+            return self._try_claimed(scope, entry, ask)
         if ask.required_node and not entry.facts.gang_waits:
             return self._try_required(scope, entry, ask)
         if scope.keeps or (scope.is_full and scope.jobs.shortest_first):
@@ -171,6 +176,25 @@ class PlannedWalk:
             scope.later.append(WaitingJob(rank, entry, ask, job))
             return False
         return self._try_behind(scope, entry, ask)
+
+    def _try_claimed(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
+        """Place a gang whose victims have ended, or reserve a node again that has been taken from an ask."""
+        if entry.facts.gang_waits:
+            return self._place_gang(scope, entry, None) is GangTry.PLACED
+        return self._preemption.preempts(entry, ask, ())
+
+    def _preempts(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
+        """End work for a single ask beside the promises to those before it; return whether that was done."""
+        preemption = self._preemption
+        done = preemption.preempts(entry, ask, scope.jobs.promises if scope.has_promises else ())
+        self._note_pending(scope)
+        return done
+
+    def _note_pending(self, scope: PlannedScope) -> None:
+        """Note that the RM is being asked about an attempt to preempt."""
+        if self._preemption.is_pending:
+            self._preemption.is_pending = False
+            scope.is_unclear = True
 
     def _start_promised(self, scope: PlannedScope) -> bool:
         """Start the first job whose promised start has come; return whether the cycle has a result.
@@ -190,7 +214,11 @@ class PlannedWalk:
             if must_wait(self._state):
                 break  # No promise is kept that may be another one when the RM has answered.
             if refused <= without:
-                _keep(self._state, scope, kept)
+                done = self._preemption.preempts_beside(scope.later, kept)
+                self._note_pending(scope)
+                if done:
+                    return True
+                self._keep(scope, kept)
                 break
             without |= refused
         return False
@@ -213,13 +241,20 @@ class PlannedWalk:
                 refused.add(key)
         return refused
 
+    def _keep(self, scope: PlannedScope, kept: KeptPlan) -> None:
+        kept.keep()
+        scope.until_ns = kept.next_change_ns()
+        for entry, ask in ((each.entry, each.ask) for each in scope.later if not each.entry.facts.gang_waits):
+            if ask.allocation_key in kept.promises and self._preemption.has_room(entry, ask.resource):
+                _note_delay(self._state, entry, ask.allocation_key)
+
     def _starts_at_once(self, scope: PlannedScope) -> bool:
         """Place the first job if nothing is promised: then it needs no plan, as work that runs only ends."""
         kept = self._state.ends.kept.get(scope.queue.path)
         if not scope.later or (kept is not None and kept.by_key):
             return False
         entry, ask = scope.later[0].entry, scope.later[0].ask
-        if entry.facts.gang_waits or not _has_room(self._state, entry, ask):
+        if entry.facts.gang_waits or not self._preemption.has_room(entry, ask.resource):
             return False
         return self._place(scope, entry, ask, frozenset())
 
@@ -233,7 +268,10 @@ class PlannedWalk:
                 tried = self._place_gang(scope, entry, GangStart(kept, lambda: job))
                 scope.awaits_answer = tried is GangTry.LATER
                 return tried is GangTry.PLACED
-            if not _has_room(self._state, entry, ask) or kept.plan.exceeded_limit(job) is not None:
+            if (
+                not self._preemption.has_room(entry, ask.resource)
+                or kept.plan.exceeded_limit(job) is not None
+            ):
                 return False
             fitting = [node.node_id for node in self._state.nodes.fitting(ask.resource)]
             without = frozenset(node_id for node_id in fitting if not kept.plan.fits_on(job, (node_id,)))
@@ -259,7 +297,11 @@ class PlannedWalk:
         if entry.facts.gang_waits:
             return self._try_gang(scope, entry)
         state = self._state
-        has_room = _has_room(self._state, entry, ask)
+        has_room = self._preemption.has_room(entry, ask.resource)
+        if not has_room and self._preempts(scope, entry, ask):
+            return True
+        if must_wait(self._state):
+            return False
         if scope.is_full and not has_room:
             scope.note_waiting(ask)
             return False
@@ -284,7 +326,7 @@ class PlannedWalk:
         job = cache(lambda: job_of(self._state, JobOwner.of(entry), *gang_members(entry)))
         tried = self._place_gang(scope, entry, GangStart(scope.jobs, job) if scope.has_promises else None)
         if not isinstance(tried, GangRefused):
-            return tried is GangTry.PLACED
+            return tried is not GangTry.LATER
         reason = tried.refusal.reason
         if reason is RefusalReason.WOULD_DELAY:
             _note_delay(self._state, entry, job().key)
@@ -297,15 +339,19 @@ class PlannedWalk:
         self, scope: PlannedScope, entry: ApplicationEntry, start: GangStart | None
     ) -> GangTry | GangRefused:
         """Place a gang whole where it delays no promise; its application keeps why it was refused."""
-        state = self._state
+        state, preempting = self._state, None
+        if start is None or not scope.keeps:
+            promised = scope.jobs.promises if scope.has_promises else ()
+            preempting = self._preemption.of_gang(entry, promised)
         queue_room, user_room = queue_quota.headroom(entry.queue), user_headroom(state, entry)
-        tried = place_gang(state, entry, queue_room, user_room, start)
+        tried = place_gang(state, entry, queue_room, user_room, start=start, preempting=preempting)
         if isinstance(tried, GangRefused):
-            scope.is_unclear = scope.is_unclear or tried.rest is None
+            self._preemption.note_retry(tried.retry_ns)
+            scope.is_unclear = scope.is_unclear or tried.refusal.reason is RefusalReason.PREDICATES
             entry.application.asks.refuse_gang(tried.refusal)
             if tried.refusal.reason is RefusalReason.PREDICATES:
                 scope.denied[tried.refusal.allocation_key] = tried.refusal
-        elif tried is GangTry.PLACED:
+        elif tried is not GangTry.LATER:
             count_accepted(entry)
         else:
             scope.is_unclear = True
@@ -373,24 +419,6 @@ def _asks(entry: ApplicationEntry) -> Iterator[Ask]:
     for tried in entry.application.asks.first_waiting(_ASKS_MAX):
         if tried.trying_pass is TryingPass.REGULAR:
             yield tried.ask
-
-
-def _keep(state: PartitionState, scope: PlannedScope, kept: KeptPlan) -> None:
-    kept.keep()
-    scope.until_ns = kept.next_change_ns()
-    for entry, ask in ((each.entry, each.ask) for each in scope.later if not each.entry.facts.gang_waits):
-        if ask.allocation_key in kept.promises and _has_room(state, entry, ask):
-            _note_delay(state, entry, ask.allocation_key)
-
-
-def _has_room(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> bool:
-    """Return whether an ask fits its queues, the limits of its user and a node."""
-    size = ask.resource
-    return (
-        state.nodes.first_fit(size) is not None
-        and fits_undefined_unlimited(queue_quota.headroom(entry.queue), size)
-        and fits_undefined_unlimited(user_headroom(state, entry), size)
-    )
 
 
 def _note_delay(state: PartitionState, entry: ApplicationEntry, allocation_key: str) -> None:

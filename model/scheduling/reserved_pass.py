@@ -16,6 +16,7 @@ from ..applications.pending_asks import AskRecord
 from ..applications.reservations import Reservation
 from ..applications.state import ApplicationState
 from ..nodes.block import NodeEntry
+from ..planning.planned_jobs import backfilling_queue
 from ..predicates.node_checks import NodeSearch
 from ..preemption.required_node import preempt_for_required_node, room_on_node
 from ..queues import quota as queue_quota
@@ -170,8 +171,8 @@ class _Visit:
             for entry in list(leaf.entries.reserved_entries.values()):
                 if must_wait(self._state):
                     return False
-                if not self._worth_trying.has(leaf, entry):
-                    continue
+                if entry.facts.gang_waits or not self._worth_trying.has(leaf, entry):
+                    continue  # A gang that is placed whole is tried in the regular pass.
                 if entry.facts.state is ApplicationState.ACCEPTED and not self._may_start(leaf, entry):
                     continue
                 if self._try_application(leaf, entry):
@@ -206,7 +207,7 @@ class _Visit:
                 placed = self._try_own_node(entry, reservation, record, rooms, own_room)
             if placed:
                 return True
-            if placed is None:
+            if placed is None and backfilling_queue(leaf) is None:  # Promises bind other nodes.
                 elsewhere.append(ask)
         return any(not must_wait(self._state) and self._place_elsewhere(entry, ask) for ask in elsewhere)
 

@@ -167,7 +167,8 @@ def count_victim_ended(state: PartitionState, entry: ApplicationEntry, allocatio
         level.change_preempting(back)
     claim = state.claims.note_end(allocation.ask.allocation_key, state.now_ns())
     if claim is not None:
-        _end_without_node(state, claim.ask.allocation_key)
+        for key in claim.reserving:
+            _end_without_node(state, key)
 
 
 def uncount(

@@ -10,12 +10,16 @@ and group leave is held likewise.
 A claim ends if its ask is not placed within `CLAIM_GRACE_NS` after its last victim has ended, or has no node
 then: so room is never held for long. Victims without a claim, since their ask was withdrawn, are *unclaimed*:
 the next ask that preempts takes the room that they will give back before it chooses further victims.
+
+A gang that is placed whole has one claim for the sum of its members; each of its nodes is reserved for one of
+them. The claim ends for all if one member is withdrawn, and the reservations end with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Final, NamedTuple, final
 
 from ..limits.usage_tree import Held
@@ -46,17 +50,57 @@ class EndingVictim(NamedTuple):
 
 @final
 class PreemptionClaim:
-    """The claim of one ask."""
+    """The claim of one ask, or of all members of a gang.
 
-    __slots__ = ("_held", "ask", "ended_ns", "ending", "entry")
+    Args:
+        entry: The application.
+        asks: The ask, or the members.
+        ending: The victims.
+        seats: By the key of each ask, the node that it is to have; nothing where it needs its node.
+        begun_ns: When it preempted.
+        ends_reservations: Whether its reservations end with it.
+    """
 
-    def __init__(self, entry: ApplicationEntry, ask: Ask, ending: Iterable[EndingVictim]) -> None:
+    __slots__ = (
+        *("_held", "asks", "begun_ns", "ended_ns", "ending", "ends_reservations", "entry"),
+        *("reserving", "seats", "size"),
+    )
+
+    def __init__(
+        self,
+        entry: ApplicationEntry,
+        asks: Iterable[Ask],
+        ending: Iterable[EndingVictim],
+        seats: Mapping[str, str],
+        begun_ns: int,
+        *,
+        ends_reservations: bool,
+    ) -> None:
         self.entry: Final = entry
-        self.ask = ask
+        self.asks = {ask.allocation_key: ask for ask in asks}
+        self.size = total_of(ask.resource for ask in self.asks.values())
+        """What all of them ask for."""
+        self.seats = seats
+        self.begun_ns = begun_ns
+        self.ends_reservations = ends_reservations
+        by_node = {node_id: key for key, node_id in seats.items()}
+        self.reserving = {key: node_id for node_id, key in by_node.items()} or dict.fromkeys(self.asks, "")
+        """The keys of the asks that are to have a node reserved, one for each node."""
         self.ending = {each.allocation_key: each for each in ending}
         self.ended_ns = 0
         """When its last victim ended; of no meaning before."""
         self._held: dict[Queue, Resource] = {}
+
+    @property
+    def ask(self) -> Ask:
+        """The ask, or the first member."""
+        return next(iter(self.asks.values()))
+
+    def resize(self, ask: Ask) -> None:
+        """Take the new size of an ask."""
+        self.asks[ask.allocation_key] = ask
+        self.size = total_of(each.resource for each in self.asks.values())
+        self.hold()
 
     def held_in(self, queue: Queue) -> Resource:
         """Return what the claim holds in a queue above its ask."""
@@ -79,7 +123,7 @@ class PreemptionClaim:
         """
         victims = (each for each in self.ending.values() if level in each.queue.above and counts(each))
         coming = total_of(each.resource for each in victims)
-        asked = self.ask.resource.items()
+        asked = self.size.items()
         return Resource({name: more for name, one in asked if (more := one - coming.get(name)) > 0})
 
     def hold(self) -> None:
@@ -104,27 +148,48 @@ class PreemptionClaims:
 
     def __init__(self) -> None:
         self.by_key: dict[str, PreemptionClaim] = {}
-        """By the key of their ask, the oldest first; hot paths look whether there are any."""
+        """By the keys of their asks, the oldest first; hot paths look whether there are any."""
+        self.left_reserved: dict[str, ApplicationEntry] = {}
+        """Asks whose reservations end, as their claims have ended, with their applications, by key."""
         self._ended: dict[str, PreemptionClaim] = {}
-        """Those whose victims have all ended."""
+        """Those whose victims have all ended, by the key of the first ask."""
         self._by_victim: dict[str, PreemptionClaim] = {}
         self._unclaimed: dict[str, EndingVictim] = {}
+        self.preempted_ns: dict[str, int] = {}
+        """When allocations were preempted that have not ended yet, by key."""
 
     def __iter__(self) -> Iterator[PreemptionClaim]:
         """Walk the claims, the oldest first."""
-        return iter(tuple(self.by_key.values()))
+        return iter(dict.fromkeys(self.by_key.values()))
 
     def find(self, allocation_key: str) -> PreemptionClaim | None:
         """Return the claim of an ask, `None` if it has none."""
         return self.by_key.get(allocation_key)
 
-    def begin(self, entry: ApplicationEntry, ask: Ask, ending: Iterable[EndingVictim], now_ns: int) -> None:
-        """Begin the claim of an ask that has just preempted; some of the victims may have been unclaimed."""
-        self.end(ask.allocation_key)
-        claim = self.by_key[ask.allocation_key] = PreemptionClaim(entry, ask, ending)
+    def begin(
+        self,
+        entry: ApplicationEntry,
+        asks: Collection[Ask],
+        ending: Iterable[EndingVictim],
+        now_ns: int,
+        seats: Mapping[str, str] = MappingProxyType({}),
+        *,
+        ends_reservations: bool = False,
+    ) -> None:
+        """Begin the claim of an ask, or a gang, that has just preempted, see `PreemptionClaim`.
+
+        Some of the victims may have been unclaimed.
+        """
+        claim = PreemptionClaim(entry, asks, ending, seats, now_ns, ends_reservations=ends_reservations)
+        for key in claim.asks:
+            self.end(key)
+            self.by_key[key] = claim
+        for key in claim.reserving:
+            self.left_reserved.pop(key, None)
         for key in claim.ending:
             self._unclaimed.pop(key, None)
             self._by_victim[key] = claim
+            self.preempted_ns.setdefault(key, now_ns)
         self._note_ended(claim, now_ns)
         claim.hold()
 
@@ -135,10 +200,14 @@ class PreemptionClaims:
 
     def end(self, allocation_key: str) -> bool:
         """End the claim of an ask, and return whether it had one; its victims are unclaimed from then on."""
-        claim = self.by_key.pop(allocation_key, None)
+        claim = self.by_key.get(allocation_key)
         if claim is None:
             return False
-        self._ended.pop(allocation_key, None)
+        for key in claim.asks:
+            del self.by_key[key]
+        if claim.ends_reservations:
+            self.left_reserved.update(dict.fromkeys(claim.reserving, claim.entry))
+        self._ended.pop(claim.ask.allocation_key, None)
         claim.free()
         for key, victim in claim.ending.items():
             del self._by_victim[key]
@@ -149,16 +218,18 @@ class PreemptionClaims:
         """Take the new size of an ask, if it has a claim."""
         claim = self.by_key.get(ask.allocation_key)
         if claim is not None:
-            claim.ask = ask
-            claim.hold()
+            claim.resize(ask)
 
-    def note_unclaimed(self, victims: Iterable[EndingVictim]) -> None:
+    def note_unclaimed(self, victims: Iterable[EndingVictim], now_ns: int) -> None:
         """Note victims that end for no ask."""
-        self._unclaimed.update((each.allocation_key, each) for each in victims)
+        for each in victims:
+            self._unclaimed[each.allocation_key] = each
+            self.preempted_ns.setdefault(each.allocation_key, now_ns)
 
     def note_end(self, allocation_key: str, now_ns: int) -> PreemptionClaim | None:
         """Note that an allocation has ended that was preempted; return the claim that it ended for."""
         self._unclaimed.pop(allocation_key, None)
+        self.preempted_ns.pop(allocation_key, None)
         claim = self._by_victim.pop(allocation_key, None)
         if claim is not None:
             del claim.ending[allocation_key]
@@ -204,10 +275,11 @@ class PreemptionClaims:
             but_for: The key of an ask whose own claim does not count.
         """
         held: dict[str, Resource] = {}
+        own = self.by_key.get(but_for)
         for claim in self:
             entry = claim.entry
             applies = is_holder(entry.application_id, entry.user, entry.queue)
-            if applies and claim.ask.allocation_key != but_for:
+            if applies and claim is not own:
                 for level in entry.queue.above:
                     needed = claim.needed(
                         level, lambda victim: is_holder(victim.application_id, victim.user, victim.queue)
@@ -240,7 +312,5 @@ class PreemptionClaims:
         for queue in queues:
             held = total_of(claim.needed(queue) for claim in self if queue in claim.entry.queue.above)
             assert dict(prune(held).items()) == dict(queue.held.items()), f"{queue} holds {queue.held!r}"
-        for claim in self:
-            assert claim.ask.allocation_key in waiting, (
-                f"{claim.ask.allocation_key} has a claim: please report"
-            )
+        for key in self.by_key:
+            assert key in waiting, f"{key} has a claim: please report"

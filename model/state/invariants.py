@@ -22,9 +22,9 @@ def validate_partition(state: PartitionState) -> None:
     _validate_users(state)
     _validate_counters(state)
     waiting = {
-        claim.ask.allocation_key
-        for claim in state.claims
-        if (record := claim.entry.application.asks.record(claim.ask.allocation_key)) and not record.placed
+        key
+        for key, claim in state.claims.by_key.items()
+        if (record := claim.entry.application.asks.record(key)) and not record.placed
     }
     state.claims.validate(state.tree, waiting)
     running = (placed for entry in state.entries.values() for placed in entry.application.allocations.all())

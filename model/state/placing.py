@@ -26,6 +26,7 @@ __all__ = [
     "commit",
     "commit_all",
     "count_accepted",
+    "drop_left_reserved",
     "finish_placing",
     "ordinary_reservations",
     "reserve",
@@ -199,3 +200,11 @@ def unreserve_all(state: PartitionState, reservations: Iterable[tuple[Applicatio
     """Drop reservations, each given by its application and the key of its ask."""
     for entry, key in reservations:
         unreserve(state, entry, key)
+
+
+def drop_left_reserved(state: PartitionState) -> None:
+    """Drop the reservations of asks whose claims have ended, and that are to keep none without."""
+    left = state.claims.left_reserved
+    while left:
+        allocation_key, entry = left.popitem()
+        unreserve(state, entry, allocation_key)

@@ -30,7 +30,15 @@ from ..work_lost import WorkLost
 from .attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
 from .candidate_nodes import find_candidate_nodes, yielding_nodes, yielding_nodes_inside
 from .candidate_victims import CandidateVictims, collect_victims
-from .decision import NoPreemption, PreemptionPlan, PreemptionView, decide, lack_of_queues, may_be_entitled
+from .decision import (
+    NoPreemption,
+    PreemptionPlan,
+    PreemptionView,
+    PromisesOfOthers,
+    decide,
+    lack_of_queues,
+    may_be_entitled,
+)
 from .ledger import QueueFactsOf, unbound_facts
 from .limited import (
     coming_to,
@@ -42,7 +50,7 @@ from .limited import (
 )
 from .records import record_of
 
-__all__ = ["EXHAUSTED", "PRECONDITIONS", "plan_now", "preempt_for_queue"]
+__all__ = ["EXHAUSTED", "PRECONDITIONS", "as_one", "plan_now", "preempt_for_queue"]
 
 NO_HELP: Final = NoPreemption.NO_NODE.text
 PRECONDITIONS: Final = "Preemption preconditions failed"
@@ -50,12 +58,14 @@ EXHAUSTED: Final = "Preemption max attempts exhausted"
 
 
 class _Asking(NamedTuple):
-    """An ask that may preempt; `nodes_tried` is explained by `preempt_for_queue`."""
+    """An ask that may preempt; for the last three see `preempt_for_queue`."""
 
     state: PartitionState
     entry: ApplicationEntry
     candidate: Candidate
     nodes_tried: bool
+    members: tuple[Ask, ...] = ()
+    promises: PromisesOfOthers | None = None
 
 
 def preempt_for_queue(
@@ -65,6 +75,8 @@ def preempt_for_queue(
     *,
     nodes_tried: bool,
     attempts: AttemptBudget,
+    members: tuple[Ask, ...] = (),
+    promises: PromisesOfOthers | None = None,
 ) -> NodeEntry | RefusedAttempt:
     """Ask the RM to end what takes the room of an ask whose queue is entitled to more, or prefers it.
 
@@ -74,13 +86,16 @@ def preempt_for_queue(
         candidate: The ask; the caller has found neither room nor, with `nodes_tried`, a node to reserve.
         nodes_tried: The queues have room for the ask, and every node has been tried without result.
         attempts: What this visit of the leaf may still spend.
+        members: Those of a gang that is placed whole, of which the candidate is the sum, see `as_one`.
+        promises: Below a queue with backfilling, the promises that it may not delay; its reservation ends
+            with its claim there.
 
     Returns:
         The node to reserve for the ask, also one that it has preempted on and lost; or why nothing was
-        preempted.
+        preempted. The claim of a gang has its nodes.
     """
     now_ns = state.now_ns()
-    asking = _Asking(state, entry, candidate, nodes_tried)
+    asking = _Asking(state, entry, candidate, nodes_tried, members, promises)
     lost = _lost_node(asking)
     if lost is not None:
         return lost
@@ -100,7 +115,7 @@ def preempt_for_queue(
     holds_ns = _holds_until_ns(state, found, now_ns)
     retry_ns = min(holds_ns, now_ns + CHECK_INTERVAL_NS)
     refused_to_ns = None
-    if reason.holds_for_shape:
+    if reason.holds_for_shape and not members:
         shape = _shape(asking)
         state.failed_preemptions.note(shape, now_ns, change_stamp(state), holds_ns)
         attempts.failed[preempting_ask(candidate, shape.holder)] = None
@@ -127,7 +142,7 @@ def _holds_until_ns(state: PartitionState, found: NoPreemption | ProtectedVictim
 
 def _refusal(asking: _Asking, attempts: AttemptBudget, now_ns: int) -> RefusedAttempt | None:
     """Return why no attempt is made now, `None` if one is to be made. Cheap: most asks end here."""
-    state, entry, candidate, _ = asking
+    state, entry, candidate = asking[:3]
     ask = candidate.ask
     if not ask.allow_preempt_other or ask.required_node:
         return RefusedAttempt(PRECONDITIONS, refused_to_ns=EVER_NS)
@@ -141,7 +156,9 @@ def _refusal(asking: _Asking, attempts: AttemptBudget, now_ns: int) -> RefusedAt
     if attempts.left <= 0:
         return RefusedAttempt(EXHAUSTED, now_ns, EVER_NS, is_due=True)
     shape = _shape(asking)
-    retry_ns = state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
+    retry_ns = None
+    if not asking.members:
+        retry_ns = state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
     if retry_ns is None:
         return None
     attempts.failed[preempting_ask(candidate, shape.holder)] = None
@@ -162,7 +179,7 @@ def _may_try_again(asking: _Asking) -> bool:
     free for it, or the room of a queue that had enough at the time. With both the ask only waits for the RM's
     predicates to agree.
     """
-    state, entry, candidate, nodes_tried = asking
+    state, entry, candidate, nodes_tried = asking[:4]
     ask = candidate.ask
     if state.claims.find(ask.allocation_key) is not None:
         return False
@@ -178,7 +195,7 @@ def _lost_node(asking: _Asking) -> NodeEntry | None:
 
     An ask that needs the node takes the reservation, and may be placed or withdrawn while they end.
     """
-    state, entry, candidate, _ = asking
+    state, entry, candidate = asking[:3]
     ask = candidate.ask
     if not candidate.triggered_preemption or candidate.reserved_node:
         return None
@@ -191,7 +208,7 @@ def _lost_node(asking: _Asking) -> NodeEntry | None:
 
 
 def _shape(asking: _Asking) -> AttemptShape:
-    state, entry, candidate, nodes_tried = asking
+    state, entry, candidate, nodes_tried = asking[:4]
     ask, holder = candidate.ask, limited_holder(state, entry, candidate)
     path, node_id = entry.queue.path, candidate.reserved_node
     return AttemptShape(path, ask.resource, ask.priority, nodes_tried, node_id, holder)
@@ -221,21 +238,45 @@ def _attempt(
     node = state.nodes.get(plan.node_id)
     if node is None or mark_all(plan.victims) is not None:
         return NoPreemption.TOO_LATE
-    _carry_out(state, asking.entry, decided)
-    if plan.node_id in decided.yielding:
-        for reserved in list(state.reserved.on_node(plan.node_id)):
+    _carry_out(asking, decided)
+    for node_id in decided.yielding & {plan.node_id, *plan.seats}:
+        for reserved in list(state.reserved.on_node(node_id)):
             unreserve(state, reserved.entry, reserved.ask.allocation_key)
     return node
 
 
+def as_one(members: Sequence[Ask]) -> Ask:
+    """Return all members of a gang as one ask for their sum.
+
+    It is as old as the youngest of them, has the lowest priority, and allows what all of them allow.
+    """
+    first = members[0]
+    return Ask(
+        first.allocation_key,
+        first.application_id,
+        total_of(ask.resource for ask in members),
+        max(ask.created_at_ns for ask in members),
+        min(ask.priority for ask in members),
+        first.tags,
+        allow_preempt_other=all(ask.allow_preempt_other for ask in members),
+        required_node=next((ask.required_node for ask in members if ask.required_node), ""),
+    )
+
+
 def plan_now(
-    state: PartitionState, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
+    state: PartitionState,
+    entry: ApplicationEntry,
+    candidate: Candidate,
+    *,
+    nodes_tried: bool,
+    members: tuple[Ask, ...] = (),
+    promises: PromisesOfOthers | None = None,
 ) -> PreemptionRecord | NoPreemption | ProtectedVictims:
     """Return what would be remembered of a preemption that was decided now, or why there would be none.
 
     Nothing is changed, and the RM's predicates are not asked.
     """
-    decided = _decide(_Asking(state, entry, candidate, nodes_tried), {}, None)
+    decided = _decide(_Asking(state, entry, candidate, nodes_tried, members, promises), {}, None)
     return decided.record if isinstance(decided, _Decided) else decided
 
 
@@ -255,7 +296,7 @@ def _decide(
 
     A guarantee does not serve an ask that the limits of its user or group have no room for.
     """
-    state, entry, candidate, _ = asking
+    state, entry, candidate = asking[:3]
     queue, ask = entry.queue, candidate.ask
     is_limited = candidate.kind is CandidateKind.LIMIT
     facts_of = None if is_limited else _facts_if_entitled(state, entry, ask)
@@ -305,7 +346,7 @@ class _Moment:
     """An ask and the partition at the moment of an attempt."""
 
     def __init__(self, asking: _Asking, facts_of: QueueFactsOf, *, is_inside: bool = False) -> None:
-        state, entry, candidate, self._nodes_tried = asking
+        state, entry, candidate, self._nodes_tried, self._members, self._promises = asking
         self._state = state
         self._entry = entry
         self._candidate = candidate
@@ -357,6 +398,11 @@ class _Moment:
     ) -> PreemptionPlan | NoPreemption | ProtectedVictims:
         """Decide; if it is protection alone that lets nothing end, the answer says so."""
         plan = decide(view, checks)
+        if plan is NoPreemption.WOULD_DELAY and self._promises is not None:
+            others = self._view_of(view.candidates.without(self._promises.awaited()))
+            found = decide(others, checks)
+            if isinstance(found, PreemptionPlan) or found is NoPreemption.PENDING:
+                view, plan = others, found
         protected = view.candidates.protected
         if isinstance(plan, PreemptionPlan):
             return self._within_budgets(plan, view, checks)
@@ -415,6 +461,7 @@ class _Moment:
             reserved_node=self._candidate.reserved_node,
             nodes_tried=self._nodes_tried,
             yielding=self._yielding,
+            members=self._members,
         )
         levels: list[tuple[Resource | None, Resource]]
         levels = [(limit.limit, limit.used) for limit in self._limits]
@@ -440,19 +487,24 @@ class _Moment:
             inside=queue if self._is_inside else None,
             limits=self._limits,
             unclaimed=unclaimed,
+            members=self._members,
+            promises=self._promises,
         )
 
 
-def _carry_out(
-    state: PartitionState,
-    entry: ApplicationEntry,
-    decided: _Decided,
-) -> None:
+def _carry_out(asking: _Asking, decided: _Decided) -> None:
+    state, entry = asking.state, asking.entry
     view, plan, record = decided.view, decided.plan, decided.record
     key, now_ns = view.ask.allocation_key, record.time_ns
     release_all(state, plan.victims, f"preempting allocations to free up resources to run ask: {key}")
     report_preempted(state, plan.victims, by_ask(view.ask, entry))
-    entry.application.asks.note_preemption(key, now_ns, triggered=True)
-    state.claims.begin(entry, view.ask, [*ending_of(plan.victims), *plan.taken_over], now_ns)
+    asks = asking.members or (view.ask,)
+    for ask in asks:
+        entry.application.asks.note_preemption(ask.allocation_key, now_ns, triggered=True)
+    keys = [ask.allocation_key for ask in asks]
+    seats = dict(zip(keys, plan.seats or (plan.node_id,), strict=True))
+    ending = [*ending_of(plan.victims), *plan.taken_over]
+    ends_reservations = bool(asking.members) or asking.promises is not None
+    state.claims.begin(entry, asks, ending, now_ns, seats, ends_reservations=ends_reservations)
     remember(state, record)
     state.disruption.note((victim.queue for victim in plan.victims), now_ns)

@@ -107,12 +107,15 @@ def find_candidate_nodes(
     reserved_node: str,
     nodes_tried: bool,
     yielding: frozenset[str],
+    members: Sequence[Ask] = (),
 ) -> tuple[CandidateNode, ...]:
     """Return the nodes that are large enough for the ask and without a reservation that must be kept.
 
     Only nodes count that hold victims, unclaimed ones included, or where nodes have not been tried yet that
-    have room already.
+    have room already. For a gang these are the nodes that are large enough for, or have room for, one of its
+    `members`: that together they have room for all is what has been tried.
     """
+    sizes = list(dict.fromkeys(member.resource for member in members)) or [ask.resource]
     with_victims = dict.fromkeys(victim.allocation.node_id for victim in candidates.victims)
     unclaimed: dict[str, list[EndingVictim]] = {}
     for ending in state.claims.unclaimed():
@@ -120,23 +123,31 @@ def find_candidate_nodes(
         unclaimed.setdefault(ending.node_id, []).append(ending)
     nodes: Iterable[NodeEntry | None] = (
         map(state.nodes.get, with_victims)
-        if nodes_tried
+        if nodes_tried and not members
         else (
-            node for node in state.nodes if node.node_id in with_victims or fits(node.available, ask.resource)
+            node for node in state.nodes if node.node_id in with_victims or _fits_one(node.available, sizes)
         )
     )
     return tuple(
-        _candidate(node, ask, unclaimed.get(node.node_id, ()))
+        _candidate(node, sizes, unclaimed.get(node.node_id, ()))
         for node in nodes
         if node is not None
         and node.schedulable
-        and fits(node.capacity, ask.resource)
+        and _fits_one(node.capacity, sizes)
         and (not node.reserved or node.node_id == reserved_node or node.node_id in yielding)
     )
 
 
-def _candidate(node: NodeEntry, ask: Ask, unclaimed: Sequence[EndingVictim]) -> CandidateNode:
-    if not unclaimed or fits(node.available, ask.resource):
+def _fits_one(room: Resource, sizes: Sequence[Resource]) -> bool:
+    """Return whether there is room for one of some sizes."""
+    return any(fits(room, size) for size in sizes)
+
+
+def _candidate(
+    node: NodeEntry, sizes: Sequence[Resource], unclaimed: Sequence[EndingVictim]
+) -> CandidateNode:
+    """Return a node with what it has, and with what ends there for no ask if that has no room."""
+    if not unclaimed or (len(sizes) == 1 and fits(node.available, sizes[0])):
         return CandidateNode(node.node_id, node.available)
     coming = total_of(each.resource for each in unclaimed)
     return CandidateNode(node.node_id, add(node.available, coming), tuple(unclaimed))

@@ -9,6 +9,7 @@ converted, queue by queue, by the offset of the queue that it leaves.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from ...queues.queue import Queue
@@ -39,6 +40,13 @@ class CandidateVictims(NamedTuple):
         """Return the possible victims as they are once all of them have run long enough."""
         victims = sorted((*self.victims, *(each.victim for each in self.protected)), key=queue_order)
         return CandidateVictims(tuple(victims), self.facts)
+
+    def without(self, keys: Collection[str]) -> CandidateVictims:
+        """Return the possible victims but for some, given by their keys."""
+        return self._replace(
+            victims=tuple(victim for victim in self.victims if victim.key not in keys),
+            protected=tuple(each for each in self.protected if each.victim.key not in keys),
+        )
 
     def by_whole_jobs(self, wanted: Resource) -> CandidateVictims:
         """Return the possible victims in the order in which whole gangs end, to give back a resource."""

@@ -11,14 +11,17 @@ A plan satisfies the following, and each point is checked here once more before 
 * The ask's queue is within its guarantee with the ask, and none of the victims' falls from above its own to
   below it. Only the types that are asked for count.
 * Without any one of its victims one of the first two would not hold, but for those the RM demanded.
+
+A gang that is placed whole is decided as one ask for the sum of its members, except that each member needs
+its node (`gang_seats`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 from ...limits.usage_tree import LimitBlocker
 from ...predicates.node_checks import NodeChecks, Pending
@@ -29,11 +32,20 @@ from ...values.allocation import Ask
 from ..victims import Need, Victim, differ_in_size, given_back, largest_first, needed_only, queue_order
 from ..whole_jobs import those_begun_first
 from .candidate_victims import CandidateVictims
+from .gang_seats import SETS_OF_MAX, GangView, all_sets, seat_members, seats_once_ended
 from .ledger import ProjectedUsage, QueueFacts
 from .node_choice import NodeChoice, NoNode, choose_node
 from .node_solver import CandidateNode, NodeSolver, helps
 
-__all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_of_queues", "may_be_entitled"]
+__all__ = [
+    "NoPreemption",
+    "PreemptionPlan",
+    "PreemptionView",
+    "PromisesOfOthers",
+    "decide",
+    "lack_of_queues",
+    "may_be_entitled",
+]
 
 
 class NoPreemption(Enum):
@@ -55,6 +67,8 @@ class NoPreemption(Enum):
     PROTECTED = ("Preemption waits: what could end is protected for now", True)
     TOO_MANY = ("Preemption would end more at a time than a queue may lose", True)
     REPEATS = ("Preemption waits: it would repeat one that had no effect", True)
+    WOULD_DELAY = ("Preemption would delay a promised start", False)
+    """One with another walltime may not."""
     TOO_LATE = ("Victims picked earlier were released at the final stage", False)
     PENDING = ("The RM has not answered yet", False)
     """The attempt is repeated when it has; nothing is noted."""
@@ -77,9 +91,26 @@ _WITHOUT_NODE: Final = {
 }
 
 
-_OTHER_NODES_MAY_DO: Final = (NoPreemption.SHORT, NoPreemption.ABOVE_GUARANTEE)
+_OTHER_NODES_MAY_DO: Final = (
+    NoPreemption.SHORT,
+    NoPreemption.ABOVE_GUARANTEE,
+    NoPreemption.WOULD_DELAY,
+)
 _NODES_MAX: Final = 10
 """How many nodes are tried where the queues lack room as well, and not enough may end for them."""
+
+
+class PromisesOfOthers(Protocol):
+    """The promised starts that an ask may not delay, below a queue with backfilling."""
+
+    def keeps(self, node_ids: Sequence[str], victims: Collection[str]) -> bool:
+        """Return whether all are kept if the ask gets nodes once some victims, given by key, have ended."""
+
+    def awaited(self) -> Collection[str]:
+        """Return the keys of work that is expected to end by the time of the last promise."""
+
+    def any_delayed(self) -> bool:
+        """Return whether one would not have been kept, of what was asked so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +133,10 @@ class PreemptionView:
     and all candidates count for each of them."""
     unclaimed: tuple[EndingVictim, ...] = ()
     """Victims that end already, for no ask: without what they give back the queues would lack more."""
+    members: tuple[Ask, ...] = ()
+    """Those of a gang, of which `ask` is the sum; none for a single ask."""
+    promises: PromisesOfOthers | None = None
+    """The promises that must be kept, `None` where there can be none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +152,8 @@ class PreemptionPlan:
     """On any node: without any of these a queue above the ask would have no room for it."""
     taken_over: tuple[EndingVictim, ...] = ()
     """What ends already, and from now on for this ask."""
+    seats: tuple[str, ...] = ()
+    """The nodes of the members of a gang, in their order; `node_id` is the first of them."""
 
     @property
     def victims(self) -> tuple[Victim, ...]:
@@ -161,23 +198,75 @@ def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | 
         and _is_entitled_if_all_go(view)
     ):
         return NoPreemption.GUARANTEE
+    if view.members:
+        return _decide_for_all(view, checks)
     solver = NodeSolver(view.ask, view.leaf, view.candidates, nodes_tried=view.nodes_tried)
     tried: dict[str, NoPreemption] = {}
     while len(tried) < _NODES_MAX:
         solutions = (
             each
             for each in solver.solutions(view.candidate_nodes)
-            if each.node_id not in tried and _may_keep_guarantees(view, each.victims[: each.needed])
+            if each.node_id not in tried and _may_do(view, each.node_id, each.victims[: each.needed])
         )
         node = choose_node(view.ask, solutions, checks)
         if isinstance(node, NoNode):
-            return next(iter(tried.values()), _WITHOUT_NODE[node])
+            return next(iter(tried.values()), _without_node(view, node))
         plan = _plan_on(view, node, checks)
         if plan not in _OTHER_NODES_MAY_DO or not fits(given_back(view.candidates.victims), view.lack):
             return plan
         assert isinstance(plan, NoPreemption), "a plan is no reason"
         tried[node.node_id] = plan
     return next(iter(tried.values()))
+
+
+def _decide_for_all(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | NoPreemption:
+    """Decide for all members of a gang, or for none: by all sets of possible victims, if these are few."""
+    if checks is not None or len(view.candidates.victims) > SETS_OF_MAX:
+        gang = GangView(view.members, view.ask, view.leaf, view.candidates, view.candidate_nodes)
+        choice = seat_members(gang, checks)
+        return _without_node(view, choice) if isinstance(choice, NoNode) else _plan_on(view, choice, checks)
+    best: NodeChoice | None = None
+    for victims in all_sets(view.candidates.victims):
+        other = NodeChoice("", victims, ())
+        if best is None or other.severity < best.severity:
+            seats = _seats_if_ended(view, victims)
+            best = best if seats is None else other._replace(node_id=seats[0], seats=seats)
+    if best is None:
+        return _without_node(view, NoNode.NO_ROOM)
+    going = tuple(victim for victim in best.needed if victim.allocation.node_id in best.seats)
+    others = tuple(victim for victim in best.needed if victim not in going)
+    plan = _with_taken_over(view, PreemptionPlan(best.node_id, going, (), others, seats=best.seats))
+    return plan if plan.victims or plan.taken_over else NoPreemption.NO_NODE
+
+
+def _seats_if_ended(view: PreemptionView, victims: Sequence[Victim]) -> tuple[str, ...] | None:
+    """Return the nodes of a gang if all is as it has to be once some victims have ended, else `None`."""
+    if not fits(given_back(victims), view.lack):
+        return None
+    ledger = ProjectedUsage(view.leaf, view.ask.resource)
+    for victim in victims:
+        facts = view.candidates.facts[victim.queue.path]
+        if not (ledger.may_lose(facts, victim.resource) and ledger.covers(victim.resource)):
+            return None
+        ledger.take(facts, victim.resource)
+        ledger.put(view.leaf, victim.resource)
+    if not _keeps_guarantees(view, victims):
+        return None
+    seats = seats_once_ended(view.members, view.candidate_nodes, victims)
+    return seats if seats is not None and _keeps_promises(view, seats, victims) else None
+
+
+def _keeps_promises(view: PreemptionView, node_ids: Sequence[str], victims: Sequence[Victim]) -> bool:
+    """Return whether no promised start is later if some victims end, and the ask gets nodes."""
+    keys = [victim.key for victim in victims]
+    return view.promises is None or view.promises.keeps(node_ids, keys)
+
+
+def _without_node(view: PreemptionView, none: NoNode) -> NoPreemption:
+    """Return why there is no node."""
+    if none is NoNode.NO_ROOM and view.promises is not None and view.promises.any_delayed():
+        return NoPreemption.WOULD_DELAY
+    return _WITHOUT_NODE[none]
 
 
 def _plan_on(
@@ -190,12 +279,21 @@ def _plan_on(
     plan = _without_needless(view, node, for_queue, checks)
     if plan is None:
         return NoPreemption.PENDING
-    on_node = next(each.unclaimed for each in view.candidate_nodes if each.node_id == plan.node_id)
-    taken_over = {each.allocation_key: each for each in (*on_node, *view.unclaimed)}
-    plan = replace(plan, taken_over=tuple(taken_over.values()))
+    plan = _with_taken_over(view, plan)
     if not plan.victims and not plan.taken_over:
         return NoPreemption.NO_NODE
-    return plan if _keeps_guarantees(view, plan.victims) else NoPreemption.ABOVE_GUARANTEE
+    if not _keeps_guarantees(view, plan.victims):
+        return NoPreemption.ABOVE_GUARANTEE
+    is_kept = _keeps_promises(view, plan.seats or (plan.node_id,), plan.victims)
+    return plan if is_kept else NoPreemption.WOULD_DELAY
+
+
+def _with_taken_over(view: PreemptionView, plan: PreemptionPlan) -> PreemptionPlan:
+    """Return a plan with what ends already on its nodes, and for the queues, for no ask."""
+    node_ids = plan.seats or (plan.node_id,)
+    on_nodes = [each for node in view.candidate_nodes if node.node_id in node_ids for each in node.unclaimed]
+    taken_over = {each.allocation_key: each for each in (*on_nodes, *view.unclaimed)}
+    return replace(plan, taken_over=tuple(taken_over.values()))
 
 
 def may_be_entitled(leaf: QueueFacts, ask: Ask) -> bool:
@@ -274,8 +372,14 @@ def _without_needless(
     `None` if its answer is pending.
     """
     if node.demanded:
-        return PreemptionPlan(node.node_id, node.needed, node.demanded, _needed(view, node, (), for_queue))
+        kept = _needed(view, node, (), for_queue)
+        return PreemptionPlan(node.node_id, node.needed, node.demanded, kept, seats=node.seats)
+    found = node
     kept = _needed(view, node, node.needed, for_queue)
+    if view.members:
+        seats = _seats_on(view, node, kept)
+        assert seats is not None, "what is needed is enough: please report"
+        node = node._replace(node_id=seats[0], seats=seats)
     on_node = tuple(victim for victim in node.needed if victim in kept)
     added = tuple(victim for victim in for_queue if victim in kept)
     spared = tuple(victim for victim in node.needed if victim not in kept)
@@ -283,8 +387,16 @@ def _without_needless(
     if agrees is None:
         return None
     if agrees:
-        return PreemptionPlan(node.node_id, on_node, (), added)
-    return PreemptionPlan(node.node_id, on_node, spared, _needed(view, node, (), for_queue))
+        return PreemptionPlan(node.node_id, on_node, (), added, seats=node.seats)
+    return PreemptionPlan(
+        found.node_id, on_node, spared, _needed(view, found, (), for_queue), seats=found.seats
+    )
+
+
+def _seats_on(view: PreemptionView, node: NodeChoice, victims: Sequence[Victim]) -> tuple[str, ...] | None:
+    """Return the seats of a gang on the nodes of a choice once some victims have ended, `None` without."""
+    nodes = [each for each in view.candidate_nodes if each.node_id in node.node_ids]
+    return seats_once_ended(view.members, nodes, victims)
 
 
 def _needed(
@@ -297,20 +409,23 @@ def _needed(
 
     All others of the node's choice end in any case. The last in the order are spared first.
     """
+    considered = sorted((*for_node, *for_queue), key=queue_order)
+    others = [victim for victim in (*node.needed, *node.demanded) if victim not in for_node]
+    going = given_back(others)
+    if view.members:
+        return needed_only(
+            considered,
+            Need(going, view.lack),
+            seats_all=lambda rest: _seats_on(view, node, [*others, *rest]) is not None,
+        )
     available = next(
         candidate.available for candidate in view.candidate_nodes if candidate.node_id == node.node_id
     )
-    considered = sorted((*for_node, *for_queue), key=queue_order)
-    going = given_back(victim for victim in (*node.needed, *node.demanded) if victim not in for_node)
     return needed_only(
         considered,
         Need(add(available, going), view.ask.resource, node.node_id),
         Need(going, view.lack),
     )
-
-
-def _is_on(victim: Victim, node: NodeChoice) -> bool:
-    return victim.allocation.node_id == node.node_id
 
 
 def _agrees(
@@ -322,15 +437,29 @@ def _agrees(
     """Ask the RM about other victims on a node than those it has agreed to; `None` if that is pending."""
     if checks is None:
         return True
-    keys = tuple(victim.key for victim in victims if _is_on(victim, node))
-    last = len(keys) - 1
-    index = checks.preemption_index(view.ask.allocation_key, node.node_id, keys, last)
-    return None if isinstance(index, Pending) else index == last
+    agrees: bool | None = True
+    for ask, node_id in zip(view.members or (view.ask,), node.seats or (node.node_id,), strict=True):
+        keys = tuple(victim.key for victim in victims if victim.allocation.node_id == node_id)
+        if view.members and not keys:
+            refusal = checks.refuse(ask, node_id, allocate=True)
+            if isinstance(refusal, Pending):
+                checks.ask_about(ask, (node_id,), allocate=True)
+            one = None if isinstance(refusal, Pending) else refusal is None
+        else:
+            last = len(keys) - 1
+            index = checks.preemption_index(ask.allocation_key, node_id, keys, last)
+            one = None if isinstance(index, Pending) else index == last
+        if one is False:
+            return False
+        agrees = one if agrees else None
+    return agrees
 
 
-def _may_keep_guarantees(view: PreemptionView, on_node: Sequence[Victim]) -> bool:
-    """Return whether guarantees hold with the victims on a node, or may with further ones for the queues."""
-    return not fits(given_back(on_node), view.lack) or _keeps_guarantees(view, on_node)
+def _may_do(view: PreemptionView, node_id: str, on_node: Sequence[Victim]) -> bool:
+    """Return whether guarantees and promises hold with the victims on a node, or may with further ones."""
+    if not fits(given_back(on_node), view.lack):
+        return True  # The queues need more.
+    return _keeps_guarantees(view, on_node) and _keeps_promises(view, (node_id,), on_node)
 
 
 def _keeps_guarantees(view: PreemptionView, victims: Sequence[Victim]) -> bool:

@@ -126,6 +126,13 @@ class ProjectedUsage:
         self._gives: dict[str, frozenset[str]] = {}
         """By path of a leaf, what is known of `gives`."""
 
+    def copy(self) -> ProjectedUsage:
+        """Return a layer that is changed without changing this one."""
+        other = ProjectedUsage(self.ask_leaf, EMPTY)
+        other._asked, other._serving, other._gives = self._asked, self._serving, self._gives
+        other._less = self._less.copy()
+        return other
+
     def used(self, queue: QueueFacts) -> Resource:
         """Return what a queue would use."""
         less = self._less.get(queue.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 from itertools import islice
 from typing import Final, NamedTuple
@@ -12,7 +12,7 @@ from ...values.allocation import Ask
 from ..victims import Victim, cost_of, gangs_cut_by
 from .node_solver import NodeSolution
 
-__all__ = ["SOLUTIONS_PER_BATCH", "NoNode", "NodeChoice", "choose_node"]
+__all__ = ["SOLUTIONS_PER_BATCH", "NoNode", "NodeChoice", "choose_node", "evaluate"]
 
 SOLUTIONS_PER_BATCH: Final = 10
 """So many solutions are compared; the next ones are evaluated only if none of these is mild."""
@@ -27,13 +27,20 @@ class NoNode(Enum):
 
 
 class NodeChoice(NamedTuple):
-    """A node that the RM agrees to, and the victims on it."""
+    """The node, or those of a gang, that the RM agrees to, and the victims there."""
 
     node_id: str
     needed: tuple[Victim, ...]
     """Those without which the node has no room."""
     demanded: tuple[Victim, ...]
     """Those that the RM's predicates want gone as well."""
+    seats: tuple[str, ...] = ()
+    """The nodes of the members of a gang, in their order; `node_id` is the first of them."""
+
+    @property
+    def node_ids(self) -> Collection[str]:
+        """All nodes that it has, each once."""
+        return dict.fromkeys(self.seats or (self.node_id,))
 
     @property
     def severity(self) -> tuple[bool, bool, int, int, int]:
@@ -76,7 +83,7 @@ def choose_node(
                 return best  # No later one is milder.
             if none is not NoNode.PENDING:
                 none = NoNode.REFUSED
-            choice = _evaluate(ask, solution, checks)
+            choice = evaluate(ask, solution, checks)
             if isinstance(choice, Pending):
                 none, best = NoNode.PENDING, None
                 asked_max = asked_max or 2 * evaluated + SOLUTIONS_PER_BATCH
@@ -92,20 +99,25 @@ def choose_node(
     return none if best is None else best
 
 
-def _evaluate(ask: Ask, solution: NodeSolution, checks: NodeChecks | None) -> NodeChoice | Pending | None:
+def evaluate(
+    ask: Ask, solution: NodeSolution, checks: NodeChecks | None, already: Sequence[Victim] = ()
+) -> NodeChoice | Pending | None:
+    """Return a solution as the RM agrees to it, `None` if it does not; some victims end there already."""
     needed = solution.victims[: solution.needed]
     if checks is None:
         return NodeChoice(solution.node_id, needed, ())
-    if not solution.victims:
+    victims = (*already, *solution.victims)
+    if not victims:
         reason = checks.refuse(ask, solution.node_id, allocate=True)
         if isinstance(reason, Pending):
             checks.ask_about(ask, (solution.node_id,), allocate=True)
             return reason
         return NodeChoice(solution.node_id, (), ()) if reason is None else None
-    keys = tuple(victim.key for victim in solution.victims)
-    index = checks.preemption_index(ask.allocation_key, solution.node_id, keys, solution.start_index)
+    keys = tuple(victim.key for victim in victims)
+    enough = len(already) + solution.start_index
+    index = checks.preemption_index(ask.allocation_key, solution.node_id, keys, enough)
     if isinstance(index, Pending):
         return index
     if index is None or index >= len(keys):
         return None
-    return NodeChoice(solution.node_id, needed, solution.victims[solution.needed : index + 1])
+    return NodeChoice(solution.node_id, needed, victims[enough + 1 : index + 1])

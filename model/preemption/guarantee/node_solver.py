@@ -56,13 +56,28 @@ class NodeSolution(NamedTuple):
 
 @final
 class NodeSolver:
-    """Computes the solutions for one ask."""
+    """Computes the solutions for one ask, or for one member of a gang beside the others.
+
+    Args:
+        ask: The ask, or all members as one ask.
+        ask_leaf: Its leaf.
+        candidates: What may end.
+        nodes_tried: Nodes with room have been tried without result.
+        size: What a member needs on its node.
+    """
 
     def __init__(
-        self, ask: Ask, ask_leaf: QueueFacts, candidates: CandidateVictims, *, nodes_tried: bool
+        self,
+        ask: Ask,
+        ask_leaf: QueueFacts,
+        candidates: CandidateVictims,
+        *,
+        nodes_tried: bool,
+        size: Resource | None = None,
     ) -> None:
-        self._ask = ask
+        self.size = ask.resource if size is None else size
         self._ask_leaf = ask_leaf
+        self._begun = ProjectedUsage(ask_leaf, ask.resource)
         self._candidates = candidates
         self._nodes_tried = nodes_tried
         self._on_node: dict[str, list[Victim]] = {}
@@ -80,7 +95,7 @@ class NodeSolver:
         while waiting or ready:
             if waiting and (not ready or waiting[0][:2] < ready[0][:2]):
                 _, node_id, candidate = heappop(waiting)
-                solution = self._solve(candidate)
+                solution = self.solve(candidate)
                 if solution is not None:
                     heappush(ready, (solution.cost, node_id, solution))
             else:
@@ -88,12 +103,12 @@ class NodeSolver:
 
     def _fewest(self, candidate: CandidateNode) -> int | None:
         """Return how many victims a node needs at least, `None` if it is of no use; cheap."""
-        if fits(candidate.available, self._ask.resource):
+        if fits(candidate.available, self.size):
             # With room on the node the queue has none: a node that was tried without result stays so.
             return None if self._nodes_tried and not candidate.unclaimed else 0
         victims = self._on_node.get(candidate.node_id, ())
         fewest = 1
-        for name, quantity in self._ask.resource.items():
+        for name, quantity in self.size.items():
             lack = quantity - candidate.available.get(name) if quantity > 0 else 0
             count = 0
             for size in sorted((victim.resource.get(name) for victim in victims), reverse=True):
@@ -113,25 +128,33 @@ class NodeSolver:
             return fewest
         return sum(sorted(victim.lost or 0 for victim in victims)[:fewest])
 
-    def _solve(self, candidate: CandidateNode) -> NodeSolution | None:
-        if fits(candidate.available, self._ask.resource):
+    def end(self, victims: Iterable[Victim]) -> None:
+        """Have some victims end: what is chosen after them is chosen beside them."""
+        for victim in victims:
+            self._begun.take(self._candidates.facts[victim.queue.path], victim.resource)
+            self._begun.put(self._ask_leaf, victim.resource)
+            self._on_node[victim.allocation.node_id].remove(victim)
+
+    def solve(self, candidate: CandidateNode) -> NodeSolution | None:
+        """Return which victims give a node room, `None` if none do."""
+        if fits(candidate.available, self.size):
             return NodeSolution(0, candidate.node_id, ())
         victims = self._on_node.get(candidate.node_id, ())
         solution = self._solve_in_order(candidate, victims)
         if solution is None and differ_in_size(victims):
             # A small victim may have taken what a guarantee leaves for a large one that is enough.
-            orders = largest_first(victims, self._ask.resource)
+            orders = largest_first(victims, self.size)
             solution = next(filter(None, (self._solve_in_order(candidate, order) for order in orders)), None)
         return solution
 
     def _solve_in_order(self, candidate: CandidateNode, victims: Sequence[Victim]) -> NodeSolution | None:
         useful, others = self._useful(candidate, victims)
-        ledger = ProjectedUsage(self._ask_leaf, self._ask.resource)
+        ledger = self._begun.copy()
         useful = self._keeping_guarantees(ledger, useful)
         available = candidate.available
         for position, victim in enumerate(useful, start=1):
             available = add(available, victim.resource)
-            if fits(available, self._ask.resource):
+            if fits(available, self.size):
                 spare = useful[position:] + self._keeping_guarantees(ledger, others)
                 return self._without_needless(candidate, useful[:position], spare)
         return None
@@ -144,8 +167,8 @@ class NodeSolver:
         Both are in order. What victims give back is counted for the ask's queue, as if it used it: a victim
         that would lift the queue above its guarantee is skipped.
         """
-        asked = self._ask.resource
-        ledger = ProjectedUsage(self._ask_leaf, asked)
+        asked = self.size
+        ledger = self._begun.copy()
         available = candidate.available
         lack = subtract_eliminating_negative(asked, available)
         head: list[Victim] = []
@@ -184,7 +207,7 @@ class NodeSolver:
         enough: list[Victim],
         spare: list[Victim],
     ) -> NodeSolution:
-        needed = needed_only(enough, Need(candidate.available, self._ask.resource))
+        needed = needed_only(enough, Need(candidate.available, self.size))
         kept = {victim.key for victim in needed}
         left_out = [victim for victim in enough if victim.key not in kept]
         return NodeSolution(len(needed), candidate.node_id, (*needed, *left_out, *spare))

@@ -31,12 +31,17 @@ def record_of(
     else:
         cause, queue_path, claim = PreemptionCause.PRIORITY, view.leaf.path, _setting(view.inside)
         claim = f"it has priority {ask.priority}, {claim}"
+    node = ", ".join(dict.fromkeys(plan.seats or (plan.node_id,)))
+    who = f"{ask.allocation_key} of {entry.application_id} asks"
+    whom = "the ask"
+    if view.members:
+        who = f"the gang of {len(view.members)} of {entry.application_id} asks at once"
+        whom = "all of the gang"
     reason = (
-        f"{ask.allocation_key} of {entry.application_id} asks for {resource_text(ask.resource)} "
-        f"in {view.leaf.path}: {claim}, and {_obstacle(view, plan)}"
+        f"{who} for {resource_text(ask.resource)} in {view.leaf.path}: {claim}, "
+        f"and {_obstacle(view, plan, node)}"
     )
-    node = plan.node_id
-    victims = [(victim, f"{node} would not fit the ask without it") for victim in plan.for_node]
+    victims = [(victim, f"{node} would not fit {whom} without it") for victim in plan.for_node]
     victims += [(victim, f"the RM wants it gone from {node} as well") for victim in plan.demanded]
     full = f"{view.limits[0].kind} {view.limits[0].name}" if view.limits else view.leaf.path
     victims += [(victim, f"{full} would have no room without it") for victim in plan.for_queue]
@@ -73,14 +78,15 @@ def _usage(queue: QueueFacts) -> str:
     )
 
 
-def _obstacle(view: PreemptionView, plan: PreemptionPlan) -> str:
+def _obstacle(view: PreemptionView, plan: PreemptionPlan, node: str) -> str:
     if view.limits:
         limits = " and ".join(_limit_text(limit) for limit in view.limits)
         verb = "has" if len(view.limits) == 1 else "have"
-        return f"{limits} {verb} no room" + (f", nor has {plan.node_id}" if plan.for_node else "")
+        return f"{limits} {verb} no room" + (f", nor has {node}" if plan.for_node else "")
     if view.lack and plan.for_node:
-        return f"neither its queues nor {plan.node_id} have room"
-    return "its queues have no room" if view.lack else f"{plan.node_id} has no room"
+        return f"neither its queues nor {node} have room"
+    verb = "have" if "," in node else "has"
+    return "its queues have no room" if view.lack else f"{node} {verb} no room"
 
 
 def _limit_text(limit: LimitBlocker) -> str:

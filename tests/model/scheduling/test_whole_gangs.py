@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import pytest
@@ -197,10 +197,14 @@ def test_a_backlog_of_equal_gangs_costs_one_search_a_change(monkeypatch: pytest.
     searches: list[int] = []
 
     def counted(
-        nodes: NodeOrder, sizes: list[Resource], may_run: MayRun | None, left: Mapping[str, Resource]
+        nodes: NodeOrder,
+        sizes: list[Resource],
+        may_run: MayRun | None,
+        left: Mapping[str, Resource],
+        own: Collection[str],
     ) -> tuple[str, ...] | None:
         searches.append(len(sizes))
-        return plan_on(nodes, sizes, may_run, left)
+        return plan_on(nodes, sizes, may_run, left, own)
 
     monkeypatch.setattr(gang_pass, "plan_on", counted)
 

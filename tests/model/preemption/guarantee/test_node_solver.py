@@ -128,13 +128,13 @@ def test_no_more_solutions_are_worked_out_than_are_looked_at(monkeypatch: pytest
     facts_of = QueueFactsOf(leaf)
     solver = NodeSolver(ask, facts_of(leaf), collect_victims(leaf, ask, facts_of, {}), nodes_tried=True)
     worked_out: list[str] = []
-    solve = NodeSolver._solve
+    solve = NodeSolver.solve
 
     def counting(self: NodeSolver, candidate: CandidateNode) -> NodeSolution | None:
         worked_out.append(candidate.node_id)
         return solve(self, candidate)
 
-    monkeypatch.setattr(NodeSolver, "_solve", counting)
+    monkeypatch.setattr(NodeSolver, "solve", counting)
     next(solver.solutions([CandidateNode(entry.node_id, entry.available) for entry in scene.state.nodes]))
 
     assert ["n2"] == worked_out

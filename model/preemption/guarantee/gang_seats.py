@@ -1,0 +1,169 @@
+"""Nodes for all members of a gang at once, and the victims there: one decision, or none.
+
+Members get their nodes one after the other, those of the largest size first. Each gets the node where the
+mildest and fewest further victims give it room: none, where there is room; of equal nodes the one that has
+room for most members then. What ends for one member counts as ended for the next, in guarantees as well. If
+that finds no nodes, the smallest size goes first. Of what was chosen that is left out which is not needed.
+
+Where few allocations may end, and no predicates are asked, all sets of them are compared instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+from typing import Final, NamedTuple, TypeAlias, final
+
+from ...nodes.gang_room import NodeRoom, assign, by_size, slots
+from ...predicates.node_checks import NodeChecks, Pending
+from ...resources.resource import add, subtract
+from ...values.allocation import Ask
+from ..victims import Victim, given_back
+from .candidate_victims import CandidateVictims
+from .ledger import QueueFacts
+from .node_choice import NodeChoice, NoNode, evaluate
+from .node_solver import CandidateNode, NodeSolution, NodeSolver
+
+__all__ = ["SETS_OF_MAX", "GangView", "all_sets", "seat_members", "seats_once_ended"]
+
+SETS_OF_MAX: Final = 10
+"""Up to how many possible victims all sets are compared."""
+
+_Place: TypeAlias = "tuple[tuple[bool, bool, int, int, int], int, int, int, NodeSolution]"
+"""What a node costs, how many members it has room for then, as a negative number, its place among the nodes,
+how many victims were chosen before, and those that it needs."""
+
+
+def seats_once_ended(
+    members: Sequence[Ask], nodes: Iterable[CandidateNode], victims: Iterable[Victim]
+) -> tuple[str, ...] | None:
+    """Return a node for each member once some victims have ended, `None` if no room is found."""
+    rooms = {node.node_id: node.available for node in nodes}
+    for victim in victims:
+        node_id = victim.allocation.node_id
+        if node_id in rooms:
+            rooms[node_id] = add(rooms[node_id], victim.resource)
+    return assign([ask.resource for ask in members], [NodeRoom(*room) for room in rooms.items()])
+
+
+def all_sets(victims: Sequence[Victim]) -> Iterator[tuple[Victim, ...]]:
+    """Walk all sets of possible victims, the smallest first, of equal ones the first in the order."""
+    for count in range(len(victims) + 1):
+        yield from combinations(victims, count)
+
+
+class GangView(NamedTuple):
+    """A gang that may preempt, what may end for it, and the nodes that may be reserved for it."""
+
+    members: Sequence[Ask]
+    whole: Ask
+    """All of them as one ask."""
+    leaf: QueueFacts
+    candidates: CandidateVictims
+    nodes: Sequence[CandidateNode]
+
+
+def seat_members(gang: GangView, checks: NodeChecks | None) -> NodeChoice | NoNode:
+    """Return nodes for all members and the victims there, or why there are none."""
+    rooms = [NodeRoom(node.node_id, node.available) for node in gang.nodes]
+    groups = by_size([ask.resource for ask in gang.members], rooms)
+    found: NodeChoice | NoNode = NoNode.NO_ROOM
+    for order in (groups,) if len(groups) == 1 else (groups, groups[::-1]):
+        found = _Search(gang, checks).run(order)
+        if found is not NoNode.NO_ROOM:
+            break
+    return found
+
+
+@final
+class _Search:
+    """One search, with the members in one order."""
+
+    def __init__(self, gang: GangView, checks: NodeChecks | None) -> None:
+        self._gang = gang
+        self._members = gang.members
+        self._nodes = list(gang.nodes)
+        self._checks = checks
+        self._needed: list[Victim] = []
+        self._demanded: list[Victim] = []
+        self._ending: dict[str, list[Victim]] = {}
+        """What was chosen so far, by node."""
+        self._none = NoNode.NO_ROOM
+
+    def run(self, groups: Sequence[Sequence[int]]) -> NodeChoice | NoNode:
+        """Return nodes for all members, or why there are none."""
+        seats = [""] * len(self._members)
+        for group in groups:
+            size = self._members[group[0]].resource
+            gang = self._gang
+            solver = NodeSolver(gang.whole, gang.leaf, gang.candidates, nodes_tried=False, size=size)
+            solver.end([*self._needed, *self._demanded])
+            if not self._seat_all(group, solver, seats):
+                return self._none
+        if self._none is NoNode.PENDING:
+            return self._none
+        return NodeChoice(seats[0], tuple(self._needed), tuple(self._demanded), tuple(seats))
+
+    def _seat_all(self, group: Sequence[int], solver: NodeSolver, seats: list[str]) -> bool:
+        """Give members of one size the mildest nodes; return whether each has one."""
+        places = [place for index in range(len(self._nodes)) if (place := self._place(index, solver))]
+        heapify(places)
+        for member in group:
+            refused: list[_Place] = []
+            index = None
+            while places and index is None:
+                place = heappop(places)
+                if place[3] != self._chosen:  # Guarantees may leave less than before.
+                    again = self._place(place[2], solver)
+                    if again is not None:
+                        heappush(places, again)
+                elif self._takes(self._members[member], place[2], place[4], solver):
+                    index = place[2]
+                else:
+                    refused.append(place)
+            for each in refused:
+                heappush(places, each)
+            if index is None:
+                return False
+            node = self._nodes[index]
+            left = subtract(node.available, self._members[member].resource)
+            self._nodes[index] = node._replace(available=left)
+            seats[member] = node.node_id
+            following = self._place(index, solver)
+            if following is not None:
+                heappush(places, following)
+        return True
+
+    @property
+    def _chosen(self) -> int:
+        return len(self._needed) + len(self._demanded)
+
+    def _place(self, index: int, solver: NodeSolver) -> _Place | None:
+        node = self._nodes[index]
+        solution = solver.solve(node)
+        if solution is None:
+            return None
+        choice = NodeChoice(solution.node_id, solution.victims[: solution.needed], ())
+        room = NodeRoom(node.node_id, add(node.available, given_back(choice.needed)))
+        return choice.severity, -slots(solver.size, [room]), index, self._chosen, solution
+
+    def _takes(self, ask: Ask, index: int, solution: NodeSolution, solver: NodeSolver) -> bool:
+        """Have the victims on a node end for a member, if the RM agrees; an answer to come counts as yes."""
+        already = self._ending.setdefault(solution.node_id, [])
+        choice = evaluate(ask, solution, self._checks, already)
+        if choice is None:
+            if self._none is NoNode.NO_ROOM:
+                self._none = NoNode.REFUSED
+            return False
+        if isinstance(choice, Pending):
+            self._none = NoNode.PENDING
+            choice = NodeChoice(solution.node_id, solution.victims[: solution.needed], ())
+        ending = (*choice.needed, *choice.demanded)
+        self._needed += choice.needed
+        self._demanded += choice.demanded
+        already += ending
+        solver.end(ending)
+        node = self._nodes[index]
+        self._nodes[index] = node._replace(available=add(node.available, given_back(ending)))
+        return True

@@ -1,0 +1,161 @@
+"""Preemption below queues with backfilling, in one walk: by the rules of all asks, and beside promises.
+
+A job may end work for its queue's guarantee, or inside its queue, where no promise to another job is later
+for it. The node, or each node of a gang, is reserved for as long as its claim lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import final
+
+from ..applications.ask_walk import Candidate, CandidateKind
+from ..planning.kept_plan import KeptPlan
+from ..planning.plan import Promise
+from ..planning.planned_jobs import JobOwner, gang_members, job_of, running_work
+from ..planning.preempted_work import JobBesidePromises
+from ..preemption.guarantee.attempt import preempt_for_queue
+from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
+from ..preemption.guarantee.limited import lets_end_inside
+from ..queues import quota as queue_quota
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
+from ..resources.resource import Resource, fits_undefined_unlimited
+from ..state.charges import user_headroom
+from ..state.counters import TimedPart
+from ..state.partition_state import PartitionState
+from ..state.placing import count_accepted, reserve
+from ..values.allocation import Ask
+from .gang_pass import GangPreemption, GangTry, preempt_for_gang
+from .planned_scope import WaitingJob
+
+__all__ = ["PlannedPreemption"]
+
+
+@final
+class PlannedPreemption:
+    """The attempts of one walk."""
+
+    def __init__(self, state: PartitionState) -> None:
+        self._state = state
+        self._attempts: dict[Queue, AttemptBudget] = {}
+        self.retry_ns: int | None = None
+        """When time alone may let one of those preempt that were refused."""
+        self.is_pending = False
+        """The RM has not answered about the last attempt."""
+
+    def may(self, leaf: Queue) -> bool:
+        """Return whether asks of a leaf may preempt."""
+        return self._state.preemption_enabled and queue_quota.may_preempt(leaf)
+
+    def attempts(self, leaf: Queue) -> AttemptBudget:
+        """Return what the walk may still spend in a leaf."""
+        return self._attempts.setdefault(leaf, AttemptBudget())
+
+    def beside(
+        self, entry: ApplicationEntry, asks: Sequence[Ask], promises: Sequence[Promise]
+    ) -> JobBesidePromises:
+        """Return the job of some asks beside promises to others."""
+        state = self._state
+        job = cache(lambda: job_of(state, JobOwner.of(entry), *asks))
+        return JobBesidePromises(state, job, promises, lambda: running_work(state))
+
+    def of_gang(self, entry: ApplicationEntry, promises: Sequence[Promise]) -> GangPreemption:
+        """Return what a gang may spend on attempts, beside promises to others."""
+        may, leaf = self.may(entry.queue), entry.queue
+        beside = self.beside(entry, gang_members(entry), promises)
+        return GangPreemption(self.attempts(leaf), may, may and lets_end_inside(leaf), beside)
+
+    def preempts_beside(self, later: Sequence[WaitingJob], kept: KeptPlan) -> bool:
+        """End work for the first job that may preempt beside all promises; return whether that was done."""
+        for entry, ask, key in ((each.entry, each.ask, each.job.key) for each in later):
+            if not self.may(entry.queue) or kept.starts_now(key):
+                continue
+            promises = [promise for name, promise in kept.promises.items() if name != key]
+            if entry.facts.gang_waits:
+                done = self._gang_preempts(entry, promises)
+            else:
+                done = not self.has_room(entry, ask.resource) and self.preempts(entry, ask, promises)
+            if done:
+                kept.keep(started=key)
+                return True
+            if self.is_pending:
+                break
+        return False
+
+    def _gang_preempts(self, entry: ApplicationEntry, promises: Sequence[Promise]) -> bool:
+        if not gang_members(entry):
+            return False
+        state = self._state
+        rooms = queue_quota.headroom(entry.queue), user_headroom(state, entry)
+        found = preempt_for_gang(state, entry, *rooms, self.of_gang(entry, promises))
+        if isinstance(found, RefusedAttempt):
+            self.note_retry(found.retry_ns)
+            return False
+        self.is_pending = found is GangTry.LATER
+        if found is GangTry.PREPARED:
+            count_accepted(entry)
+        return found is GangTry.PREPARED
+
+    def awaits_victims(self, entry: ApplicationEntry, ask: Ask) -> bool:
+        """Return whether an ask, or the gang of its application, has preempted, and its claim lasts."""
+        claims = self._state.claims
+        if not claims.by_key:
+            return False
+        if entry.facts.gang_waits:
+            return any(claim.entry is entry for claim in claims)
+        return claims.find(ask.allocation_key) is not None
+
+    def preempts(self, entry: ApplicationEntry, ask: Ask, promises: Sequence[Promise]) -> bool:
+        """End work for a single ask that has no room, and reserve the node; return whether that was done.
+
+        So is the node of an ask that has preempted, if an ask that needed it had taken the reservation.
+        """
+        state = self._state
+        kind = self._kind(entry, ask.resource) if ask.allow_preempt_other else None
+        record = None if kind is None else entry.application.asks.record(ask.allocation_key)
+        if record is None or kind is None:
+            return False
+        triggered, checked_ns = record.preemption_triggered, record.preemption_checked_ns
+        candidate = Candidate(ask, kind, "", triggered, checked_ns)
+        began_ns = state.times.stopwatch_ns()
+        found = preempt_for_queue(
+            state,
+            entry,
+            candidate,
+            nodes_tried=kind is CandidateKind.NODES,
+            attempts=self.attempts(entry.queue),
+            promises=self.beside(entry, (ask,), promises),
+        )
+        state.times.add(TimedPart.PREEMPTION, began_ns)
+        if isinstance(found, RefusedAttempt):
+            self.is_pending = found.is_pending
+            self.note_retry(found.retry_ns)
+            return False
+        reserve(state, entry, ask, found, required=False)
+        count_accepted(entry)
+        return True
+
+    def has_room(self, entry: ApplicationEntry, size: Resource) -> bool:
+        """Return whether a size fits the queues, the limits of the user and a node."""
+        return (
+            self._state.nodes.first_fit(size) is not None
+            and fits_undefined_unlimited(queue_quota.headroom(entry.queue), size)
+            and fits_undefined_unlimited(user_headroom(self._state, entry), size)
+        )
+
+    def _kind(self, entry: ApplicationEntry, size: Resource) -> CandidateKind | None:
+        """Return what keeps an ask from being placed, `None` if preemption may not change that."""
+        if not self.may(entry.queue):
+            return None
+        if not fits_undefined_unlimited(user_headroom(self._state, entry), size):
+            return CandidateKind.LIMIT if lets_end_inside(entry.queue) else None
+        if not fits_undefined_unlimited(queue_quota.headroom(entry.queue), size):
+            return CandidateKind.PREEMPTION
+        return CandidateKind.NODES
+
+    def note_retry(self, retry_ns: int | None) -> None:
+        """Note when time alone may let an ask preempt, `None` if it may not."""
+        if retry_ns is not None and (self.retry_ns is None or retry_ns < self.retry_ns):
+            self.retry_ns = retry_ns
