@@ -490,7 +490,7 @@ def test_a_failed_attempt_to_preempt_is_noted_although_its_leaf_is_visited_again
     scene.cycle()
     assert ["small"] == [each.question.allocation_key for each in channel.open]
 
-    assert "Preemption queue guarantees check failed" in scene.waits_with("large")
+    assert "Preemption does not help" in scene.waits_with("large")
 
 
 # ------------------------------------------------------------------------------------------ what is kept
