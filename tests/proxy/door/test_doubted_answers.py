@@ -110,6 +110,25 @@ LIES: Final[dict[str, tuple[str, Any, str]]] = {
         si.ApplicationResponse(updated=[si.UpdatedApplication(applicationID="b", state="Failed")]),
         "a state of application 'b'",
     ),
+    "an unknown state": (
+        "update_application",
+        si.ApplicationResponse(updated=[si.UpdatedApplication(applicationID="app", state="\x1b[2J")]),
+        "the state '\\x1b[2J', which applications do not have",
+    ),
+    "an end for no reason": (
+        "update_allocation",
+        si.AllocationResponse(
+            released=[si.AllocationRelease(applicationID="app", allocationKey="runs", terminationType=77)]
+        ),
+        "ended 'runs' for a reason that si.v1 has not",
+    ),
+    "the end of an ask": (
+        "update_allocation",
+        si.AllocationResponse(
+            releasedAsks=[si.AllocationAskRelease(applicationID="app", allocationKey="waits")]
+        ),
+        "the older generation",
+    ),
     "a hint about nothing": (
         "update_container_scheduling_state",
         si.UpdateContainerSchedulingStateRequest(applicationID="app", allocationKey="never"),
