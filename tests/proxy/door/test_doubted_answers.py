@@ -61,10 +61,10 @@ def twice() -> si.AllocationResponse:
     return response
 
 
-def ended(key: str, partition: str = "[rm]default") -> si.AllocationResponse:
+def ended(key: str, partition: str = "[rm]default", why: Any = si.STOPPED_BY_RM) -> si.AllocationResponse:
     """Return the end of an allocation."""
     release = si.AllocationRelease(
-        applicationID="app", allocationKey=key, partitionName=partition, terminationType=si.STOPPED_BY_RM
+        applicationID="app", allocationKey=key, partitionName=partition, terminationType=why
     )
     return si.AllocationResponse(released=[release])
 
@@ -117,9 +117,7 @@ LIES: Final[dict[str, tuple[str, Any, str]]] = {
     ),
     "an end for no reason": (
         "update_allocation",
-        si.AllocationResponse(
-            released=[si.AllocationRelease(applicationID="app", allocationKey="runs", terminationType=77)]
-        ),
+        ended("runs", why=77),
         "ended 'runs' for a reason that si.v1 has not",
     ),
     "the end of an ask": (
