@@ -26,7 +26,7 @@ from ..si.merging import MERGED_BYTES_MAX, MERGED_MAX, merges_into
 from ..si.sizes import MESSAGE_BYTES_MAX, largest_entry
 from .errors import ConnectionLostError, NotSentError
 
-__all__ = ["SENDING_MAX", "Connection", "Transport", "refusal_error"]
+__all__ = ["SENDING_MAX", "Connection", "Transport", "first_connection", "refusal_error"]
 
 SENDING_MAX: Final = 256
 """How many messages wait to be sent before the next call waits."""
@@ -444,32 +444,32 @@ class Transport:
             door=self._door,
         )
 
-    def first_connection(
-        self,
-        receive: Callable[[v1.SchedulerMessage], None],
-        on_lost: Callable[[Connection], None],
-        timeout: float,
-    ) -> Connection:
-        """Connect; wait for a server that does not listen yet. The arguments are those of `connect`.
 
-        Raises:
-            ConnectionLostError: It cannot be reached within the timeout.
-            RequestError: It refuses the connection.
-        """
-        deadline = time.monotonic() + timeout
-        delay = _WAIT_MIN_SECONDS
-        known: ConnectionLostError | None = None
-        while True:
-            seconds = max(deadline - time.monotonic(), _WAIT_MIN_SECONDS)
-            try:
-                return self.connect(receive, on_lost, seconds)
-            except ConnectionLostError as error:
-                if known is None or seconds >= _FAIR_SECONDS or not isinstance(error.__cause__, TimeoutError):
-                    known = error
-                if not error.is_passing or time.monotonic() + delay >= deadline:
-                    raise known from error
-            time.sleep(delay)
-            delay = min(delay * 2, _WAIT_MAX_SECONDS)
+def first_connection(connect: Callable[[float], Connection], timeout: float) -> Connection:
+    """Connect; wait for a server that does not listen yet.
+
+    Args:
+        connect: Connects within so many seconds.
+        timeout: For how long it is tried, in seconds.
+
+    Raises:
+        ConnectionLostError: It cannot be reached within the timeout.
+        RequestError: It refuses the connection.
+    """
+    deadline = time.monotonic() + timeout
+    delay = _WAIT_MIN_SECONDS
+    known: ConnectionLostError | None = None
+    while True:
+        seconds = max(deadline - time.monotonic(), _WAIT_MIN_SECONDS)
+        try:
+            return connect(seconds)
+        except ConnectionLostError as error:
+            if known is None or seconds >= _FAIR_SECONDS or not isinstance(error.__cause__, TimeoutError):
+                known = error
+            if not error.is_passing or time.monotonic() + delay >= deadline:
+                raise known from error
+        time.sleep(delay)
+        delay = min(delay * 2, _WAIT_MAX_SECONDS)
 
 
 def _check_address(address: str) -> None:

@@ -35,7 +35,7 @@ from .callbacks import (
     predicate_answers,
     preemption_answers,
 )
-from .connection import Connection, Transport
+from .connection import Connection, Transport, first_connection
 from .errors import ConnectionLostError
 from .remote_configurations import RemoteConfigurations
 from .remote_life import Registered, RemoteLife, reconnected_of
@@ -125,7 +125,8 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
         self._stepping = threading.RLock()
         self.answers = RemoteAnswers(self._question)
         """What answers questions that are messages."""
-        connection = self._transport.first_connection(self._receive, self._lost, self._timeout)
+        connect = partial(self._transport.connect, self._receive, self._lost)
+        connection = first_connection(connect, self._timeout)
         self.stepped = connection.is_stepped
         self._callbacks = CallbackQueue("licorne-callbacks") if not self.stepped else None
         self._predicates = (

@@ -39,6 +39,7 @@ _TO_CONFIRM: Final = frozenset({si.TIMEOUT, si.PREEMPTED_BY_SCHEDULER, si.PLACEH
 """The releases that a worker announces before anything has ended: the RM ends it, and says so."""
 _ECHOED: Final = frozenset({si.UNKNOWN_TERMINATION_TYPE, si.STOPPED_BY_RM})
 """The releases of the RM that the worker answers."""
+_TERMINATIONS: Final = frozenset(si.TerminationType.values())
 _SILENT: Final = ""
 
 
@@ -311,16 +312,24 @@ class AllocationRecord:
             placed = Counter((each.applicationID, each.allocationKey) for each in response.new)
             if any(count > 1 and not self._is_unsure(identity) for identity, count in placed.items()):
                 return "it placed an ask twice in one response"
+        return self._doubt_ends(response)
+
+    def _doubt_ends(self, response: si.AllocationResponse) -> str:
+        """Return what of the releases and rejections in a response cannot be, empty if all can."""
         for released in response.released:
             if not self.may_have(released.applicationID, released.allocationKey) or (
                 released.partitionName not in ("", self._partition)
             ):
                 where = f"of {released.applicationID!r:.100} in partition {released.partitionName!r:.100}"
                 return f"it ended {released.allocationKey!r:.100} {where}, which was never there"
+            if released.terminationType not in _TERMINATIONS:
+                return f"it ended {released.allocationKey!r:.100} for a reason that si.v1 has not"
         for rejected in response.rejectedAllocations:
             name, key = rejected.applicationID, rejected.allocationKey
             if not (self.may_have(name, key) or self.may_have("", key)):
                 return f"it rejected {key!r:.100} of {name!r:.100}, which was never sent"
+        if response.releasedAsks or response.rejected:
+            return "it used fields of the older generation of si.v1"
         return ""
 
     def _doubt_placement(self, placed: si.Allocation, entry: HeldEntry | None) -> str:

@@ -36,6 +36,7 @@ __all__ = ["PartitionRecord", "PartsToRecover"]
 _Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
 _Response: TypeAlias = "si.NodeResponse | si.ApplicationResponse | si.AllocationResponse"
 _S = ApplicationState
+_STATES: Final = frozenset(state.value for state in _S)
 _OVER: Final = frozenset(state.value for state in (_S.COMPLETED, _S.FAILED, _S.REJECTED, _S.EXPIRED))
 _WAY: Final = {
     _S.ACCEPTED.value: (),
@@ -246,6 +247,8 @@ class PartitionRecord:
             is_known = name in self._states or self._applications.is_known(name) or name in names
             if not is_known and not self._gone.may_have(name):
                 return f"it named a state of application {name!r:.100}, which was never sent"
+            if each.state not in _STATES:
+                return f"it named the state {each.state!r:.100}, which applications do not have"
         return ""
 
     def take(self, name: str, said: Any, session: int) -> Any:

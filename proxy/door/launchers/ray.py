@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -25,6 +24,7 @@ from ...terminal.bad_input import write_error
 from ..workers import LaunchedWorker, LaunchError
 from .pauses import GrowingPauses
 from .ray_workers import RayWorkers
+from .serving_process import piped_process
 
 __all__ = ["RayLauncher"]
 
@@ -180,16 +180,7 @@ class RayLauncher:
         """Start the program beside the door, and hear it to its end."""
         settings = json.dumps({**self._settings, "arguments": self._arguments})
         try:
-            side = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-m", _SIDE, settings],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                start_new_session=True,
-            )
+            side = piped_process([_SIDE, settings])
         except OSError as error:
             with self._changed:
                 self._reason = f"the program beside the door cannot be started: {error.strerror or error}"

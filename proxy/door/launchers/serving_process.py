@@ -21,12 +21,30 @@ from ...server.watchdog_process import DUMP_SIGNAL
 from ...terminal.bad_input import BAD_INPUT, write_error
 from ..workers import LaunchError
 
-__all__ = ["ServingProcess", "line_of"]
+__all__ = ["ServingProcess", "line_of", "piped_process"]
 
 _LOOK_SECONDS: Final = 0.05
 """How often who waits for a process looks whether it was given up."""
 _LAST_LINES_SECONDS: Final = 2.0
 """How long what an ended process has said is waited for: what it has started may hold its standard error."""
+
+
+def piped_process(arguments: Sequence[str]) -> subprocess.Popen[str]:
+    """Start a module of Python, given with its arguments; it is in a session of its own.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    return subprocess.Popen(  # noqa: S603 - our own programs
+        [sys.executable, "-m", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    )
 
 
 @final
@@ -65,7 +83,7 @@ class ServingProcess:
         """Its address is known, or it has ended before."""
         self._ended = threading.Event()
         self._errors_end = threading.Event()
-        command = [sys.executable, "-m", "licorne", "serve", *arguments, "--json", "--until-stdin-closes"]
+        command = ["licorne", "serve", *arguments, "--json", "--until-stdin-closes"]
         orders = orders_line(self.token, killed_with_parent=killed_with_parent)
         started: Future[subprocess.Popen[str]] = Future()
         # Linux kills it when the thread that has started it ends: this one ends after it.
@@ -120,21 +138,14 @@ class ServingProcess:
     def _run(self, command: Sequence[str], orders: str, started: Future[subprocess.Popen[str]]) -> None:
         """Start the process, and stay until it has ended."""
         try:
-            self._process = process = subprocess.Popen(  # noqa: S603 - our own command
-                command,
-                stdin=subprocess.PIPE,  # After a line it only sees there that this process is gone.
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                start_new_session=True,
-            )
+            self._process = process = piped_process(command)
         except OSError as error:
             started.set_exception(LicorneError(f"a worker cannot be started: {error.strerror or error}"))
             return
         assert process.stdin is not None
-        with suppress(OSError):  # It has ended already.
+        with suppress(
+            OSError
+        ):  # It has ended already. After the line it only sees when this process is gone.
             process.stdin.write(orders)
             process.stdin.flush()
         started.set_result(process)

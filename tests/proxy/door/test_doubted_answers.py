@@ -61,10 +61,10 @@ def twice() -> si.AllocationResponse:
     return response
 
 
-def ended(key: str, partition: str = "[rm]default") -> si.AllocationResponse:
+def ended(key: str, partition: str = "[rm]default", why: Any = si.STOPPED_BY_RM) -> si.AllocationResponse:
     """Return the end of an allocation."""
     release = si.AllocationRelease(
-        applicationID="app", allocationKey=key, partitionName=partition, terminationType=si.STOPPED_BY_RM
+        applicationID="app", allocationKey=key, partitionName=partition, terminationType=why
     )
     return si.AllocationResponse(released=[release])
 
@@ -109,6 +109,23 @@ LIES: Final[dict[str, tuple[str, Any, str]]] = {
         "update_application",
         si.ApplicationResponse(updated=[si.UpdatedApplication(applicationID="b", state="Failed")]),
         "a state of application 'b'",
+    ),
+    "an unknown state": (
+        "update_application",
+        si.ApplicationResponse(updated=[si.UpdatedApplication(applicationID="app", state="\x1b[2J")]),
+        "the state '\\x1b[2J', which applications do not have",
+    ),
+    "an end for no reason": (
+        "update_allocation",
+        ended("runs", why=77),
+        "ended 'runs' for a reason that si.v1 has not",
+    ),
+    "the end of an ask": (
+        "update_allocation",
+        si.AllocationResponse(
+            releasedAsks=[si.AllocationAskRelease(applicationID="app", allocationKey="waits")]
+        ),
+        "the older generation",
     ),
     "a hint about nothing": (
         "update_container_scheduling_state",

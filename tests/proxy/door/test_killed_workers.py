@@ -56,6 +56,21 @@ def kill_while_reloading(played: Round) -> None:
     played.kill_while_reloading(played.random.choice(played.partitions))
 
 
+def register_by_double(played: Round) -> None:
+    """Have an older door claim the workers."""
+    for partition in played.partitions:
+        played.running(partition)
+    played.register_by_double()
+
+
+def kill_beside_double(played: Round) -> None:
+    """Kill a worker, and have an older door claim the next one perhaps before the door has it."""
+    partition = played.random.choice(played.partitions)
+    number = played.kill_worker(partition)
+    played.register_by_double()
+    played.running(partition, number)
+
+
 KILLS: dict[str, Callable[[Round], None]] = {
     "a worker under load": kill_worker,
     "a worker, and the next one while it recovers": kill_recovering,
@@ -64,6 +79,8 @@ KILLS: dict[str, Callable[[Round], None]] = {
     "the resource manager, and a worker while that registers again": kill_registering,
     "a worker between prepare and commit of a configuration": kill_reloading,
     "a worker while the configuration changes": kill_while_reloading,
+    "none, and an older door claims them": register_by_double,
+    "a worker, and an older door claims the next one": kill_beside_double,
 }
 
 
@@ -82,6 +99,7 @@ def play(folder: Path, seed: int, kills: list[str], count: int) -> None:
     [
         pytest.param([*KILLS][1:2], id="while it recovers"),
         pytest.param([*KILLS][4:6], id="registration and reload", marks=pytest.mark.soak),
+        pytest.param([*KILLS][7:], id="an older door", marks=pytest.mark.soak),
     ],
 )
 def test_nothing_is_lost_doubled_or_leaked(kills: list[str], tmp_path: Path) -> None:

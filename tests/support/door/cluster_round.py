@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -17,7 +17,7 @@ from support.door.cluster_program import books_of
 from support.door.watched_workers import WatchedWorkers
 from support.waiting import let_time_pass, wait_until
 
-from licorne import LicorneError
+from licorne import LicorneError, ReplacedError, ResourceManager
 from licorne.proxy.door.door import Door
 from licorne.proxy.door.places import LinkState, PartitionPlace
 from licorne.proxy.server.running import ServerThread
@@ -133,6 +133,8 @@ class Round:
         self.partitions = partitions
         self.failures: list[str] = []
         self.workers = WatchedWorkers(behind_proxies=behind_proxies)
+        self._double = stack.enter_context(Door(self.workers.of_another_door()))
+        """It has started before the door: the workers refuse it."""
         self.door = Door(
             self.workers,
             on_error=lambda failure: self.failures.append(f"{failure.callback}: {failure.error}"),
@@ -175,6 +177,12 @@ class Round:
         assert place is not None
         self.workers.signal(place, signal.SIGKILL)
         return place.worker_number
+
+    def register_by_double(self) -> None:
+        """Have an older door register the RM with the workers of this one; some worker refuses it."""
+        with suppress(ReplacedError):
+            self._double.register(RM_ID, ResourceManager(), configuration=configuration(self.partitions))
+            raise AssertionError("no worker refused the older door")
 
     def kill_registering(self, before: PartitionPlace) -> None:
         """Kill the worker of a partition at a random moment while the RM registers again."""

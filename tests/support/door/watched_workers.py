@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import final
@@ -16,7 +17,7 @@ from licorne.proxy.door.launchers.local import LocalLauncher
 from licorne.proxy.door.places import PartitionPlace
 from licorne.proxy.door.workers import LaunchedWorker
 
-__all__ = ["WatchedWorkers"]
+__all__ = ["SameWorkers", "WatchedWorkers"]
 
 
 @final
@@ -37,6 +38,8 @@ class WatchedWorkers:
         self._lock = threading.Lock()
         self.proxies: dict[LaunchedWorker, CuttingProxy] = {}
         self._processes: dict[LaunchedWorker, int] = {}
+        self._last: dict[str, LaunchedWorker] = {}
+        """The last one of each partition."""
 
     def start(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
         """Start a worker."""
@@ -50,7 +53,12 @@ class WatchedWorkers:
             self.proxies[worker] = proxy
         with self._lock:
             self._processes[worker] = process.pid
+        self._last[partition] = worker
         return worker
+
+    def of_another_door(self) -> SameWorkers:
+        """Return a launcher for another door, which gives it the workers of this one."""
+        return SameWorkers(self._last)
 
     def lost(self, worker: LaunchedWorker) -> None:
         """Have a process that is lost killed, unless it is behind a proxy."""
@@ -80,6 +88,24 @@ class WatchedWorkers:
     def proxy_of(self, place: PartitionPlace) -> CuttingProxy:
         """Return the proxy of the worker at a place."""
         return self.proxies[LaunchedWorker(place.partition, place.address, place.worker_number)]
+
+
+@final
+class SameWorkers:
+    """A launcher that starts nothing: it gives another door the last worker of each partition."""
+
+    def __init__(self, last: Mapping[str, LaunchedWorker]) -> None:
+        self._last = last
+
+    def start(self, partition: str, _: threading.Event) -> LaunchedWorker:
+        """Return the worker."""
+        return self._last[partition]
+
+    def lost(self, worker: LaunchedWorker) -> None:
+        """Leave the worker to whoever has started it."""
+
+    def stop(self) -> None:
+        """Leave all workers to whoever has started them."""
 
 
 def _send(pid: int, number: signal.Signals) -> None:
