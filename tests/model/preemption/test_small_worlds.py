@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from support.proofs.accounts import Accounts, Asked, Ran
 from support.proofs.explorer import Step, explore
+from support.proofs.families import FAMILIES_OF_RULES
+from support.proofs.rules import Rules
 from support.proofs.run import prove
 from support.proofs.worlds import FAMILIES, AskIn, Family, QueueIn, RunningIn, World
 
 from licorne.model.preemption.guarantee import attempt
 
-EVERY = 307
+EVERY, EVERY_OF_RULES = 499, 197
 A_FULL_NODE = World(
     queues=(QueueIn("root.a", (1,)), QueueIn("root.b", (2,))),
     nodes=((3,),),
@@ -21,10 +23,10 @@ A_FULL_NODE = World(
 """One queue uses more than it is guaranteed; the second ask needs the node."""
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", [*FAMILIES, *FAMILIES_OF_RULES], ids=lambda family: family.name)
 def test_preemption_keeps_its_promises_in_some_worlds_of_each_family(family: Family) -> None:
     """All promises hold in every state, and preemption ends from each."""
-    worlds, found = prove(family, EVERY)
+    worlds, found = prove(family, EVERY_OF_RULES if family in FAMILIES_OF_RULES else EVERY)
 
     assert [] == found.faults
     assert found.states >= worlds > 0
@@ -62,9 +64,49 @@ def test_a_wrong_decision_breaks_a_promise(size: int, victims: str, fault: str) 
     """The accounts know it from sums alone."""
     accounts = Accounts(A_FULL_NODE)
     accounts.running = {
-        f"v{number}": Ran(f"v{number}", *ran) for number, ran in enumerate(A_FULL_NODE.running)
+        f"v{number}": Ran(f"v{number}", ran.leaf, ran.node, ran.size)
+        for number, ran in enumerate(A_FULL_NODE.running)
     }
     ended = [accounts.running[key] for key in victims.split()]
 
     assert fault in accounts.faults_for_guarantee(Asked("a0", "root.a", (size,)), 0, ended)
     assert [] == accounts.faults_for_guarantee(Asked("a0", "root.a", (1,)), 0, [accounts.running["v0"]])
+
+
+def _rules(queue: str, *properties: tuple[str, str]) -> Rules:
+    paths = ("root.p", "root.p.a", "root.p.b", "root.c")
+    return Rules([QueueIn(path, (0,), properties if path == queue else ()) for path in paths])
+
+
+@pytest.mark.parametrize(
+    ("queue", "name", "value", "victim", "fault"),
+    [
+        ("root.p", "priority.offset", "1", "root.c", None),
+        ("root.p", "priority.offset", "-1", "root.c", "P-priority: v counts as 0, the ask as -1"),
+        ("root.p", "priority.offset", "-1", "root.p.b", None),
+        ("root.p.b", "priority.offset", "1", "root.p.b", "P-priority: v counts as 1, the ask as 0"),
+        ("root.p", "preemption.policy", "fence", "root.c", "P-fence: v is outside of root.p"),
+        ("root.p", "preemption.policy", "fence", "root.p.b", None),
+        ("root.c", "preemption.policy", "disabled", "root.c", "P-fence: root.c has no victims"),
+    ],
+)
+def test_properties_say_what_may_end_for_an_ask(
+    queue: str, name: str, value: str, victim: str, fault: str | None
+) -> None:
+    """The ask is in `root.p.a`; an offset counts among the siblings of its queue alone."""
+    assert fault == _rules(queue, (name, value)).forbidden("root.p.a", 0, Ran("v", victim, 0, (1,)))
+
+
+def test_time_and_number_protect_what_runs() -> None:
+    """The minimum run time is that of the widest queue around the victim; a budget counts all below it."""
+    rules = _rules("root.p", ("preemption.min-runtime", "20s"), ("preemption.victims-max", "1/20s"))
+    old, young = (Ran("v", "root.p.b", 0, (1,), since=since) for since in (80.0, 90.0))
+
+    assert rules.protected("root.c", old, 100.0, for_guarantee=True) is None
+    assert "P-runtime: v has run for 10 s of 20s" == rules.protected(
+        "root.c", young, 100.0, for_guarantee=True
+    )
+    assert [] == list(rules.over_budget(["root.p.a"], 100.0))
+    rules.note("root.p.b", 100.0)
+    assert ["P-budget: root.p loses 1 after 1 of 1/20s"] == list(rules.over_budget(["root.p.a"], 110.0))
+    assert [] == list(rules.over_budget(["root.p.a"], 120.0))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from support.proofs.worlds import Size, World, path_of
+from support.proofs.rules import Rules
+from support.proofs.worlds import LimitIn, QueueIn, Size, World, path_of
 
 __all__ = ["Accounts", "Asked", "Claim", "Ran"]
 
@@ -24,6 +25,11 @@ class Ran:
     size: Size
     needs_node: bool = False
     ending: bool = False
+    priority: int = 0
+    objection: int = 0
+    user: str = "ann"
+    since: float = 0.0
+    """When it was bound to its node, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,9 @@ class Asked:
     leaf: str
     size: Size
     node: int = -1
+    priority: int = 0
+    may_preempt: bool = True
+    user: str = "ann"
 
 
 @dataclass
@@ -44,7 +53,9 @@ class Claim:
     node: int
     ending: set[str]
     is_over: bool = False
-    """Its node was used by an ask that needs it, or it was not placed in time."""
+    """Its node was used by an ask that needs it or is gone, or it was not placed in time."""
+    is_excused: bool = False
+    """The configuration was loaded anew since: it may take the room away."""
 
 
 @dataclass
@@ -57,10 +68,20 @@ class Accounts:
     claims: dict[str, Claim] = field(default_factory=dict)
     maximum: dict[str, int] = field(default_factory=dict)
     """Of the first type, of queues."""
+    now: float = 0.0
+    """The time, in seconds."""
+    lost: set[int] = field(default_factory=set)
+    """The nodes that are gone."""
 
     def __post_init__(self) -> None:
-        self.guaranteed = dict(self.world.queues)
+        self.rules = Rules(self.world.queues)
+        self.load(self.world.queues)
         self.types = range(len(self.world.nodes[0]))
+
+    def load(self, queues: Sequence[QueueIn]) -> None:
+        """Take guarantees and maxima as a configuration gives them."""
+        self.guaranteed = {each.path: each.guaranteed for each in queues}
+        self.maximum = {each.path: each.maximum for each in queues if each.maximum is not None}
 
     # ---------------------------------------------------------------------------------------- sums
 
@@ -84,6 +105,8 @@ class Accounts:
 
     def free(self, node: int, index: int) -> int:
         """Return what a node has left."""
+        if node in self.lost:
+            return 0
         return self.world.nodes[node][index] - sum(
             ran.size[index] for ran in self.running.values() if ran.node == node
         )
@@ -145,13 +168,30 @@ class Accounts:
             return self.serving(ask.leaf, index) not in path_of(victim.leaf)
         return all(self.used(queue, index) > self.guarantee(queue, index) for queue in protectors)
 
+    def _above(self, ask: Asked, queue: str, index: int) -> int | None:
+        """Return what a queue above an ask uses more than it may; `None` if it has room for the ask."""
+        if queue != "root" and (queue not in self.maximum or index):
+            return None
+        total = sum(size[index] for node, size in enumerate(self.world.nodes) if node not in self.lost)
+        above = self.most(queue, index, ask.key) - (total if queue == "root" else self.maximum[queue])
+        return above if ask.size[index] and above + ask.size[index] > 0 else None
+
+    def taken_over(self, ask: Asked, node: int) -> set[str]:
+        """Return what ends for no ask until now on the node of an ask, or in its full queues."""
+        full = {
+            queue
+            for queue in path_of(ask.leaf)
+            for index in self.types
+            if self._above(ask, queue, index) is not None
+        }
+        return {
+            ran.key for ran in self.unclaimed() if ran.node == node or full.intersection(path_of(ran.leaf))
+        }
+
     def _lack_of_queue(self, ask: Asked, queue: str, index: int) -> int:
         """Return what a queue above an ask must get back of a type, more than ends there for no ask."""
-        if queue != "root" and (queue not in self.maximum or index):
-            return 0
-        total = sum(node[index] for node in self.world.nodes)
-        above = self.most(queue, index, ask.key) - (total if queue == "root" else self.maximum[queue])
-        if above + ask.size[index] <= 0 or not ask.size[index]:
+        above = self._above(ask, queue, index)
+        if above is None:
             return 0
         coming = sum(ran.size[index] for ran in self.unclaimed() if queue in path_of(ran.leaf))
         # What a queue without room has left is not held for the ask; what the root has left is on a node.
@@ -165,9 +205,10 @@ class Accounts:
             coming = [ran for ran in (*victims, *self.unclaimed()) if ran.node == node]
             if self.free(node, index) + sum(ran.size[index] for ran in coming) < ask.size[index]:
                 return False
-            given = sum(victim.size[index] for victim in victims)
-            if any(given < self._lack_of_queue(ask, queue, index) for queue in path_of(ask.leaf)):
-                return False
+            for queue in path_of(ask.leaf):
+                given = sum(victim.size[index] for victim in victims if queue in path_of(victim.leaf))
+                if given < self._lack_of_queue(ask, queue, index):
+                    return False
         return True
 
     def _is_short(self, ask: Asked, node: int, index: int) -> bool:
@@ -191,6 +232,14 @@ class Accounts:
                 faults.append(f"P-gives: {victim.key} gives nothing that {ask.key} lacks")
             if victim.needs_node:
                 faults.append(f"P-gives: {victim.key} needs its node")
+            forbidden = self.rules.forbidden(ask.leaf, ask.priority, victim)
+            if forbidden:
+                faults.append(forbidden)
+        faults += self._refused(ask, node)
+        faults += self._protected(ask.leaf, victims, for_guarantee=True)
+        faults += self.rules.over_budget((victim.leaf for victim in victims), self.now)
+        if any(self.lacks_of_limit(ask, limit) > 0 for limit in self.world.limits):
+            faults.append(f"P-limit: {ask.key} is at the limit of {ask.user}")
         return [*faults, *self._guarantees_ended(ask, victims), *self._needless(ask, node, victims)]
 
     def _guarantees_ended(self, ask: Asked, victims: Sequence[Ran]) -> Iterable[str]:
@@ -208,8 +257,76 @@ class Accounts:
         if not self._has_room(ask, node, victims):
             yield f"P-needed: {ask.key} has no room on node {node} all the same"
         for victim in victims:
+            if self._is_demanded(victim, node):
+                continue
             if self._has_room(ask, node, [other for other in victims if other is not victim]):
                 yield f"P-needed: {victim.key} could be spared"
+
+    def _is_demanded(self, victim: Ran, node: int) -> bool:
+        return self.world.demands and victim.node == node
+
+    def _refused(self, ask: Asked, node: int) -> Iterable[str]:
+        if node in self.world.refused:
+            yield f"P-refused: {ask.key} may not run on node {node}"
+
+    def _protected(self, outside: str, victims: Sequence[Ran], *, for_guarantee: bool) -> Iterable[str]:
+        for victim in victims:
+            reason = self.rules.protected(outside, victim, self.now, for_guarantee=for_guarantee)
+            if reason:
+                yield reason
+
+    def lacks_of_limit(self, ask: Asked, limit: LimitIn, coming: Sequence[Ran] = ()) -> int:
+        """Return what a limit lacks for an ask beside what is used and claimed; positive without room."""
+        if limit.user != ask.user or limit.queue not in path_of(ask.leaf):
+            return 0
+
+        def counts(each: Ran | Asked) -> bool:
+            return each.user == limit.user and limit.queue in path_of(each.leaf)
+
+        now = sum(ran.size[0] for ran in self.running.values() if counts(ran))
+        later = sum(ran.size[0] for ran in self.running.values() if counts(ran) and not ran.ending)
+        later += sum(
+            claim.ask.size[0]
+            for claim in self.claims.values()
+            if counts(claim.ask) and claim.ask.key != ask.key and not claim.is_over
+        )
+        gone = sum(victim.size[0] for victim in coming if counts(victim))
+        return max(now, later) - gone + ask.size[0] - limit.amount
+
+    def faults_inside(self, ask: Asked, node: int, victims: Sequence[Ran]) -> list[str]:
+        """Return the promises that a preemption inside of a queue would break."""
+        faults = [
+            f"P-priority: {victim.key} is no lower work of {ask.leaf}"
+            for victim in victims
+            if victim.leaf != ask.leaf or victim.priority >= ask.priority or victim.needs_node
+        ]
+        if self.rules.value(ask.leaf, "preemption.within") != "lower-priority":
+            faults.append(f"P-priority: nothing ends inside of {ask.leaf}")
+        faults += self._refused(ask, node)
+        faults += self._protected(ask.leaf, victims, for_guarantee=True)
+        faults += self.rules.over_budget((victim.leaf for victim in victims), self.now)
+        limits = [limit for limit in self.world.limits if self.lacks_of_limit(ask, limit) > 0]
+        faults += [
+            f"P-limit: {victim.key} is of {victim.user}"
+            for victim in victims
+            for limit in limits
+            if victim.user != limit.user or limit.queue not in path_of(victim.leaf)
+        ]
+
+        def is_enough(some: Sequence[Ran]) -> bool:
+            given = sum(victim.size[0] for victim in some)
+            # As in a queue, what is left below a limit without room does not count.
+            lacks = (max(ask.size[0], self.lacks_of_limit(ask, limit)) for limit in limits)
+            return self._has_room(ask, node, some) and all(given >= lack for lack in lacks)
+
+        if not is_enough(victims):
+            faults.append(f"P-needed: {ask.key} has no room on node {node} all the same")
+        for victim in victims:
+            if not self._is_demanded(victim, node) and is_enough(
+                [other for other in victims if other is not victim]
+            ):
+                faults.append(f"P-needed: {victim.key} could be spared")
+        return faults
 
     def faults_for_node(self, ask: Asked, victims: Sequence[Ran]) -> list[str]:
         """Return the promises that a preemption for an ask that needs its node would break."""
@@ -218,17 +335,36 @@ class Accounts:
             for victim in victims
             if victim.node != ask.node or victim.needs_node
         ]
+        faults += [
+            f"P-priority: {victim.key} is of a higher priority than {ask.key}"
+            for victim in victims
+            if victim.priority > ask.priority
+        ]
+        faults += self._protected(ask.leaf, victims, for_guarantee=False)
+        coming = sum(ran.size[0] for ran in self.unclaimed() if ran.node == ask.node)
+        room = self.free(ask.node, 0) + coming - self._held_on(ask)
+        gone = sum(victim.size[0] for victim in victims)
+        if room + gone < ask.size[0]:
+            faults.append(f"P-needed: {ask.key} has no room on node {ask.node} all the same")
         for victim in victims:
-            rest = sum(other.size[0] for other in victims if other is not victim)
-            coming = sum(ran.size[0] for ran in self.unclaimed() if ran.node == ask.node)
-            if self.free(ask.node, 0) + rest + coming >= ask.size[0]:
+            if room + gone - victim.size[0] >= ask.size[0]:
                 faults.append(f"P-needed: {victim.key} could be spared")
         return faults
+
+    def _held_on(self, ask: Asked) -> int:
+        """Return what is kept on the node of an ask that needs it for others that need it."""
+        held = 0
+        for claim in self.claims.values():
+            if claim.ask.node == ask.node and claim.ask.key != ask.key and not claim.is_over:
+                ends = (self.running[key] for key in claim.ending)
+                coming = sum(ran.size[0] for ran in ends if ran.node == ask.node)
+                held += max(0, claim.ask.size[0] - coming)
+        return held
 
     def faults_for_maximum(self, queue: str, victims: Sequence[Ran]) -> list[str]:
         """Return the promises that enforcing a maximum would break."""
         gone = sum(victim.size[0] for victim in victims)
-        faults = []
+        faults = list(self._protected(queue, victims, for_guarantee=False))
         if self.used(queue, 0) - gone < self.maximum[queue]:
             faults.append(f"P-maximum: {queue} falls below its maximum")
         for level in {level for victim in victims for level in path_of(victim.leaf)}:
@@ -236,3 +372,33 @@ class Accounts:
             if self.used(level, 0) - lost < self.guarantee(level, 0):
                 faults.append(f"P-guarantee: {level} falls below its guarantee")
         return faults
+
+    def could_end_for_maximum(self, queue: str) -> list[str]:
+        """Return what may end still by itself for a queue above its maximum."""
+        return [
+            ran.key
+            for ran in self.running.values()
+            if queue in path_of(ran.leaf)
+            and not (ran.ending or ran.needs_node)
+            and self.used(queue, 0) > self.maximum[queue]
+            and not self.faults_for_maximum(queue, [ran])
+        ]
+
+    def can_be_served(self, ask: Asked) -> bool:
+        """Return whether an ask has room on the node that it needs once all has ended that may end for it."""
+        may_end = [
+            ran for ran in self.running.values() if not ran.needs_node and ran.priority <= ask.priority
+        ]
+        return all(
+            self.free(ask.node, index) + sum(ran.size[index] for ran in may_end if ran.node == ask.node)
+            >= one
+            for index, one in enumerate(ask.size)
+        )
+
+    def is_stopped(self, ask: Asked) -> bool:
+        """Return whether a maximum or a limit has no room for an ask."""
+        return any(
+            self.most(queue, 0, ask.key) + ask.size[0] > self.maximum[queue]
+            for queue in path_of(ask.leaf)
+            if queue in self.maximum
+        ) or any(self.lacks_of_limit(ask, limit) > 0 for limit in self.world.limits)

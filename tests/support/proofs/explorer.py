@@ -6,21 +6,26 @@ broken promise is one of the shortest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
-from itertools import combinations
 from typing import Final, NamedTuple
 
 from support.model.builders import SECOND_NS, an_ask_submission
 from support.model.harness import Harness
 from support.proofs.accounts import Accounts, Asked, Claim, Ran
-from support.proofs.worlds import AskIn, Size, World
+from support.proofs.configured import PARTITION_LINES, SmallPredicates, queues_text
+from support.proofs.waiting import OPTED_OUT, ORIGINATOR, Waiting
+from support.proofs.worlds import AskIn, QueueIn, RunningIn, Size, World, path_of
 
 from licorne.model.resources.resource import Resource
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.state.preemption_log import PreemptionCause, PreemptionRecord
-from licorne.model.values.messages import AllocationPlaced, AllocationsReleased, TerminationType
+from licorne.model.values.messages import (
+    AllocationPlaced,
+    AllocationsReleased,
+    NodeAction,
+    TerminationType,
+)
 
 __all__ = ["Explored", "Step", "explore"]
 
@@ -32,7 +37,7 @@ _STEP_SECONDS: Final = 16
 
 
 class Step(NamedTuple):
-    """What happens next: `confirm KEY`, `withdraw KEY`, `submit KEY` or `wait`."""
+    """What happens next: `confirm KEY`, `withdraw KEY`, `submit KEY`, `reload`, `lose` or `wait`."""
 
     verb: str
     key: str = ""
@@ -54,34 +59,6 @@ class _Quick(Harness):
         pass
 
 
-@cache
-def _properties_of(
-    world_queues: tuple[tuple[str, Size], ...], types: tuple[str, ...], maximum: tuple[str, int]
-) -> str:
-    """Return queues as YAML."""
-    lines: list[str] = []
-    paths = dict(world_queues)
-    every = sorted({*paths} | ({"root.p"} if any(path.startswith("root.p.") for path in paths) else set()))
-    for path in every:
-        margin = "  " * (path.count(".") - 1)
-        lines.append(f"{margin}- name: {path.rpartition('.')[2]}")
-        lines.append(f"{margin}  properties: {{preemption.delay: 1s, quota.preemption.delay: 1s}}")
-        named = {name: amount for name, amount in zip(types, paths.get(path, ()), strict=False) if amount}
-        limits = [f"guaranteed: {_braced(named)}"] if named else []
-        if path == maximum[0]:
-            limits.append(f"max: {_braced({types[0]: maximum[1]})}")
-        if limits:
-            lines.append(f"{margin}  resources: {{{', '.join(limits)}}}")
-        if path == "root.p":
-            lines.append(f"{margin}  queues:")
-    return "\n".join(lines)
-
-
-def _braced(amounts: dict[str, int]) -> str:
-    """Write amounts; a gpu is a number, memory too."""
-    return "{" + ", ".join(f"{name}: {amount}" for name, amount in amounts.items()) + "}"
-
-
 class _Run:
     """A world, and the steps made in it."""
 
@@ -92,51 +69,87 @@ class _Run:
         self.steps_left: list[Step] = []
         self._heard = 0
         self._asked: dict[str, Asked] = {}
-        top = (world.lowered[0], 99) if world.lowered else ("", 0)
-        queues = _properties_of(world.queues, world.types, top)
-        self.harness = _Quick(queues, partition="preemption: {quotapreemptionenabled: true}")
+        self.harness = _Quick(
+            self._configuration(world.queues, lowered=99),
+            partition=PARTITION_LINES,
+            predicates=SmallPredicates(frozenset(f"n{node}" for node in world.refused), world.demands)
+            if world.refused or world.demands
+            else None,
+        )
         self.accounts = Accounts(world)
+        self._waiting = Waiting(self.accounts, self.harness.state, self._asked)
         for number, size in enumerate(world.nodes):
             self.harness.nodes(f"n{number}", capacity=self._resource(size))
-        leaves = {ran.leaf for ran in world.running} | {ask.leaf for ask in world.asks}
-        for leaf in sorted(leaves):
-            self.harness.submit(leaf, leaf)
+        users = {(each.leaf, each.user) for each in (*world.running, *world.asks)}
+        for leaf, user in sorted(users):
+            self.harness.submit(_application(leaf, user), leaf, user=user)
         for number, ran in enumerate(world.running):
-            self._send(f"v{number}", ran.leaf, ran.size, node_id=f"n{ran.node}")
-            self.accounts.running[f"v{number}"] = Ran(f"v{number}", *ran)
+            self.accounts.running[f"v{number}"] = Ran(
+                *(f"v{number}", ran.leaf, ran.node, ran.size),
+                needs_node=ran.needs_node,
+                priority=ran.priority,
+                objection=ran.objection,
+                user=ran.user,
+                since=self._seconds(),
+            )
+            self._send(f"v{number}", ran)
         self._late = {f"a{number}": ask for number, ask in enumerate(world.asks)}
         self._withdrawn = False
+        self._pending = [
+            verb for verb, is_there in (("reload", world.reloaded), ("lose", world.lost >= 0)) if is_there
+        ]
         for key in list(self._late)[: len(world.asks) - world.late]:
             self._submit(key, self._late.pop(key))
         if world.lowered:
-            self.accounts.maximum = dict([world.lowered])
-            self.harness.reload(
-                _properties_of(world.queues, world.types, world.lowered),
-                partition="preemption: {quotapreemptionenabled: true}",
-            )
+            self._load(world.queues, lowered=world.lowered[1])
         self._settle()
         self.make(Step("wait"))
+        if world.lowered:
+            more = self.accounts.could_end_for_maximum(world.lowered[0])
+            self.faults += [f"P-maximum: {key} could end as well" for key in more]
+
+    def _configuration(self, queues: tuple[QueueIn, ...], *, lowered: int = 0) -> str:
+        world = self.world
+        if world.lowered is not None:
+            queues = _with_maximum(queues, world.lowered[0], lowered)
+        return queues_text(queues, world.types, world.limits)
+
+    def _load(self, queues: tuple[QueueIn, ...], *, lowered: int = 0) -> None:
+        """Load other queues."""
+        if self.world.lowered is not None:
+            queues = _with_maximum(queues, self.world.lowered[0], lowered)
+        self.harness.reload(self._configuration(queues, lowered=lowered), partition=PARTITION_LINES)
+        self.accounts.load(queues)
+
+    def _seconds(self) -> float:
+        return self.harness.clock.now_ns() / SECOND_NS
 
     def _resource(self, size: Size) -> Resource:
         return Resource(dict(zip(self.world.types, size, strict=True)))
 
-    def _send(self, key: str, leaf: str, size: Size, *, node_id: str = "", required_node: str = "") -> None:
-        positive = Resource({name: one for name, one in zip(self.world.types, size, strict=True) if one})
+    def _send(self, key: str, each: AskIn | RunningIn) -> None:
+        positive = Resource({name: one for name, one in zip(self.world.types, each.size, strict=True) if one})
+        if isinstance(each, RunningIn):
+            needed, objection, may_preempt = each.node if each.needs_node else -1, each.objection, True
+        else:
+            needed, objection, may_preempt = each.node, 0, each.may_preempt
         submission = an_ask_submission(
             key,
-            leaf,
+            _application(each.leaf, each.user),
             resource=positive,
-            willing=True,
-            may_preempt=True,
-            node_id=node_id,
-            required_node=required_node,
+            willing=objection != OPTED_OUT,
+            originator=objection == ORIGINATOR,
+            may_preempt=may_preempt,
+            priority=each.priority,
+            node_id=f"n{each.node}" if isinstance(each, RunningIn) else "",
+            required_node=f"n{needed}" if needed >= 0 else "",
         )
         self.harness.partition.update_allocations([submission], [])
         self.harness.advance(milliseconds=10)
 
     def _submit(self, key: str, ask: AskIn) -> None:
         self.accounts.asks[key] = self._asked[key] = Asked(key, *ask)
-        self._send(key, ask.leaf, ask.size, required_node=f"n{ask.node}" if ask.node >= 0 else "")
+        self._send(key, ask)
 
     # --------------------------------------------------------------------------------------- steps
 
@@ -145,6 +158,7 @@ class _Run:
         yield Step("wait")
         yield from (Step("confirm", ran.key) for ran in self.accounts.running.values() if ran.ending)
         yield from (Step("submit", key) for key in self._late)
+        yield from (Step(verb) for verb in self._pending)
         if not self._withdrawn:
             yield from (Step("withdraw", key) for key in self.accounts.asks)
 
@@ -160,9 +174,18 @@ class _Run:
             self._submit(step.key, self._late.pop(step.key))
         elif step.verb == "withdraw":
             self._withdrawn = True
-            leaf = self.accounts.asks.pop(step.key).leaf
+            ask = self.accounts.asks.pop(step.key)
             self.accounts.claims.pop(step.key, None)
-            self.harness.release(step.key, application_id=leaf)
+            self.harness.release(step.key, application_id=_application(ask.leaf, ask.user))
+        elif step.verb == "reload":
+            self._pending.remove("reload")
+            self._load(self.world.reloaded)
+            self.accounts.rules.replace(self.world.reloaded)
+            for claim in self.accounts.claims.values():
+                claim.is_excused = True
+        elif step.verb == "lose":
+            self._pending.remove("lose")
+            self._lose(self.world.lost)
         else:
             self.confirm(step.key)
         self._settle()
@@ -170,18 +193,38 @@ class _Run:
     def confirm(self, key: str, *, again: bool = False) -> None:
         """Confirm the end of a victim; `again`: its job asks for the same."""
         ran = self.accounts.running.pop(key)
+        self._note_ended(key)
+        self.harness.release(
+            key,
+            application_id=_application(ran.leaf, ran.user),
+            termination=TerminationType.PREEMPTED_BY_SCHEDULER,
+        )
+        if again:
+            self._submit(f"{key}'", AskIn(ran.leaf, ran.size, priority=ran.priority, user=ran.user))
+
+    def _note_ended(self, key: str) -> None:
         for claim in self.accounts.claims.values():
             claim.ending.discard(key)
-        self.harness.release(key, application_id=ran.leaf, termination=TerminationType.PREEMPTED_BY_SCHEDULER)
-        if again:
-            self._submit(f"{key}'", AskIn(ran.leaf, ran.size))
+            claim.is_over = claim.is_over or (not claim.ending and claim.node in self.accounts.lost)
+
+    def _lose(self, node: int) -> None:
+        accounts = self.accounts
+        accounts.lost.add(node)
+        for key in [ran.key for ran in accounts.running.values() if ran.node == node]:
+            del accounts.running[key]
+            self._note_ended(key)
+        for key in [ask.key for ask in accounts.asks.values() if ask.node == node]:
+            del accounts.asks[key]
+        self.harness.update_node(f"n{node}", NodeAction.DECOMISSION)
 
     def _settle(self) -> None:
+        self.accounts.now = self._seconds()
         for _ in range(_CYCLES_MAX):
             outcome = run_cycle(self.harness.state)
             self._listen()
             if outcome is CycleOutcome.NOTHING:
                 self._check_held(self.accounts.claims)
+                self._check_quiet()
                 return
         raise AssertionError(f"the partition is still busy after {_CYCLES_MAX} cycles")
 
@@ -189,20 +232,31 @@ class _Run:
 
     def _listen(self) -> None:
         """Judge and note what was announced since the last time."""
+        self.accounts.now = self._seconds()
         records = list(self.harness.state.preemptions)[self.preemptions :]
         asks = [record.allocation_key for record in records]
         self.preemptions += len(records)
+        recorded = sorted(victim.allocation_key for record in records for victim in record.victims)
+        released: list[str] = []
         for said in self.harness.announcements[self._heard :]:
             if isinstance(said, AllocationPlaced):
                 self._note_placed(said.allocation.allocation_key, said.allocation.node_id)
             elif isinstance(said, AllocationsReleased):
-                ended = {release.allocation_key for release in said.releases}
+                ended = {
+                    release.allocation_key
+                    for release in said.releases
+                    if release.termination is TerminationType.PREEMPTED_BY_SCHEDULER
+                    and release.allocation_key in self.accounts.running
+                }
+                released += ended
                 for record in records:
                     if ended & {victim.allocation_key for victim in record.victims}:
                         self._judge(record)
                         records.remove(record)
                         break
         self._heard = len(self.harness.announcements)
+        if recorded != sorted(released):
+            self.faults.append(f"P-one: {recorded} are chosen, and the RM hears of {sorted(released)}")
         for record in records:  # They end nothing new, but take over what ends.
             self._judge(record)
         self._check_held(asks)
@@ -213,15 +267,36 @@ class _Run:
             return  # It exists from the beginning.
         node = int(node_id[1:])
         self.accounts.claims.pop(key, None)
-        self.accounts.running[key] = Ran(key, ask.leaf, node, ask.size, needs_node=ask.node >= 0)
+        self.accounts.running[key] = Ran(
+            *(key, ask.leaf, node, ask.size),
+            needs_node=ask.node >= 0,
+            priority=ask.priority,
+            user=ask.user,
+            since=self.accounts.now,
+        )
         if ask.node >= 0:
             for claim in self.accounts.claims.values():
                 claim.is_over = claim.is_over or claim.node == node
         for claim in self.accounts.claims.values():
-            self._check_room(claim, f"placed {key}")
+            self._check_room(claim, f"placed {key}", ask.leaf)
 
-    def _check_room(self, claim: Claim, what: str) -> None:
-        if claim.is_over:
+    def _check_room(self, claim: Claim, what: str, leaf: str) -> None:
+        """Check that the room of a claim is kept, on its node and below the maxima that a placement used."""
+        accounts = self.accounts
+        if claim.is_over or claim.is_excused:
+            return
+        for limit in self.world.limits:
+            ends = [accounts.running[key] for key in claim.ending]
+            if limit.queue in path_of(leaf) and accounts.lacks_of_limit(claim.ask, limit, ends) > 0:
+                self.faults.append(f"P-room: {what} in what {limit.user} may use for {claim.ask.key}")
+        for queue in path_of(leaf):
+            if queue in accounts.maximum and queue in path_of(claim.ask.leaf):
+                ends = [accounts.running[key] for key in claim.ending]
+                gone = sum(ran.size[0] for ran in ends if queue in path_of(ran.leaf))
+                most = accounts.most(queue, 0, claim.ask.key) - gone
+                if most + claim.ask.size[0] > accounts.maximum[queue]:
+                    self.faults.append(f"P-room: {what} in the room of {queue} for {claim.ask.key}")
+        if claim.node in accounts.lost:
             return
         for index, wanted in enumerate(claim.ask.size):
             ending = (self.accounts.running[key] for key in claim.ending)
@@ -238,12 +313,35 @@ class _Run:
             ask, node = self._asked[record.allocation_key], int(record.node_id[1:])
             if record.cause is PreemptionCause.GUARANTEE:
                 self.faults += accounts.faults_for_guarantee(ask, node, victims)
+            elif record.cause is PreemptionCause.PRIORITY:
+                self.faults += accounts.faults_inside(ask, node, victims)
             else:
                 self.faults += accounts.faults_for_node(ask, victims)
-            taken_over = {ran.key for ran in accounts.unclaimed() if ran.node == node or not victims}
-            accounts.claims[ask.key] = Claim(ask, node, {victim.key for victim in victims} | taken_over)
+            self.faults += self._waiting.unwilling(ask, record.cause, victims)
+            ending = {victim.key for victim in victims} | accounts.taken_over(ask, node)
+            accounts.claims[ask.key] = Claim(ask, node, ending)
+            if record.cause is not PreemptionCause.REQUIRED_NODE:
+                for victim in victims:
+                    accounts.rules.note(victim.leaf, accounts.now)
         for victim in victims:
             victim.ending = True
+
+    def _check_quiet(self) -> None:
+        """Check what holds once nothing more can be done."""
+        accounts = self.accounts
+        for claim in accounts.claims.values():
+            others = (ask for ask in accounts.asks.values() if ask is not claim.ask)
+            is_open = not (claim.is_over or claim.is_excused or claim.ending)
+            if is_open and all(ask.node != claim.node for ask in others):
+                self.faults.append(f"P-effect: all has ended for {claim.ask.key}, and it waits")
+        for queue in self.harness.state.tree:
+            ending = [
+                ran for ran in accounts.running.values() if ran.ending and queue.path in path_of(ran.leaf)
+            ]
+            for index, name in enumerate(self.world.types):
+                counted, ends = queue.preempting.get(name), sum(ran.size[index] for ran in ending)
+                if counted != ends:
+                    self.faults.append(f"P-one: {queue.path} counts {counted} as ending, and {ends} ends")
 
     def _check_held(self, keys: Iterable[str]) -> None:
         """Check that asks that have preempted have their node, unless an ask waits that needs it."""
@@ -267,7 +365,7 @@ class _Run:
 
         waiting = []
         for key, ask in sorted(self.accounts.asks.items()):
-            known = state.entries[ask.leaf].application.asks.record(key)
+            known = state.entries[_application(ask.leaf, ask.user)].application.asks.record(key)
             assert known is not None
             checked_ns = known.preemption_checked_ns
             reserved = state.reserved.get(key)
@@ -282,8 +380,17 @@ class _Run:
                 (each.allocation_key, tuple(v.allocation_key for v in each.victims))
                 for each in state.preemptions
             ),
-            (self._withdrawn, tuple(self._late)),
+            (self._withdrawn, tuple(self._late), tuple(self._pending)),
+            self._ages(),
         )
+
+    def _ages(self) -> tuple[object, ...]:
+        """Return how long everything has run, and what counts for budgets, where that decides."""
+        now, rules = self._seconds(), self.accounts.rules
+        if not rules.count_time:
+            return ()
+        ages = sorted((ran.key, min(int(now - ran.since) // 8, 8)) for ran in self.accounts.running.values())
+        return (*ages, *rules.recent(now))
 
     def finish(self) -> None:
         """Confirm all and let time pass until nothing is preempted any more; victims are asked for again."""
@@ -304,36 +411,16 @@ class _Run:
         self._settle()
         if self.preemptions > before:
             self.faults.append("P-ends: preemption begins again after ten minutes")
-        self._check_served()
+        self.faults += self._waiting.faults()
 
-    def _check_served(self) -> None:
-        """Check that nobody waits to whom a guarantee is owed and for whom something may end on one node."""
-        accounts = self.accounts
-        for ask in accounts.asks.values():
-            if ask.node >= 0:
-                continue
-            for node in range(len(self.world.nodes)):
-                if self._is_kept_for_others(ask, node):
-                    continue
-                victims = self._enough(ask, node)
-                if victims:
-                    names = ", ".join(victim.key for victim in victims)
-                    self.faults.append(f"P1: {ask.key} waits although {names} may end for it")
 
-    def _is_kept_for_others(self, ask: Asked, node: int) -> bool:
-        for reserved in self.harness.state.reserved.on_node(f"n{node}"):
-            other = self._asked[reserved.ask.allocation_key]
-            if other is not ask and (other.node >= 0 or self.accounts.is_entitled(other)):
-                return True
-        return False
+def _application(leaf: str, user: str) -> str:
+    """Return the application of a user in a leaf."""
+    return f"{leaf}-{user}"
 
-    def _enough(self, ask: Asked, node: int) -> Sequence[Ran]:
-        possible = [ran for ran in self.accounts.running.values() if not ran.ending and ran.node == node]
-        for count in range(1, len(possible) + 1):
-            for victims in combinations(possible, count):
-                if not self.accounts.faults_for_guarantee(ask, node, victims):
-                    return victims
-        return ()
+
+def _with_maximum(queues: tuple[QueueIn, ...], path: str, maximum: int) -> tuple[QueueIn, ...]:
+    return tuple(each._replace(maximum=maximum) if each.path == path else each for each in queues)
 
 
 def _replayed(world: World, path: tuple[Step, ...]) -> _Run:

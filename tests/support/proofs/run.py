@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 
 from support.proofs.explorer import Explored, explore
+from support.proofs.families import FAMILIES_OF_RULES
 from support.proofs.worlds import FAMILIES, Family
 
 __all__ = ["main", "prove"]
@@ -43,7 +44,7 @@ def main(arguments: Iterable[str]) -> int:
     parser.add_argument("--stop", action="store_true", help="stop at the first fault")
     options = parser.parse_args(list(arguments))
     failed = 0
-    for family in FAMILIES:
+    for family in (*FAMILIES, *FAMILIES_OF_RULES):
         if options.family and family.name not in options.family:
             continue
         begun = time.process_time()

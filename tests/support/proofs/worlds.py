@@ -7,7 +7,19 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement, islice, permutations, product
 from typing import Final, NamedTuple
 
-__all__ = ["FAMILIES", "TYPES", "AskIn", "Family", "QueueIn", "RunningIn", "Size", "World", "path_of"]
+__all__ = [
+    "FAMILIES",
+    "TYPES",
+    "AskIn",
+    "Family",
+    "LimitIn",
+    "QueueIn",
+    "RunningIn",
+    "Size",
+    "World",
+    "path_of",
+    "running_in",
+]
 
 TYPES: Final = ("memory", "gpu")
 """What sizes are made of, in order; a world of one type has sizes of one number."""
@@ -20,6 +32,18 @@ class QueueIn(NamedTuple):
 
     path: str
     guaranteed: Size
+    properties: tuple[tuple[str, str], ...] = ()
+    """Further properties: name and value."""
+    maximum: int | None = None
+    """Of the first type."""
+
+
+class LimitIn(NamedTuple):
+    """What a user may use of the first type in a queue."""
+
+    queue: str
+    user: str
+    amount: int
 
 
 class RunningIn(NamedTuple):
@@ -28,6 +52,11 @@ class RunningIn(NamedTuple):
     leaf: str
     node: int
     size: Size
+    priority: int = 0
+    objection: int = 0
+    """0 if it is willing to end, 1 if it opted out, 2 if it is an originator."""
+    user: str = "ann"
+    needs_node: bool = False
 
 
 class AskIn(NamedTuple):
@@ -36,6 +65,9 @@ class AskIn(NamedTuple):
     leaf: str
     size: Size
     node: int = -1
+    priority: int = 0
+    may_preempt: bool = True
+    user: str = "ann"
 
 
 @dataclass(frozen=True)
@@ -50,6 +82,15 @@ class World:
     """The last ask comes at any time; otherwise all are there from the beginning."""
     lowered: tuple[str, int] | None = None
     """A queue, and the maximum of the first type to which it is lowered at the beginning."""
+    reloaded: tuple[QueueIn, ...] = ()
+    """The queues as they are once the configuration is loaded anew, at any time; empty if it never is."""
+    lost: int = -1
+    """A node that may be removed, at any time; -1 for none."""
+    limits: tuple[LimitIn, ...] = ()
+    refused: tuple[int, ...] = ()
+    """The nodes that the predicates of the RM refuse to all asks."""
+    demands: bool = False
+    """The predicates want one victim more than is needed, where there is one."""
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -106,27 +147,51 @@ def _renamings(queues: tuple[QueueIn, ...]) -> Iterator[dict[str, str]]:
 def _form(world: World, names: dict[str, str], order: tuple[int, ...]) -> tuple[object, ...]:
     """Return a world under other names; asks come first, as some families have them in one leaf alone."""
     place = {-1: -1, **dict(enumerate(order))}
+
+    def renamed(each: tuple[QueueIn | LimitIn, ...]) -> list[tuple[object, ...]]:
+        return sorted((names.get(one[0], one[0]), *map(str, one[1:])) for one in each)
+
     return (
-        [(names.get(leaf, leaf), size, place[node]) for leaf, size, node in world.asks],
-        sorted((names.get(path, path), guaranteed) for path, guaranteed in world.queues),
-        sorted((names.get(leaf, leaf), place[node], size) for leaf, node, size in world.running),
+        [ask._replace(leaf=names.get(ask.leaf, ask.leaf), node=place[ask.node]) for ask in world.asks],
+        renamed(world.queues),
+        sorted(
+            ran._replace(leaf=names.get(ran.leaf, ran.leaf), node=place[ran.node]) for ran in world.running
+        ),
+        *(renamed(world.reloaded), renamed(world.limits), place[world.lost]),
+        sorted(place[node] for node in world.refused),
     )
 
 
 def _is_possible(world: World) -> bool:
     """Return whether the nodes hold what runs, and the first ask finds no room: otherwise nothing happens."""
     free = [list(size) for size in world.nodes]
-    for _, node, size in world.running:
-        for index, quantity in enumerate(size):
-            free[node][index] -= quantity
-            if free[node][index] < 0:
+    for ran in world.running:
+        for index, quantity in enumerate(ran.size):
+            free[ran.node][index] -= quantity
+            if free[ran.node][index] < 0:
                 return False
-    if world.lowered is not None:
-        return True
     ask = world.asks[0]
+    if world.lowered is not None or _is_full(world, ask):
+        return True
     nodes = range(len(free)) if ask.node < 0 else (ask.node,)
     return not any(
-        all(left >= wanted for left, wanted in zip(free[node], ask.size, strict=True)) for node in nodes
+        all(left >= wanted for left, wanted in zip(free[node], ask.size, strict=True))
+        for node in nodes
+        if node not in world.refused
+    )
+
+
+def _is_full(world: World, ask: AskIn) -> bool:
+    """Return whether a maximum or a limit has no room for an ask."""
+    bounds = [(each.path, "", each.maximum) for each in world.queues if each.maximum is not None]
+    bounds += [(each.queue, each.user, each.amount) for each in world.limits]
+    return any(
+        path in path_of(ask.leaf)
+        and user in ("", ask.user)
+        and ask.size[0]
+        + sum(ran.size[0] for ran in world.running if path in path_of(ran.leaf) and user in ("", ran.user))
+        > amount
+        for path, user, amount in bounds
     )
 
 
@@ -134,9 +199,10 @@ def _is_chosen(world: World) -> bool:
     return _is_possible(world) and _is_first(world)
 
 
-def _running(
+def running_in(
     leaves: tuple[str, ...], nodes: int, sizes: tuple[Size, ...], most: int
 ) -> Iterator[tuple[RunningIn, ...]]:
+    """Yield up to so many allocations, one of each set that differs in their order."""
     places = [RunningIn(*place) for place in product(leaves, range(nodes), sizes)]
     for count in range(1, most + 1):
         yield from combinations_with_replacement(places, count)
@@ -174,7 +240,7 @@ def _of_one_type() -> Iterator[World]:
                 continue
             queues = _queues(paths, guarantees)
             for nodes in (((3,),), ((2,), (2,))) if len(leaves) == 2 else (((3,),),):
-                for running in _running(leaves, len(nodes), _ONE_TYPE, 3):
+                for running in running_in(leaves, len(nodes), _ONE_TYPE, 3):
                     for leaf, size in product(leaves, _ONE_TYPE):
                         first = AskIn(leaf, size)
                         yield World(queues, nodes, running, (first,))
@@ -188,8 +254,8 @@ def _shared_guarantee() -> Iterator[World]:
     leaves = ("root.p.a", "root.p.b", "root.c")
     for guaranteed, own in product((1, 2, 3), (0, 1)):
         queues = _queues(("root.p", *leaves), ((guaranteed,), (0,), (own,), (0,)))
-        for nodes in (((2,), (2,)),) if own else (((3,),), ((2,), (2,))):
-            for running in _running(leaves, len(nodes), _ONE_TYPE, 3):
+        for nodes in (((3,),), ((2,), (2,))):
+            for running in running_in(leaves, len(nodes), _ONE_TYPE, 3):
                 for size in _ONE_TYPE:
                     yield World(queues, nodes, running, (AskIn("root.p.a", size),))
 
@@ -201,7 +267,7 @@ def _of_two_types() -> Iterator[World]:
     for own, other in product(named, repeat=2):
         queues = _queues(leaves, (own, other))
         for nodes in (((2, 2),), ((2, 1), (1, 2))):
-            for running in _running(leaves, len(nodes), sizes, 3):
+            for running in running_in(leaves, len(nodes), sizes, 3):
                 for size in ((1, 0), (1, 1), (2, 1)):
                     yield World(queues, nodes, running, (AskIn("root.a", size),))
 
@@ -213,7 +279,7 @@ def _with_required_node() -> Iterator[World]:
             continue
         queues = _queues(leaves, ((own,), (other,)))
         for nodes in (((3,),), ((2,), (2,))):
-            for running in _running(leaves, len(nodes), _ONE_TYPE, 3):
+            for running in running_in(leaves, len(nodes), _ONE_TYPE, 3):
                 for size, daemon, leaf, late in product(_ONE_TYPE, _ONE_TYPE, leaves, (False, True)):
                     asks = (AskIn("root.a", size), AskIn(leaf, daemon, 0))
                     yield World(queues, nodes, running, asks, late)
@@ -226,7 +292,7 @@ def _with_lowered_maximum() -> Iterator[World]:
             continue
         queues = _queues(paths, guarantees)
         for nodes in (((4,),), ((2,), (2,))):
-            for running in _running(leaves, len(nodes), _ONE_TYPE, 3):
+            for running in running_in(leaves, len(nodes), _ONE_TYPE, 3):
                 for lowered, size in product((1, 2, 3), _ONE_TYPE):
                     if lowered < max(guarantees[0][0], guarantees[1][0] + guarantees[2][0]):
                         continue  # No configuration may say so.
@@ -239,6 +305,6 @@ FAMILIES: Final = (
     Family("one type", _of_one_type),
     Family("a shared guarantee", _shared_guarantee),
     Family("two types", _of_two_types),
-    Family("an ask that needs its node", _with_required_node),
+    Family("an ask that needs its node", _with_required_node, depth=3),
     Family("a lowered maximum", _with_lowered_maximum),
 )
