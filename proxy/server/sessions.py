@@ -11,7 +11,6 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final, TypeAlias, final
 
 import grpc
@@ -20,19 +19,16 @@ from google.protobuf.message import Message
 from ... import __version__
 from ...model.errors import LicorneError, RequestError
 from ...model.identifiers import id_refusal
-from ..scheduler.prepared_configuration import PreparedConfiguration, commit_refused
 from ..si import licorne_v1_pb2 as v1
-from ..si import si_pb2 as si
 from .access import Peer
 from .buffers import Inbox, Outgoing, call_soon
 from .calls import LAST_SECONDS
 from .core import DaemonPool, ServerCore
-from .later_answers import LaterAnswers, Questions, ask_state_dump, batch_of, refuse_state_dump
+from .later_answers import LaterAnswers, Questions, batch_of
 from .messages import Callback, SessionEnd, Written, merged_callbacks, parsed, size_of, wrapped
-from .remote_managers import RemoteManager
-from .session_calls import SessionCalls
-from .session_managers import DeferringManager, SessionManager, SteppedManager
-from .statuses import NotRegisteredError, StatusError, status_of
+from .session_managers import SessionManager
+from .session_requests import SessionRequests
+from .statuses import StatusError, status_of
 
 __all__ = ["SERVICE", "Sessions"]
 
@@ -59,14 +55,9 @@ class _Session:
         self._peer = peer
         self.outgoing: Outgoing[Written] = Outgoing(core.loop, size_of)
         self._inbox: Inbox[v1.ManagerMessage] = Inbox(core.loop)
-        self._managers: dict[str, SessionManager] = {}
-        self._companion_of = ""
-        """The RM that uses the streams of `si.v1`, and this session besides."""
-        self._prepared: dict[str, PreparedConfiguration] = {}
-        """The configuration that was prepared last for an RM; only this session can commit it."""
         self.has_predicates = False
         """Whether it answers questions about nodes here."""
-        self._calls = SessionCalls(core.scheduler, peer)
+        self._requests = SessionRequests(core, peer, self, self._registered)
         self._waiting_calls = DaemonPool(1, "licorne-session-calls")
         """Carries out what may wait for workers, in order; requests go on meanwhile."""
         self._room_to_wait = threading.Semaphore(_WAITING_MAX)
@@ -74,23 +65,17 @@ class _Session:
             lambda rm_id, name, message: self.outgoing.try_put(Callback(rm_id, name, message, 0)),
             lambda error: self.end(StatusError(*status_of(error))),
         )
-        self._door = v1.DoorStart()
-        """The door that is the client, if it is one."""
-        self._from = ""
-        """The address of the client."""
         self._callbacks = 0
         """How many callbacks a stepped scheduler has made."""
-        self._said_goodbye = False
         self._task: asyncio.Task[Any] | None = None
         """It answers the call."""
         self._works = False
-        self._has_ended = False
 
     # ------------------------------------------------------------------------- on the event loop
 
     async def run(self, context: _Context) -> None:
         """Serve the session: this task writes, another one reads, and a thread works."""
-        self._from = context.peer()
+        self._requests.client = context.peer()
         with self._core.calls.stranger() as self._task:
             data = await self._core.calls.first_message(context)
             if data is not grpc.aio.EOF:
@@ -101,7 +86,7 @@ class _Session:
             text = f"the first message is hello, not {hello.WhichOneof('body') or 'an empty one'}"
             raise StatusError(grpc.StatusCode.FAILED_PRECONDITION, text)
         stepped = self._core.scheduler.stepped
-        self._door = hello.hello.door
+        self._requests.door = hello.hello.door
         if hello.hello.companion_of:
             self._accompany(hello.hello)
         said = v1.Answer(
@@ -119,17 +104,15 @@ class _Session:
             reason = f"its stream was ended: {error}"
             raise
         finally:
-            self._has_ended = True
+            self._requests.has_ended = True
             reading.cancel()
             self._inbox.close(drop=True)
             self.outgoing.close()
             self._answers.close()
             self._waiting_calls.shutdown()
-            self._abandon_all()
-            if self._core.companions.get(self._companion_of) is self:
-                del self._core.companions[self._companion_of]
-            for manager in list(self._managers.values()):
-                self._core.managers.connection_lost(manager, reason)
+            if self._core.companions.get(self._requests.companion_of) is self:
+                del self._core.companions[self._requests.companion_of]
+            self._requests.end(reason)
 
     def _accompany(self, hello: v1.Hello) -> None:
         """Take the predicates, hints and events of an RM that is about to register by `si.v1`.
@@ -144,7 +127,7 @@ class _Session:
         if bad is not None:
             raise StatusError(grpc.StatusCode.INVALID_ARGUMENT, bad)
         self._core.check_not_stepped()
-        self._companion_of = hello.companion_of
+        self._requests.companion_of = hello.companion_of
         self.has_predicates = hello.predicates
         before = self._core.companions.get(hello.companion_of)
         self._core.companions[hello.companion_of] = self
@@ -187,12 +170,13 @@ class _Session:
 
     def forget(self, manager: SessionManager, status: StatusError) -> None:
         """Forget an RM that is connected elsewhere now; a session without RMs ends."""
-        if self._managers.get(manager.rm_id) is manager:
-            del self._managers[manager.rm_id]
+        managers = self._requests.managers
+        if managers.get(manager.rm_id) is manager:
+            del managers[manager.rm_id]
             if status.code is grpc.StatusCode.ABORTED:
                 said = v1.Replaced(reason=str(status))
                 self.outgoing.put_nowait(v1.SchedulerMessage(rm_id=manager.rm_id, replaced=said))
-        if not self._managers:
+        if not managers:
             self.end(status)
 
     def drop(self) -> None:
@@ -275,7 +259,7 @@ class _Session:
         self._work_until(lambda _: False)
         for _ in range(_WAITING_MAX):  # What waits is answered first.
             self._room_to_wait.acquire()
-        if self._said_goodbye or not self._managers:
+        if self._requests.is_over:
             self.outgoing.finish()
 
     def _work_until(self, is_last: Callable[[v1.ManagerMessage], bool]) -> v1.ManagerMessage | None:
@@ -304,7 +288,7 @@ class _Session:
         """Carry out a message, and answer it."""
         try:
             with self._core.scheduler.one_caller:
-                answer = self._carry_out(message)
+                answer = self._requests.carry_out(message)
         except Exception as error:  # noqa: BLE001 - it is the answer
             self._refuse(message.call, error)
         else:
@@ -323,147 +307,12 @@ class _Session:
         text = str(error) if isinstance(error, LicorneError | AssertionError) else status_of(error)[1]
         self.outgoing.put(v1.SchedulerMessage(call=call, refusal=v1.Refusal(kind=kind, text=text)))
 
-    def _carry_out(self, message: v1.ManagerMessage) -> v1.Answer:
-        """Carry out one message.
-
-        Raises:
-            Exception: It is refused, or cannot be carried out.
-        """
-        scheduler = self._core.scheduler
-        match message.WhichOneof("body"):
-            case "update_allocation" | "update_application" | "update_node" as method:
-                request = getattr(message, method)
-                manager = self._check_own(request.rmID)
-                manager.wait_until_delivered(scheduler)
-                with manager.turn:
-                    self._check_own(request.rmID)  # It may have registered elsewhere meanwhile.
-                    manager.hand_over(scheduler, method, request)
-            case "question":
-                if (
-                    scheduler.stepped or self._core.works_elsewhere
-                ):  # Each worker bounds its own time for them.
-                    return self._calls.ask(message.question)
-                with self._core.questions.step():
-                    return self._calls.ask(message.question)
-            case "step":
-                return self._calls.step(message.step)
-            case "pause" | "stop" as change:
-                return self._calls.halt(change, getattr(message, change))
-            case body:
-                calls: dict[str | None, Callable[[Any], v1.Answer | None]] = {
-                    "register": self._register,
-                    "update_configuration": self._update_configuration,
-                    "prepare_configuration": self._prepare_configuration,
-                    "commit_configuration": self._commit_configuration,
-                    "abandon_configuration": self._abandon_configuration,
-                    "forget": self._forget,
-                    "goodbye": self._say_goodbye,
-                    "reconsider": self._reconsider,
-                    "take_kept_use": self._calls.take_kept_use,
-                }
-                if body not in calls:
-                    raise RequestError(f"a message {body or 'without a body'!r} is not expected here")
-                return calls[body](getattr(message, body)) or v1.Answer()
-        return v1.Answer()
-
-    def _update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
-        self._core.update_configuration(request, self._check_own(request.rmID))
-
-    def _prepare_configuration(self, request: si.UpdateConfigurationRequest) -> v1.Answer:
-        prepared = self._core.prepare_configuration(request, self._check_own(request.rmID))
-        before, self._prepared[request.rmID] = self._prepared.get(request.rmID), prepared
-        if before is not None:
-            before.abandon()
-        if self._has_ended:
-            self._abandon_all()
-        return v1.Answer(number=prepared.number)
-
-    def _commit_configuration(self, change: v1.ConfigurationChange) -> None:
-        """Commit what was prepared in this session.
-
-        Raises:
-            RequestError: There is no such change, or it cannot be committed any more.
-        """
-        self._check_own(change.rm_id)
-        prepared = self._prepared.get(change.rm_id)
-        if prepared is None:
-            raise commit_refused(change.rm_id, "none is prepared in this session")
-        if prepared.number != change.number:
-            raise commit_refused(change.rm_id, "another one has been prepared since")
-        prepared.commit()
-        self._prepared.pop(change.rm_id, None)
-
-    def _abandon_configuration(self, change: v1.ConfigurationChange) -> None:
-        self._peer.check_may_speak_for(change.rm_id)
-        prepared = self._prepared.get(change.rm_id)
-        if prepared is not None and prepared.number == change.number:
-            self._prepared.pop(change.rm_id, None)
-            prepared.abandon()
-
-    def _abandon_all(self) -> None:
-        """Abandon what was prepared: the session has ended."""
-        for prepared in list(self._prepared.values()):
-            prepared.abandon()
-        self._prepared.clear()
-
-    def _reconsider(self, named: v1.Reconsideration) -> None:
-        with self._check_own(named.rm_id).turn:
-            self._core.scheduler.request_reconsideration(named)
-
-    def _check_own(self, rm_id: str) -> RemoteManager:
-        """Return the RM that a message names.
-
-        Raises:
-            StatusError: It may not be named, or has not registered in this session.
-        """
-        self._peer.check_may_speak_for(rm_id)
-        if rm_id and rm_id == self._companion_of:
-            return self._core.managers.current(rm_id)
-        manager = self._core.managers.current(rm_id)
-        if not isinstance(manager, SessionManager) or not manager.is_of(self):
-            raise NotRegisteredError(f"RM {rm_id!r} has not registered in this session")
-        return manager
-
-    def _register(self, registration: v1.Registration) -> None:
-        request = registration.request
-        self._peer.check_may_speak_for(request.rmID)
-        kind = SessionManager
-        if registration.predicates:
-            kind = SteppedManager if self._core.scheduler.stepped else DeferringManager
-        manager = kind(self, request.rmID, dict(request.extraConfig), uses_file=not request.config)
-        manager.connected_by = f"licorne.v1 from {self._from}"
-        manager.door = self._door
-        if registration.state_dump:
-            ask = refuse_state_dump if self._core.scheduler.stepped else ask_state_dump
-            manager.get_state_dump = partial(ask, self, request.rmID)
-        before = self._managers.get(request.rmID)
-        self._managers[request.rmID] = manager
-        try:
-            self._core.register(request, manager, registration.partitions)
-        except BaseException:
-            if before is None:
-                del self._managers[request.rmID]
-            else:
-                self._managers[request.rmID] = before
-            raise
-        call_soon(self._core.loop, self._registered, manager)
-
     def _registered(self, manager: SessionManager) -> None:
         """Count the session as one with an RM; it may have ended meanwhile. On the event loop."""
-        if self._has_ended:
+        if self._requests.has_ended:
             self._core.managers.connection_lost(manager, "its connection was lost")
         else:
             self.claim()
-
-    def _forget(self, message: v1.Forget) -> None:
-        self._peer.check_may_speak_for(message.rm_id)
-        self._core.scheduler.forget_manager(message.rm_id)
-
-    def _say_goodbye(self, message: v1.Goodbye) -> None:
-        for name in [message.rm_id] if message.rm_id else list(self._managers):
-            self._core.managers.shut_down(self._check_own(name))
-            del self._managers[name]
-        self._said_goodbye = not self._managers
 
 
 @final

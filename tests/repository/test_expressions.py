@@ -9,14 +9,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from functools import cache
 from re import _constants, _parser  # what an expression is made of
 from typing import Any, Final, NamedTuple
 
 import pytest
+from support.sources import ROOMS, ROOT, Nodes, modules_of, nodes_of
 
-ROOT: Final = Path(__file__).parents[2]
-ROOMS: Final = ("actors", "lockcheck", "model", "proxy")
 METHODS: Final = frozenset(
     {"compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn"}
 )
@@ -67,9 +66,9 @@ def _flags(call: ast.Call) -> int:
     return sum(int(getattr(re, name)) for name in names)
 
 
-def uses(source: str, file: str = "module.py") -> Iterator[Found]:
-    """Yield each call of a function of `re` in a source."""
-    for node in ast.walk(ast.parse(source)):
+def uses(nodes: Nodes, file: str = "module.py") -> Iterator[Found]:
+    """Yield each call of a function of `re` in a module."""
+    for node in nodes.of(ast.Call, ast.ImportFrom):
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=name)) if name in METHODS:
                 yield Found(file, _literal(node.args[0]), _flags(node))
@@ -79,16 +78,11 @@ def uses(source: str, file: str = "module.py") -> Iterator[Found]:
                 pass
 
 
+@cache
 def in_the_product() -> list[Found]:
-    files = [path for room in ROOMS for path in sorted(ROOT.joinpath(room).rglob("*.py"))]
-    return [
-        found
-        for path in files
-        for found in uses(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix())
-    ]
-
-
-PRODUCT: Final = in_the_product()
+    """Return all uses in the product."""
+    files = [path for room in ROOMS for path in modules_of(room)]
+    return [found for path in files for found in uses(nodes_of(path), path.relative_to(ROOT).as_posix())]
 
 
 def has_repeat_of_repeat(tree: Any, *, inside: bool = False) -> bool:
@@ -113,19 +107,19 @@ def has_repeat_of_repeat(tree: Any, *, inside: bool = False) -> bool:
 
 def test_expressions_that_are_no_literals_are_those_of_the_list() -> None:
     """What comes from a configuration or from a stranger is compiled by `compile_pattern`."""
-    assert MADE_WHEN_RUNNING.keys() == {found.file for found in PRODUCT if found.expression is None}
+    assert MADE_WHEN_RUNNING.keys() == {found.file for found in in_the_product() if found.expression is None}
 
 
 @pytest.mark.parametrize(
     "source", ["re.search(text, name)", "re.compile(f'{a}+')", "from fnmatch import fnmatch"]
 )
 def test_the_guard_sees_what_is_no_literal(source: str) -> None:
-    assert [None] == [found.expression for found in uses(source)]
+    assert [None] == [found.expression for found in uses(Nodes(ast.parse(source)))]
 
 
 def test_a_repeat_of_a_repeat_is_one_of_the_list() -> None:
     """Of others nobody has shown that they take no exponential time."""
-    literals = [found for found in PRODUCT if found.expression is not None]
+    literals = [found for found in in_the_product() if found.expression is not None]
 
     assert sorted(REPEATS_OF_REPEATS) == [
         found.file for found in literals if has_repeat_of_repeat(_parser.parse(found.expression, found.flags))

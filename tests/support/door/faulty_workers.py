@@ -17,9 +17,9 @@ HANG: Final = signal.SIGUSR1
 """This signal holds the interpreter of a worker."""
 _PROGRAM: Final = f"""#!{sys.executable}
 import ctypes, os, runpy, signal, sys
-from licorne.proxy.server import sessions
+from licorne.proxy.server import session_requests
 
-known = sessions._Session._carry_out
+known = session_requests.SessionRequests.carry_out
 
 def hang(*_):
     ctypes.PyDLL(None).sleep(600)  # It keeps the lock of the interpreter.
@@ -32,7 +32,7 @@ def carry_out(session, message):
         os.kill(os.getpid(), signal.SIGKILL)
     return known(session, message)
 
-sessions._Session._carry_out = carry_out
+session_requests.SessionRequests.carry_out = carry_out
 signal.signal({HANG}, hang)
 del sys.argv[1:3]  # -m licorne
 runpy.run_module("licorne", run_name="__main__", alter_sys=True)
