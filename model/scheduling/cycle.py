@@ -74,11 +74,10 @@ def _run_passes(state: PartitionState) -> CycleOutcome:
 def _first_result(state: PartitionState) -> CycleOutcome:
     if state.claims.by_key and state.claims.end_due(state.now_ns()):
         state.changes += 1
-    if state.reserved.by_key:
-        if _timed(state, TimedPart.RESERVED, place_reserved):
-            return CycleOutcome.RESULT
-        if must_wait(state):
-            return CycleOutcome.NOTHING
+    if len(state.reserved.by_key) and _timed(state, TimedPart.RESERVED, place_reserved):
+        return CycleOutcome.RESULT
+    if must_wait(state):  # Also where questions of cycles before this one are open.
+        return CycleOutcome.NOTHING
     if state.placed.placeholders:
         if _timed(state, TimedPart.PLACEHOLDER, replace_placeholder):
             return CycleOutcome.RESULT

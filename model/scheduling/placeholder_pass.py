@@ -16,13 +16,13 @@ from ..state.partition_state import PartitionState
 from ..values.allocation import Allocation, Ask
 from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.messages import AllocationsReleased, Release, TerminationType
+from .giving import must_wait
 
 __all__ = ["replace_placeholder"]
 
 
 def replace_placeholder(state: PartitionState) -> bool:
     """Start one swap if any member can replace a placeholder; return whether one was started."""
-    checks = state.node_checks
     for leaf in state.tree.leaves_in_order():
         holders = leaf.entries.placeholder_entries
         if not holders:
@@ -30,7 +30,7 @@ def replace_placeholder(state: PartitionState) -> bool:
         for entry in leaf.entries.in_order(holders):
             if _try_application(state, entry):
                 return True
-            if checks is not None and checks.ends_cycle:
+            if must_wait(state):
                 return False
     return False
 

@@ -70,13 +70,11 @@ class PlannedWalk:
         """`None` for a queue all of whose leaves rest."""
         self.has_result = False
         """Something was placed, or a node reserved."""
-        self.ends_cycle = False
-        """The RM has been asked, and what comes behind has to wait for the answer."""
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more is visited in this cycle."""
-        return self.has_result or self.ends_cycle
+        return self.has_result or must_wait(self._state)
 
     def visits(self, leaf: Queue) -> bool:
         """Visit a leaf if it is below a queue with backfilling; return whether it is."""
@@ -184,12 +182,12 @@ class PlannedWalk:
             return True
         unplanned = {waiting.job.key for waiting in scope.later if _is_unplanned(waiting)}
         without = unplanned.copy()
-        while not self.ends_cycle:  # It may end with the first job.
+        while not must_wait(self._state):  # It may end with the first job.
             kept = KeptPlan(self._state, scope.queue, [each.job for each in scope.later], without)
             refused = self._try_promised(scope, kept, unplanned)
             if refused is None:
                 return True
-            if self.ends_cycle:
+            if must_wait(self._state):
                 break  # No promise is kept that may be another one when the RM has answered.
             if refused <= without:
                 _keep(self._state, scope, kept)
@@ -209,7 +207,7 @@ class PlannedWalk:
             if self._starts(scope, kept, waiting):
                 kept.keep(started=key)
                 return None
-            if self.ends_cycle:
+            if must_wait(self._state):
                 break
             if not scope.awaits_answer:
                 refused.add(key)
@@ -311,7 +309,6 @@ class PlannedWalk:
             count_accepted(entry)
         else:
             scope.is_unclear = True
-            self.ends_cycle = must_wait(state)
         return tried
 
     def _place(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]) -> bool:
@@ -330,7 +327,6 @@ class PlannedWalk:
             report_refusals(state, entry.application, ask, search.refusals)
             if search.denied:
                 scope.denied[ask.allocation_key] = denied_by_rm(ask, "", search.denied, self._now_ns)
-        self.ends_cycle = search.pending and must_wait(state)
         return False
 
     def _try_required(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
@@ -350,7 +346,6 @@ class PlannedWalk:
             count_accepted(entry)
             return True
         scope.is_unclear = scope.is_unclear or outcome.passed_over
-        self.ends_cycle = outcome.passed_over and must_wait(state)
         return False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from support.model.builders import FakeChannel, FakePredicates, an_ask
@@ -14,6 +15,7 @@ from licorne.model.predicates.deferred_checks import NODES_PER_STEP
 from licorne.model.predicates.interfaces import QUESTIONS_MAX
 from licorne.model.predicates.node_checks import Pending
 from licorne.model.scheduling.cycle import CycleOutcome
+from licorne.model.values.allocation import PREDICATE_CLASS_TAG
 from licorne.model.values.messages import NodeAction
 from licorne.model.values.predicate_questions import (
     NoAnswer,
@@ -114,6 +116,22 @@ def test_so_many_questions_are_open_at_most() -> None:
 
     scene.settle()
     assert QUESTIONS_MAX + 6 == len(scene.h.placements)
+
+
+def test_nothing_is_placed_while_as_many_questions_are_open_as_may_be() -> None:
+    """Not even an ask that needs no question, as the answers about its class are known."""
+    scene = Deferred("n1", memory=1000)
+    known: dict[str, Any] = {"resource": a_resource(memory=1), "tags": {PREDICATE_CLASS_TAG: "known"}}
+    scene.h.ask("early", **known)
+    scene.settle()
+    scene.h.ask(*[f"a{number}" for number in range(QUESTIONS_MAX)], resource=a_resource(memory=1))
+    scene.h.cycle()
+    scene.h.ask("urgent", priority=10, **known)
+
+    assert NOTHING is scene.h.cycle()
+    scene.channel.answer()
+    assert RESULT is scene.h.cycle()
+    assert ["early", "urgent"] == [*scene.h.placements]
 
 
 def test_a_question_is_about_more_nodes_the_more_are_refused() -> None:

@@ -42,7 +42,7 @@ FAULTS: Final = (
     Fault(
         "the offset of a priority is left out",
         "model/queues/queue.py",
-        "max(INT32_MIN, min(INT32_MAX, self.priority + settings.priority_offset))",
+        "max(INT32_MIN, min(INT32_MAX, priority + settings.priority_offset))",
         "max(INT32_MIN, min(INT32_MAX, self.priority))",
     ),
     Fault(
