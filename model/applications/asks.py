@@ -93,31 +93,14 @@ class ApplicationAsks:
         """Drop an ask with its reservation; the application completes if nothing else is left."""
         check = bool(self._core.asks.records)
         record = self._core.asks.remove(allocation_key)
-        return self._removed(() if record is None else (record,), now_ns, check=check)
+        return _removed(self._core, () if record is None else (record,), now_ns, check=check)
 
     def remove_all(self, now_ns: int) -> Answer:
         """Drop every ask with its reservation; the application completes if nothing else is left."""
         removed = tuple(self._core.asks.records.values())
         for record in removed:
             self._core.asks.remove(record.ask.allocation_key)
-        return self._removed(removed, now_ns, check=bool(removed))
-
-    def _removed(self, removed: tuple[AskRecord, ...], now_ns: int, *, check: bool) -> Answer:
-        core = self._core
-        effects: list[Effect] = []
-        reservations = []
-        for record in removed:
-            if not record.placed:
-                core.pending = less(core.pending, record.ask.resource)
-            if core.execution is not None:
-                core.execution.forget(record.ask.allocation_key)
-            reservation = core.reservations.remove(record.ask.allocation_key)
-            if reservation is not None:
-                reservations.append(reservation)
-        ending = core.life.state in (ApplicationState.FAILING, ApplicationState.COMPLETING)
-        if check and core.has_nothing_real and not ending and not core.has_placeholders:
-            core.life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
-        return core.answer(effects, asks=removed, reservations=tuple(reservations))
+        return _removed(self._core, removed, now_ns, check=bool(removed))
 
     def resize(self, allocation_key: str, resource: Resource) -> Answer | None:
         """Give a waiting ask another size; the answer's ask has the new one."""
@@ -210,6 +193,23 @@ class ApplicationAsks:
     def refusals(self) -> tuple[Refusal, ...]:
         """Return why the last full walk refused the asks."""
         return self._core.refusals
+
+
+def _removed(core: ApplicationCore, removed: tuple[AskRecord, ...], now_ns: int, *, check: bool) -> Answer:
+    effects: list[Effect] = []
+    reservations = []
+    for record in removed:
+        if not record.placed:
+            core.pending = less(core.pending, record.ask.resource)
+        if core.execution is not None:
+            core.execution.forget(record.ask.allocation_key)
+        reservation = core.reservations.remove(record.ask.allocation_key)
+        if reservation is not None:
+            reservations.append(reservation)
+    ending = core.life.state in (ApplicationState.FAILING, ApplicationState.COMPLETING)
+    if check and core.has_nothing_real and not ending and not core.has_placeholders:
+        core.life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
+    return core.answer(effects, asks=removed, reservations=tuple(reservations))
 
 
 def _is_in_use(core: ApplicationCore, allocation_key: str, record: AskRecord | None) -> bool:

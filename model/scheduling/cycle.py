@@ -77,7 +77,7 @@ def _first_result(state: PartitionState) -> CycleOutcome:
         state.changes += 1
     if state.claims.left_reserved:
         drop_left_reserved(state)
-    if state.reserved.by_key and _timed(state, TimedPart.RESERVED, place_reserved):
+    if len(state.reserved.by_key) and _timed(state, TimedPart.RESERVED, place_reserved):
         return CycleOutcome.RESULT
     if must_wait(state):  # Also where questions of cycles before this one are open.
         return CycleOutcome.NOTHING

@@ -239,3 +239,28 @@ def test_victims_on_a_required_node_are_enough_and_none_could_be_spared(
     for victim in gone:
         others = given_back(other for other in gone if other is not victim)
         assert not fits(add(available, others), memory(asked))
+
+
+def test_an_ask_gets_room_on_its_node_while_no_other_node_has_any_for_its_size() -> None:
+    """Its leaf wakes by any change: room on a node that is reserved for another ask opens no size."""
+    queue = "- {name: a, properties: {preemption.delay: 10s}, resources: {guaranteed: {memory: 30}}}"
+    scene = Scene(f"{queue}\n- name: b\n- name: c")
+    scene.nodes("n1", "n2", "n3", capacity=TEN)
+    scene.runs("v1", resource=memory(6))
+    scene.runs("v2", resource=memory(4))
+    for node in ("n2", "n3"):
+        scene.runs(f"on {node}", node=node, resource=memory(7), willing=False)
+    scene.asks("preemptor", resource=TEN)
+    scene.run_until_idle()
+    scene.advance(11)
+    scene.run_until_idle()
+    assert {"v1", "v2"} == {*scene.preempted}
+    scene.asks("other", queue="root.b", resource=memory(4), may_preempt=False)
+    scene.run_until_idle()
+    scene.asks("d", queue="root.c", resource=memory(4), required_node="n1", priority=-5, may_preempt=False)
+    scene.run_until_idle()
+    assert ("preemptor",) == scene.node("n1").reservations
+
+    scene.end("v1")
+
+    assert "n1" == scene.placements["d"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from support.model.builders import FakeChannel, FakePredicates, an_ask
@@ -120,7 +121,7 @@ def test_so_many_questions_are_open_at_most() -> None:
 def test_nothing_is_placed_while_as_many_questions_are_open_as_may_be() -> None:
     """Not even an ask that needs no question, as the answers about its class are known."""
     scene = Deferred("n1", memory=1000)
-    known = {"resource": a_resource(memory=1), "tags": {PREDICATE_CLASS_TAG: "known"}}
+    known: dict[str, Any] = {"resource": a_resource(memory=1), "tags": {PREDICATE_CLASS_TAG: "known"}}
     scene.h.ask("early", **known)
     scene.settle()
     scene.h.ask(*[f"a{number}" for number in range(QUESTIONS_MAX)], resource=a_resource(memory=1))
