@@ -149,7 +149,7 @@ def test_a_placed_ask_lets_its_reservation_go() -> None:
 def test_what_the_claim_of_an_ask_holds_is_for_that_ask_alone() -> None:
     """In a queue without any other room; the claim ends with the placement."""
     h = waiting("a", "b", queues="- name: leaf\n  resources: {max: {memory: 10}}")
-    h.state.claims.begin(h.entry(), ask_of(h, "a"), (), h.clock.now_ns())
+    h.state.claims.begin(h.entry(), [ask_of(h, "a")], (), h.clock.now_ns())
 
     assert not commit(h, "b", "one")
     assert commit(h, "a", "one")

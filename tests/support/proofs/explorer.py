@@ -80,7 +80,9 @@ class _Run:
         self._waiting = Waiting(self.accounts, self.harness.state, self._asked)
         for number, size in enumerate(world.nodes):
             self.harness.nodes(f"n{number}", capacity=self._resource(size))
-        users = {(each.leaf, each.user) for each in (*world.running, *world.asks)}
+        users = {(each.leaf, each.user) for each in world.running} | {
+            (each.leaf, each.user) for each in world.asks
+        }
         for leaf, user in sorted(users):
             self.harness.submit(_application(leaf, user), leaf, user=user)
         for number, ran in enumerate(world.running):
