@@ -170,6 +170,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         self._event_delivery = EventDelivery(self.events, self._managers.event_receivers)
         self._reader = reading.RequestReader()
         self._stopped = False
+        self._process = os.getpid()
         self._cluster = self._engine.adopt_cluster(Cluster())
         self._registrations = Registrations(
             self._cluster,
@@ -383,10 +384,13 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         """End all scheduling and every thread; a second call waits for the same end.
 
         Inside a callback it returns when nothing is scheduled any more; queued announcements are delivered.
+        In a process that was forked from that of the scheduler it does nothing.
 
         Raises:
             LicorneError: called from inside an actor or a predicate, which cannot end itself.
         """
+        if self._is_left_behind:
+            return
         self._managers.callback_threads.refuse("a stop")
         self._engine.check_may_close()
         self._stopped = True
@@ -426,6 +430,16 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
     def _check_running(self) -> None:
         if self._stopped:
             raise StoppedError("the scheduler has been stopped")
+        if self._is_left_behind:
+            raise StoppedError(
+                f"the scheduler is in process {self._process}, from which this one was forked without its "
+                "threads: make another one here"
+            )
+
+    @property
+    def _is_left_behind(self) -> bool:
+        """Whether its threads are in the process from which this one was forked."""
+        return not self.stepped and os.getpid() != self._process
 
     # ----------------------------------------------------------------------------------- questions
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from support.programs import run_python
 
 from licorne import (
     CallbackFailure,
@@ -445,3 +446,29 @@ def send(scheduler: Scheduler, *, queue: str = "root.sandbox") -> None:
     scheduler.update_application(si.ApplicationRequest(rmID="rm", new=[application]))
     scheduler.update_allocation(si.AllocationRequest(rmID="rm", allocations=[ask]))
     scheduler.deliver()
+
+
+FORKED = """
+import os, sys
+from licorne import LicorneError, ResourceManager, Scheduler
+with Scheduler(engine=sys.argv[1]) as scheduler:
+    child = os.fork()
+    if child == 0:
+        try:
+            scheduler.register("rm", ResourceManager(), configuration=sys.argv[2])
+        except LicorneError as error:
+            print(error)
+        sys.exit(3)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    scheduler.register("rm", ResourceManager(), configuration=sys.argv[2])
+print(status)
+"""
+
+
+@pytest.mark.parametrize("engine", ["actors", "threads"])
+def test_a_forked_process_hears_that_the_threads_are_not_there(engine: str) -> None:
+    """Its calls would be taken, and nothing would come of them; the scheduler goes on where it was made."""
+    done = run_python("-c", FORKED, engine, QUEUES)
+
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert "from which this one was forked without its threads: make another one here\n3\n" in done.stdout
