@@ -28,9 +28,10 @@ from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted, reserve
 from ..values.allocation import Ask
 from .gang_pass import GangPreemption, GangTry, preempt_for_gang
-from .planned_scope import WaitingJob
+from .giving import must_wait
+from .planned_scope import PlannedScope
 
-__all__ = ["PlannedPreemption"]
+__all__ = ["PlannedPreemption", "has_room_for"]
 
 
 @final
@@ -42,8 +43,6 @@ class PlannedPreemption:
         self._attempts: dict[Queue, AttemptBudget] = {}
         self.retry_ns: int | None = None
         """When time alone may let one of those preempt that were refused."""
-        self.is_pending = False
-        """The RM has not answered about the last attempt."""
 
     def may(self, leaf: Queue) -> bool:
         """Return whether asks of a leaf may preempt."""
@@ -67,24 +66,27 @@ class PlannedPreemption:
         beside = self.beside(entry, gang_members(entry), promises)
         return GangPreemption(self.attempts(leaf), may, may and lets_end_inside(leaf), beside)
 
-    def preempts_beside(self, later: Sequence[WaitingJob], kept: KeptPlan) -> bool:
+    def preempts_beside(self, scope: PlannedScope, kept: KeptPlan) -> bool:
         """End work for the first job that may preempt beside all promises; return whether that was done."""
-        for entry, ask, key in ((each.entry, each.ask, each.job.key) for each in later):
+        for entry, ask, key in ((each.entry, each.ask, each.job.key) for each in scope.later):
             if not self.may(entry.queue) or kept.starts_now(key):
                 continue
             promises = [promise for name, promise in kept.promises.items() if name != key]
             if entry.facts.gang_waits:
-                done = self._gang_preempts(entry, promises)
+                done = self._gang_preempts(scope, entry, promises)
             else:
-                done = not self.has_room(entry, ask.resource) and self.preempts(entry, ask, promises)
+                has_room = has_room_for(self._state, entry, ask.resource)
+                done = not has_room and self.preempts(scope, entry, ask, promises)
             if done:
                 kept.keep(started=key)
                 return True
-            if self.is_pending:
+            if must_wait(self._state):
                 break
         return False
 
-    def _gang_preempts(self, entry: ApplicationEntry, promises: Sequence[Promise]) -> bool:
+    def _gang_preempts(
+        self, scope: PlannedScope, entry: ApplicationEntry, promises: Sequence[Promise]
+    ) -> bool:
         if not gang_members(entry):
             return False
         state = self._state
@@ -93,10 +95,11 @@ class PlannedPreemption:
         if isinstance(found, RefusedAttempt):
             self.note_retry(found.retry_ns)
             return False
-        self.is_pending = found is GangTry.LATER
-        if found is GangTry.PREPARED:
-            count_accepted(entry)
-        return found is GangTry.PREPARED
+        if found is GangTry.LATER:
+            scope.is_unclear = True
+            return False
+        count_accepted(entry)
+        return True
 
     def awaits_victims(self, entry: ApplicationEntry, ask: Ask) -> bool:
         """Return whether an ask, or the gang of its application, has preempted, and its claim lasts."""
@@ -107,7 +110,9 @@ class PlannedPreemption:
             return any(claim.entry is entry for claim in claims)
         return claims.find(ask.allocation_key) is not None
 
-    def preempts(self, entry: ApplicationEntry, ask: Ask, promises: Sequence[Promise]) -> bool:
+    def preempts(
+        self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask, promises: Sequence[Promise]
+    ) -> bool:
         """End work for a single ask that has no room, and reserve the node; return whether that was done.
 
         So is the node of an ask that has preempted, if an ask that needed it had taken the reservation.
@@ -130,20 +135,13 @@ class PlannedPreemption:
         )
         state.times.add(TimedPart.PREEMPTION, began_ns)
         if isinstance(found, RefusedAttempt):
-            self.is_pending = found.is_pending
+            if found.is_pending:
+                scope.is_unclear = True
             self.note_retry(found.retry_ns)
             return False
         reserve(state, entry, ask, found, required=False)
         count_accepted(entry)
         return True
-
-    def has_room(self, entry: ApplicationEntry, size: Resource) -> bool:
-        """Return whether a size fits the queues, the limits of the user and a node."""
-        return (
-            self._state.nodes.first_fit(size) is not None
-            and fits_undefined_unlimited(queue_quota.headroom(entry.queue), size)
-            and fits_undefined_unlimited(user_headroom(self._state, entry), size)
-        )
 
     def _kind(self, entry: ApplicationEntry, size: Resource) -> CandidateKind | None:
         """Return what keeps an ask from being placed, `None` if preemption may not change that."""
@@ -159,3 +157,12 @@ class PlannedPreemption:
         """Note when time alone may let an ask preempt, `None` if it may not."""
         if retry_ns is not None and (self.retry_ns is None or retry_ns < self.retry_ns):
             self.retry_ns = retry_ns
+
+
+def has_room_for(state: PartitionState, entry: ApplicationEntry, size: Resource) -> bool:
+    """Return whether a size fits the queues of an application, the limits of its user and a node."""
+    return (
+        state.nodes.first_fit(size) is not None
+        and fits_undefined_unlimited(queue_quota.headroom(entry.queue), size)
+        and fits_undefined_unlimited(user_headroom(state, entry), size)
+    )

@@ -39,7 +39,7 @@ from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
 from .gang_pass import GangRefused, GangTry, place_gang
 from .giving import must_wait, try_place
-from .planned_preemption import PlannedPreemption
+from .planned_preemption import PlannedPreemption, has_room_for
 from .planned_scope import PlannedScope, WaitingJob
 from .required_node import denied_by_rm, try_required_node
 from .resting import may_run
@@ -165,7 +165,9 @@ class PlannedWalk:
     def _try(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
         """Place an ask, promise it a start or leave it for later; return whether the cycle has a result."""
         if self._preemption.awaits_victims(entry, ask):
-            return self._try_claimed(scope, entry, ask)
+            if entry.facts.gang_waits:
+                return self._place_gang(scope, entry, None) is GangTry.PLACED
+            return self._preemption.preempts(scope, entry, ask, ())
         if ask.required_node and not entry.facts.gang_waits:
             return self._try_required(scope, entry, ask)
         if scope.keeps or (scope.is_full and scope.jobs.shortest_first):
@@ -176,25 +178,6 @@ class PlannedWalk:
             scope.later.append(WaitingJob(rank, entry, ask, job))
             return False
         return self._try_behind(scope, entry, ask)
-
-    def _try_claimed(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
-        """Place a gang whose victims have ended, or reserve a node again that has been taken from an ask."""
-        if entry.facts.gang_waits:
-            return self._place_gang(scope, entry, None) is GangTry.PLACED
-        return self._preemption.preempts(entry, ask, ())
-
-    def _preempts(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
-        """End work for a single ask beside the promises to those before it; return whether that was done."""
-        preemption = self._preemption
-        done = preemption.preempts(entry, ask, scope.jobs.promises if scope.has_promises else ())
-        self._note_pending(scope)
-        return done
-
-    def _note_pending(self, scope: PlannedScope) -> None:
-        """Note that the RM is being asked about an attempt to preempt."""
-        if self._preemption.is_pending:
-            self._preemption.is_pending = False
-            scope.is_unclear = True
 
     def _start_promised(self, scope: PlannedScope) -> bool:
         """Start the first job whose promised start has come; return whether the cycle has a result.
@@ -214,11 +197,11 @@ class PlannedWalk:
             if must_wait(self._state):
                 break  # No promise is kept that may be another one when the RM has answered.
             if refused <= without:
-                done = self._preemption.preempts_beside(scope.later, kept)
-                self._note_pending(scope)
-                if done:
+                if self._preemption.preempts_beside(scope, kept):
                     return True
-                self._keep(scope, kept)
+                if must_wait(self._state):
+                    break
+                _keep(self._state, scope, kept)
                 break
             without |= refused
         return False
@@ -241,20 +224,13 @@ class PlannedWalk:
                 refused.add(key)
         return refused
 
-    def _keep(self, scope: PlannedScope, kept: KeptPlan) -> None:
-        kept.keep()
-        scope.until_ns = kept.next_change_ns()
-        for entry, ask in ((each.entry, each.ask) for each in scope.later if not each.entry.facts.gang_waits):
-            if ask.allocation_key in kept.promises and self._preemption.has_room(entry, ask.resource):
-                _note_delay(self._state, entry, ask.allocation_key)
-
     def _starts_at_once(self, scope: PlannedScope) -> bool:
         """Place the first job if nothing is promised: then it needs no plan, as work that runs only ends."""
         kept = self._state.ends.kept.get(scope.queue.path)
         if not scope.later or (kept is not None and kept.by_key):
             return False
         entry, ask = scope.later[0].entry, scope.later[0].ask
-        if entry.facts.gang_waits or not self._preemption.has_room(entry, ask.resource):
+        if entry.facts.gang_waits or not has_room_for(self._state, entry, ask.resource):
             return False
         return self._place(scope, entry, ask, frozenset())
 
@@ -269,7 +245,7 @@ class PlannedWalk:
                 scope.awaits_answer = tried is GangTry.LATER
                 return tried is GangTry.PLACED
             if (
-                not self._preemption.has_room(entry, ask.resource)
+                not has_room_for(self._state, entry, ask.resource)
                 or kept.plan.exceeded_limit(job) is not None
             ):
                 return False
@@ -297,8 +273,9 @@ class PlannedWalk:
         if entry.facts.gang_waits:
             return self._try_gang(scope, entry)
         state = self._state
-        has_room = self._preemption.has_room(entry, ask.resource)
-        if not has_room and self._preempts(scope, entry, ask):
+        has_room = has_room_for(self._state, entry, ask.resource)
+        promised = scope.jobs.promises if scope.has_promises else ()
+        if not has_room and self._preemption.preempts(scope, entry, ask, promised):
             return True
         if must_wait(self._state):
             return False
@@ -419,6 +396,14 @@ def _asks(entry: ApplicationEntry) -> Iterator[Ask]:
     for tried in entry.application.asks.first_waiting(_ASKS_MAX):
         if tried.trying_pass is TryingPass.REGULAR:
             yield tried.ask
+
+
+def _keep(state: PartitionState, scope: PlannedScope, kept: KeptPlan) -> None:
+    kept.keep()
+    scope.until_ns = kept.next_change_ns()
+    for entry, ask in ((each.entry, each.ask) for each in scope.later if not each.entry.facts.gang_waits):
+        if ask.allocation_key in kept.promises and has_room_for(state, entry, ask.resource):
+            _note_delay(state, entry, ask.allocation_key)
 
 
 def _note_delay(state: PartitionState, entry: ApplicationEntry, allocation_key: str) -> None:
