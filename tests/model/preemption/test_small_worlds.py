@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from support.fuzz.planting import ROOT
 from support.proofs.accounts import Accounts, Asked, Ran
 from support.proofs.explorer import Step, explore
 from support.proofs.families import FAMILIES_OF_RULES
+from support.proofs.planted import PREEMPTION_FAULTS
 from support.proofs.rules import Rules
 from support.proofs.run import prove
 from support.proofs.worlds import FAMILIES, AskIn, Family, QueueIn, RunningIn, World
@@ -49,6 +51,16 @@ def test_a_broken_promise_is_found_with_the_steps_to_it(monkeypatch: pytest.Monk
     assert A_FULL_NODE == world
     assert (Step("submit", "a1"), Step("withdraw", "a1")) == steps
     assert "P-reserved: a0 has not n0 reserved" == fault
+
+
+def test_each_planted_fault_can_be_planted_and_names_a_family() -> None:
+    """`make proofs` plants them; what they change stands once in its file."""
+    families = {family.name for family in (*FAMILIES, *FAMILIES_OF_RULES)}
+
+    for planted in PREEMPTION_FAULTS:
+        text = (ROOT / planted.fault.path).read_text(encoding="utf-8")
+        assert 1 == text.count(planted.fault.old), planted.fault.name
+        assert planted.family in families
 
 
 @pytest.mark.parametrize(

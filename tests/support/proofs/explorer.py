@@ -80,9 +80,7 @@ class _Run:
         self._waiting = Waiting(self.accounts, self.harness.state, self._asked)
         for number, size in enumerate(world.nodes):
             self.harness.nodes(f"n{number}", capacity=self._resource(size))
-        users = {(each.leaf, each.user) for each in world.running} | {
-            (each.leaf, each.user) for each in world.asks
-        }
+        users = {(ran.leaf, ran.user) for ran in world.running} | {(ask.leaf, ask.user) for ask in world.asks}
         for leaf, user in sorted(users):
             self.harness.submit(_application(leaf, user), leaf, user=user)
         for number, ran in enumerate(world.running):
