@@ -57,7 +57,7 @@ def _quota(texts: Mapping[str, Any] | None) -> Size | None:
 
 
 def _quantity(name: str, text: str) -> int:
-    found = re.fullmatch(rf"([0-9]+)\s*(?:(m)|([{_LETTERS}K])(i)?)?", text)
+    found = re.fullmatch(r"([0-9]{1,40})(?:(m)|([kMGTPEK])(i)?)?", text)
     if found is None:
         raise UnreadableError(f"expected a quantity of {name}, got {text!r}")
     number, milli, letter, binary = found.groups()

@@ -6,37 +6,32 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from support.transcripts.transcript_lines import RM_ID, resource
 from support.verify.days import recorded
 
 __all__ = ["SCENES", "ask", "entries", "line_of", "with_text"]
-
-_RM = "rm"
-
-
-def _size(memory: int) -> dict[str, Any]:
-    return {"resources": {"memory": {"value": str(memory)}}}
 
 
 def ask(key: str, application: str, memory: int = 10, **more: Any) -> dict[str, Any]:
     """Return an ask that is willing to end and may preempt."""
     policy = {"allowPreemptSelf": True, "allowPreemptOther": True}
     body = {"allocationKey": key, "applicationID": application, "preemptionPolicy": policy}
-    return {**body, "resourcePerAlloc": _size(memory), **more}
+    return {**body, "resourcePerAlloc": resource({"memory": memory}), **more}
 
 
 def _say(*asks: dict[str, Any]) -> dict[str, Any]:
-    return {"allocation": {"rmID": _RM, "allocations": [*asks]}}
+    return {"allocation": {"rmID": RM_ID, "allocations": [*asks]}}
 
 
 def _node(name: str, memory: int, action: str = "CREATE") -> dict[str, Any]:
-    node = {"nodeID": name, "action": action, "schedulableResource": _size(memory)}
-    return {"node": {"rmID": _RM, "nodes": [node]}}
+    node = {"nodeID": name, "action": action, "schedulableResource": resource({"memory": memory})}
+    return {"node": {"rmID": RM_ID, "nodes": [node]}}
 
 
 def _registered(queues: list[dict[str, Any]], **partition: Any) -> dict[str, Any]:
     root = {"name": "root", "submitacl": "*", "queues": queues}
     document = {"partitions": [{"name": "default", "queues": [root], **partition}]}
-    return {"register": {"rmID": _RM, "config": json.dumps(document)}}
+    return {"register": {"rmID": RM_ID, "config": json.dumps(document)}}
 
 
 def _applications(**leaves: str) -> dict[str, Any]:
@@ -44,7 +39,7 @@ def _applications(**leaves: str) -> dict[str, Any]:
         {"applicationID": name, "queueName": f"root.{leaf}", "ugi": {"user": "eve"}}
         for name, leaf in leaves.items()
     ]
-    return {"application": {"rmID": _RM, "new": new}}
+    return {"application": {"rmID": RM_ID, "new": new}}
 
 
 def _owed(**properties: str) -> Iterator[dict[str, Any]]:
@@ -72,7 +67,7 @@ def _owed(**properties: str) -> Iterator[dict[str, Any]]:
     yield _say(ask("t1", "tiny"), ask("s1", "few"))
     yield {"schedule": "all"}
     ended = {"applicationID": "study", "allocationKey": "r1", "terminationType": "STOPPED_BY_RM"}
-    yield {"allocation": {"rmID": _RM, "releases": {"allocationsToRelease": [ended]}}}
+    yield {"allocation": {"rmID": RM_ID, "releases": {"allocationsToRelease": [ended]}}}
 
 
 def _two_on_a_node() -> Iterator[dict[str, Any]]:
@@ -93,7 +88,7 @@ def _two_on_a_node() -> Iterator[dict[str, Any]]:
     yield _say(ask("x1", "other", 5))
     for key in ("r6", "r5"):
         ended = {"applicationID": "study", "allocationKey": key, "terminationType": "PREEMPTED_BY_SCHEDULER"}
-        yield {"allocation": {"rmID": _RM, "releases": {"allocationsToRelease": [ended]}}}
+        yield {"allocation": {"rmID": RM_ID, "releases": {"allocationsToRelease": [ended]}}}
         yield {"schedule": 1}
     yield {"advance": "20s"}
     yield {"schedule": 2}
@@ -139,7 +134,7 @@ def _for_a_maximum() -> Iterator[dict[str, Any]]:
     for number in range(1, 5):
         yield _say(ask(f"w{number}", "job"))
         yield {"schedule": "all"}
-    yield {"configuration": {"rmID": _RM, "config": queues(25)["register"]["config"]}}
+    yield {"configuration": {"rmID": RM_ID, "config": queues(25)["register"]["config"]}}
     yield {"advance": "8s"}
 
 
