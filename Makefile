@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench lines page-frames free-threaded attacks proto soak drop-in mutants proofs planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray door-pace verdicts kubernetes-kills kubernetes-pace clean
+.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench lines page-frames free-threaded attacks proto soak drop-in mutants proofs verified-days planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray door-pace verdicts kubernetes-kills kubernetes-pace clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -153,6 +153,10 @@ bad-input: $(VENV)/.ready
 proofs: $(VENV)/.ready
 	PYTHONPATH=tests nice $(BIN)/python -m support.proofs.run
 	PYTHONPATH=tests nice $(BIN)/python -m support.proofs.planted
+
+# Verifies 400 recorded days of the simulator, and as many random ones in which much is preempted: half an hour.
+verified-days: $(VENV)/.ready
+	PYTHONPATH=tests nice $(BIN)/python -m support.verify.days 400
 
 # Faults that are planted one by one, each of which the simulator alone must find: an hour, as a rule.
 planted-faults: $(VENV)/.ready

@@ -21,12 +21,13 @@ from .commands.dry_run import dry_run
 from .commands.explain import explain
 from .commands.fuzz import fuzz
 from .commands.kubernetes import kubernetes
-from .commands.options import EngineOption, ThreadsOption, UsersOption
+from .commands.options import EngineOption, ThreadsOption, UsersOption, value_option
 from .commands.save import save
 from .commands.serve import serve
 from .commands.simulate import simulate_command
 from .commands.top import top
 from .commands.validate import validate
+from .commands.verify import verify
 from .scheduler.engine_names import engine_named
 from .terminal.bad_input import ends_on
 from .terminal.standard_output import checked_output, write_line
@@ -52,6 +53,10 @@ def replay(
     engine: EngineOption = "direct",
     threads: ThreadsOption = None,
     users: UsersOption = None,
+    record: Annotated[
+        Path | None,
+        value_option("--record", "DIR", "Record it with its outcomes, in a new folder below: see `verify`."),
+    ] = None,
 ) -> None:
     """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
     from .commands.replaying import replay_input
@@ -59,7 +64,7 @@ def replay(
 
     with ends_on(LicorneError, "licorne replay"):
         resolver = None if users is None else read_users(users)
-        replay_input(transcript, engine_named(engine), write_line, resolver, threads=threads)
+        replay_input(transcript, engine_named(engine), write_line, resolver, threads=threads, record=record)
 
 
 @application.command(
@@ -100,6 +105,7 @@ application.command("bench")(bench)
 application.command("serve")(serve)
 application.command("door")(door)
 application.command("validate")(validate)
+application.command("verify")(verify)
 application.command("explain")(explain)
 application.command("dry-run")(dry_run)
 application.command("save")(save)

@@ -6,7 +6,7 @@ to end, cannot be marked. Then nothing at all happens, and the caller may decide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -15,8 +15,15 @@ from typing import Final, NamedTuple
 from ..applications.pending_asks import CHECK_INTERVAL_NS
 from ..queues.application_entry import ApplicationEntry
 from ..state.claims import EndingVictim
+from ..state.justification import FramePriorities
 from ..state.partition_state import PartitionState
-from ..state.preemption_log import PreemptionCause, PreemptionLog, PreemptionRecord, VictimRecord
+from ..state.preemption_log import (
+    PreemptionCause,
+    PreemptionLog,
+    PreemptionRecord,
+    VictimNeed,
+    VictimRecord,
+)
 from ..values.allocation import Ask
 from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.messages import AllocationsReleased, Release, TerminationType
@@ -107,7 +114,13 @@ def ending_of(victims: Sequence[Victim]) -> list[EndingVictim]:
     ]
 
 
-def victim_record(victim: Victim, reason: str) -> VictimRecord:
+def victim_record(
+    victim: Victim,
+    reason: str,
+    need: VictimNeed,
+    priorities: FramePriorities | None = None,
+    gives: Iterable[str] = (),
+) -> VictimRecord:
     """Return what is remembered of a victim."""
     return VictimRecord(
         allocation_key=victim.key,
@@ -116,6 +129,9 @@ def victim_record(victim: Victim, reason: str) -> VictimRecord:
         node_id=victim.allocation.node_id,
         resource=victim.resource,
         reason=reason,
+        need=need,
+        priorities=priorities,
+        gives=tuple(sorted(gives)),
     )
 
 

@@ -20,14 +20,17 @@ from ..resources.quantity_texts import resource_text
 from ..resources.resource import (
     EMPTY,
     Resource,
+    add,
     fits_undefined_unlimited,
     subtract,
     subtract_only_existing,
     total_of,
 )
 from ..resources.texts import describe
+from ..state.claims import EndingVictim
+from ..state.justification import Justification, justify
 from ..state.partition_state import PartitionState
-from ..state.preemption_log import PreemptionCause, PreemptionRecord, VictimRecord
+from ..state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
 from ..values.events import ChangeDetail, ChangeType
 from .acts import ending_of, mark_all, release_by_application, remember, report_preempted, victim_record
 from .protection import Protected, Protection
@@ -77,7 +80,7 @@ def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
         *(ChangeType.SET, ChangeDetail.QUEUE_PREEMPTION, queue.path), message=summary, resource=queue.maximum
     )
     if gone:
-        remember(state, _record(queue, over, gone, now_ns))
+        remember(state, _record(queue, over, gone, now_ns, enforced.justification()))
     protected = enforced.still_wanted()
     if protected:  # The rest is taken when the first of them has run long enough.
         queue.quota_preemption_due_ns = min(each.until_ns for each in protected)
@@ -99,6 +102,7 @@ class _Enforcement:
         """What the queue is to give back; no more of any of these types ends."""
         self.selected = 0
         self.gone: list[VictimRecord] = []
+        self._ending: list[EndingVictim] = []
 
     def end_shares(self, shares: Sequence[tuple[Queue, Resource]]) -> bool:
         """End what gives back the shares of some leaves, as far as possible; return whether any does."""
@@ -125,8 +129,20 @@ class _Enforcement:
         text = f"preempting allocations to enforce new max quota for queue : {leaf.path}"
         release_by_application(state, marked, text)
         state.claims.note_unclaimed(ending_of(marked), self._now_ns)
+        self._ending += ending_of(marked)
         report_preempted(state, marked, f"Quota change enforcement process in {queue.path}")
-        self.gone += [victim_record(victim, _why(victim, target, self._now_ns)) for victim in marked]
+        self.gone += [
+            victim_record(victim, _why(victim, target, self._now_ns), VictimNeed.MAXIMUM) for victim in marked
+        ]
+
+    def justification(self) -> Justification:
+        """Return the figures of all that ends; the queues do not count it as used any longer."""
+
+        def used(queue: Queue) -> Resource:
+            ending = (each.resource for each in self._ending if queue in each.queue.above)
+            return add(_used(queue), total_of(ending))
+
+        return justify((), self._ending, used, {})
 
     def still_wanted(self) -> list[Protected]:
         """Return the protected victims with some of what the queue is above its maximum still."""
@@ -243,7 +259,13 @@ def choose_for_quota(
     return tuple(chosen)
 
 
-def _record(queue: Queue, over: Resource, victims: Sequence[VictimRecord], now_ns: int) -> PreemptionRecord:
+def _record(
+    queue: Queue,
+    over: Resource,
+    victims: Sequence[VictimRecord],
+    now_ns: int,
+    justification: Justification,
+) -> PreemptionRecord:
     return PreemptionRecord(
         time_ns=now_ns,
         cause=PreemptionCause.QUOTA,
@@ -254,6 +276,7 @@ def _record(queue: Queue, over: Resource, victims: Sequence[VictimRecord], now_n
             f"{resource_text(queue.maximum)}, and is to give back {resource_text(over)}"
         ),
         victims=tuple(victims),
+        justification=justification,
     )
 
 

@@ -17,12 +17,15 @@ from ..queues.lending import gives_room
 from ..resources.comparisons import matches_any
 from ..resources.quantity_texts import resource_text
 from ..resources.resource import Resource, add, fits, subtract, subtract_eliminating_negative, total_of
+from ..state.claims import EndingVictim
 from ..state.event_rates import report_no_victim
+from ..state.justification import FramePriorities, Seat, justify
 from ..state.partition_state import PartitionState
-from ..state.preemption_log import PreemptionCause, PreemptionRecord
+from ..state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
 from ..values.allocation import Ask
 from .acts import by_ask, ending_of, mark_all, release_all, remember, report_preempted, victim_record
 from .claims import committed_resources
+from .guarantee.ledger import QueueFactsOf
 from .protection import Protected, ProtectedVictims, Protection
 from .victims import Need, Victim, given_back, needed_only, required_node_order
 from .whole_jobs import by_whole_jobs
@@ -123,7 +126,7 @@ def preempt_for_required_node(
         if going is None:
             break
         candidates.remove(going)
-    _carry_out(state, entry, ask, node, victims)
+    _carry_out(state, entry, ask, node, victims, unclaimed=unclaimed)
     state.claims.begin(entry, (ask,), [*ending_of(victims), *unclaimed], state.now_ns())
     return None
 
@@ -200,7 +203,18 @@ def _carry_out(
     ask: Ask,
     node: NodeEntry,
     victims: tuple[Victim, ...],
+    *,
+    unclaimed: Sequence[EndingVictim],
 ) -> None:
+    facts_of = QueueFactsOf(entry.queue, committed_resources(state, entry.queue, ask.allocation_key))
+    seat = Seat(ask.allocation_key, entry.application_id, entry.queue.path, node.node_id, ask.resource)
+    justification = justify(
+        [(seat, entry.queue)],
+        ending_of(victims),
+        lambda queue: facts_of(queue).used,
+        {node.node_id: node.available},
+        unclaimed,
+    )
     now_ns = state.now_ns()
     key = ask.allocation_key
     text = f"preempting allocations to free up resources to run daemon set ask: {key}"
@@ -221,9 +235,15 @@ def _carry_out(
         node_id=node.node_id,
         wanted=ask.resource,
         reason=reason,
-        victims=tuple(victim_record(victim, _why(victim, ask, node, now_ns)) for victim in victims),
+        victims=tuple(_remembered(victim, ask, node, now_ns) for victim in victims),
+        justification=justification,
     )
     remember(state, record)
+
+
+def _remembered(victim: Victim, ask: Ask, node: NodeEntry, now_ns: int) -> VictimRecord:
+    priorities = FramePriorities("", ask.priority, victim.allocation.ask.priority)
+    return victim_record(victim, _why(victim, ask, node, now_ns), VictimNeed.NODE, priorities)
 
 
 def _why(victim: Victim, ask: Ask, node: NodeEntry, now_ns: int) -> str:

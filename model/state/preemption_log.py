@@ -9,8 +9,16 @@ from enum import Enum
 from typing import Final, final
 
 from ..resources.resource import EMPTY, Resource
+from .justification import NO_FIGURES, FramePriorities, Justification
 
-__all__ = ["RECORDS_MAX", "PreemptionCause", "PreemptionLog", "PreemptionRecord", "VictimRecord"]
+__all__ = [
+    "RECORDS_MAX",
+    "PreemptionCause",
+    "PreemptionLog",
+    "PreemptionRecord",
+    "VictimNeed",
+    "VictimRecord",
+]
 
 RECORDS_MAX: Final = 256
 """Preemptions remembered for explanations; at the bound the oldest is forgotten."""
@@ -25,6 +33,16 @@ class PreemptionCause(Enum):
     QUOTA = "a queue uses more than its maximum, which was lowered"
 
 
+class VictimNeed(Enum):
+    """What would lack room without a victim."""
+
+    NODE = "the node"
+    PREDICATES = "nothing: the predicates of the RM demand its end"
+    QUEUE = "a queue of the ask"
+    LIMIT = "the limit of a user or a group"
+    MAXIMUM = "nothing: a queue is above its maximum"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VictimRecord:
     """One victim, and why that one."""
@@ -35,6 +53,11 @@ class VictimRecord:
     node_id: str
     resource: Resource
     reason: str
+    need: VictimNeed = VictimNeed.NODE
+    priorities: FramePriorities | None = None
+    """`None` where a maximum is enforced: that compares none."""
+    gives: tuple[str, ...] = ()
+    """The types that it gives to the guarantee of a queue; empty where none is served."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +81,7 @@ class PreemptionRecord:
     """What the ask asks for; where a maximum is enforced, what the queue is to give back."""
     reason: str
     victims: tuple[VictimRecord, ...]
+    justification: Justification = NO_FIGURES
     loop: str = ""
     """Why this preemption repeats one without result; empty for all others."""
 
@@ -91,6 +115,9 @@ class PreemptionLog:
         self.loops = 0
         """Preemptions that repeated one without result, forgotten ones included."""
 
+        self.added = 0
+        """Preemptions that were remembered, forgotten ones included."""
+
     def __len__(self) -> int:
         return len(self._records)
 
@@ -101,6 +128,7 @@ class PreemptionLog:
     def add(self, record: PreemptionRecord, waits: Callable[[PreemptionRecord], bool]) -> None:
         """Remember a preemption; `waits` says of one whether its ask waits still."""
         self._records.append(record)
+        self.added += 1
         self.loops += bool(record.loop)
         if not record.allocation_key:
             return
@@ -108,6 +136,10 @@ class PreemptionLog:
         if len(self._last_of_asks) > self._asks_max:
             self._last_of_asks = {name: last for name, last in self._last_of_asks.items() if waits(last)}
             self._asks_max = max(RECORDS_MAX, 2 * len(self._last_of_asks))
+
+    def since(self, added: int) -> tuple[PreemptionRecord, ...]:
+        """Return those that were remembered after the first so many."""
+        return tuple(self._records)[len(self._records) - min(self.added - added, len(self._records)) :]
 
     def last_for(self, allocation_key: str, application_id: str) -> PreemptionRecord | None:
         """Return the last preemption for an ask that waits, `None` if there is none."""

@@ -35,6 +35,7 @@ def replay_input(
     resolver: UserResolver | None,
     *,
     threads: int | None,
+    record: Path | None = None,
 ) -> None:
     """Replay what a path names, and write the output line by line.
 
@@ -44,6 +45,7 @@ def replay_input(
         write_line: Takes the output.
         resolver: Finds the groups of users, in place of what the transcript configures; `None` for that.
         threads: How many threads the engine `threads` has; `None` for one.
+        record: Where a transcript is recorded, with its outcomes; `None` for nowhere.
 
     Raises:
         LicorneError: The input cannot be read or replayed.
@@ -54,9 +56,11 @@ def replay_input(
     else:
         text = read_standard_input() if str(path) == "-" else read_text(path)
         if not is_recording(text):
-            replay(text, str(path), engine, write_line, resolver, threads=threads)
+            replay(text, str(path), engine, write_line, resolver, threads=threads, record=record)
             return
         rows = rows_of_text(text, str(path))
+    if record is not None:
+        raise LicorneError("--record is for a transcript: this is a recording already")
     if threads is not None:
         raise LicorneError(f"threads={threads}: a recording is replayed with the engines direct and actors")
     replay_recording(read_recording(rows, _note), engine, write_line, resolver)

@@ -171,6 +171,9 @@ def serve(
     anonymize: Annotated[
         bool, typer.Option("--anonymize", help="Record pseudonyms in the place of names.")
     ] = False,
+    outcomes: Annotated[
+        bool, typer.Option("--outcomes", help="Record also what follows, for `licorne verify`.")
+    ] = False,
     state_dumps: Annotated[
         Path | None, value_option("--state-dumps", "DIR", "Write state dumps there, the last ten are kept.")
     ] = None,
@@ -206,7 +209,7 @@ def serve(
             token = read_orders()
             settings = replace(settings, access=settings.access.with_token(token))
             rest = None if rest is None else replace(rest, tokens=(*rest.tokens, token))
-        recording = _recording(record, anonymize=anonymize)
+        recording = _recording(record, anonymize=anonymize, outcomes=outcomes)
         interval_seconds = parse_duration_ns(state_dump_interval) / 1e9
         report = reporter(chosen_format, "licorne serve")
         watchdog = Watchdog(reads_input=until_stdin_closes)
@@ -351,17 +354,19 @@ def run_server(
         )
 
 
-def _recording(folder: Path | None, *, anonymize: bool) -> Recording | None:
+def _recording(folder: Path | None, *, anonymize: bool, outcomes: bool) -> Recording | None:
     """Return where to record, `None` for nowhere.
 
     Raises:
-        LicorneError: There are to be pseudonyms, and no recording.
+        LicorneError: There are to be pseudonyms or outcomes, and no recording.
     """
     from ..recording.recording import Recording
 
     if folder is None and anonymize:
         raise LicorneError("--anonymize is for a recording: give --record DIR, too")
-    return None if folder is None else Recording(folder, anonymize=anonymize)
+    if folder is None and outcomes:
+        raise LicorneError("--outcomes is for a recording: give --record DIR, too")
+    return None if folder is None else Recording(folder, anonymize=anonymize, outcomes=outcomes)
 
 
 def check_installed(extra: str, *names: str) -> None:

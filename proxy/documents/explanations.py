@@ -11,7 +11,6 @@ from ...model.applications.next_tries import TryingPass
 from ...model.explanation.blockers import SubjectKind
 from ...model.explanation.node_summary import NodeObstacle
 from ...model.explanation.values import AskStatus
-from ...model.state.preemption_log import PreemptionCause
 from .fields import (
     ApplicationStateName,
     Int64Message,
@@ -23,6 +22,7 @@ from .fields import (
     names_of,
     values_of,
 )
+from .preemptions import PreemptionDocument, VictimDocument
 
 __all__ = [
     "BlockerDocument",
@@ -46,13 +46,11 @@ __all__ = [
     "NotedDocument",
     "PlaceDocument",
     "PlannedStartDocument",
-    "PreemptionDocument",
     "ProspectDocument",
     "QuantityMessageDocument",
     "RefusingNodesDocument",
     "ResourceMessageDocument",
     "RuleAnswerDocument",
-    "VictimDocument",
 ]
 
 
@@ -145,32 +143,6 @@ class NodeAnswersDocument(TypedDict):
     """The node that would be taken."""
     refusing: list[RefusingNodesDocument]
     nearest: NearestNodeDocument | None
-
-
-class VictimDocument(TypedDict):
-    """An allocation that was chosen to end."""
-
-    allocationKey: str
-    applicationID: str
-    queueName: str
-    nodeID: str
-    resource: Quantities
-    reason: str
-
-
-class PreemptionDocument(TypedDict):
-    """A preemption and its victims."""
-
-    time: TimeNs
-    cause: Annotated[str, names_of(PreemptionCause)]
-    queueName: str
-    applicationID: str
-    allocationKey: str
-    nodeID: str
-    reason: str
-    loop: str
-    """That it repeats an earlier one without effect, in words; empty if it does not."""
-    victims: list[VictimDocument]
 
 
 class ExplainedTaskGroupDocument(TypedDict):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from ...model.explanation import AskExplanation, Blocker, Explanation, Lack, NodeSummary, NodeTally, Place
 from ...model.explanation.next_asks import NextAsk, NextAsks
 from ...model.explanation.planned_starts import PlannedStart
@@ -9,8 +11,9 @@ from ...model.explanation.victims import Prospect
 from ...model.placement import RuleOutcome
 from ...model.resources.quantities import saturate
 from ...model.resources.resource import Resource
-from ...model.state.preemption_log import PreemptionRecord, VictimRecord
+from ...model.state.preemption_log import PreemptionRecord
 from ...model.values.documents import quantities_shown
+from ...model.views.preemptions import preemption_document, victim_document
 from ..documents.explanations import (
     BlockerDocument,
     ExplainedAskDocument,
@@ -23,12 +26,11 @@ from ..documents.explanations import (
     NodeAnswersDocument,
     PlaceDocument,
     PlannedStartDocument,
-    PreemptionDocument,
     ProspectDocument,
     RefusingNodesDocument,
     RuleAnswerDocument,
-    VictimDocument,
 )
+from ..documents.preemptions import PreemptionDocument, VictimDocument
 from .sentences import Where, changes_of, place_of, what_blocks, withheld_lines
 
 __all__ = [
@@ -246,34 +248,13 @@ def _ask(ask: AskExplanation, where: Where, now_ns: int) -> ExplainedAskDocument
     if ask.planned_start is not None:
         document["plannedStart"] = planned_start_document(ask.planned_start)
     if ask.ending:
-        document["ending"] = [_victim(victim) for victim in ask.ending]
+        document["ending"] = [cast("VictimDocument", victim_document(victim)) for victim in ask.ending]
         document["endingSince"] = ask.ending_since_ns
     return document
 
 
 def _preemption(record: PreemptionRecord) -> PreemptionDocument:
-    return {
-        "time": record.time_ns,
-        "cause": record.cause.name,
-        "queueName": record.queue_path,
-        "applicationID": record.application_id,
-        "allocationKey": record.allocation_key,
-        "nodeID": record.node_id,
-        "reason": record.reason,
-        "victims": [_victim(victim) for victim in record.victims],
-        "loop": record.loop,
-    }
-
-
-def _victim(victim: VictimRecord) -> VictimDocument:
-    return {
-        "allocationKey": victim.allocation_key,
-        "applicationID": victim.application_id,
-        "queueName": victim.queue_path,
-        "nodeID": victim.node_id,
-        "resource": _quantities(victim.resource),
-        "reason": victim.reason,
-    }
+    return cast("PreemptionDocument", preemption_document(record))
 
 
 def _quantities(resource: Resource) -> dict[str, int]:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, TypeVar, cast, final
 
 from ...model.predicates.interfaces import Predicates, QuestionChannel
 from ...model.state.host import PartitionHost
+from ...model.state.partition_state import PartitionState
 from ...model.values.documents import Document, Json
 from ...model.values.messages import Announcement
 from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
 from ...model.values.refusals import PlacementHalt
 from ..si.older_answers import Delivery, Generation, InGeneration
 from .answers import written_answer, written_taken
+from .outcomes import Outcomes
 
 if TYPE_CHECKING:
     from .recorder import TurnRecorder
@@ -61,6 +63,7 @@ class PartitionTurns:
         """How many cycles of this turn have taken answers, also none."""
         self._taken: list[Json] = []
         self._announced: list[Announcement] = []
+        self._outcomes = Outcomes() if recorder.has_outcomes else None
         self._held_lines: list[bytes] = []
         self._held_announcements: list[Delivery] = []
         self.host = replace(
@@ -106,7 +109,8 @@ class PartitionTurns:
         finally:
             self._at_ns = None
             announced, self._announced = self._announced, []
-            self._recorder.pass_on(self, b"", announced)
+            lines = self._outcome_lines(at_ns, is_older=self._generation.is_older)
+            self._recorder.pass_on(self, b"".join(lines), announced)
 
     def flush(self) -> None:
         """Write the turns that are held, and have what was announced delivered."""
@@ -148,10 +152,25 @@ class PartitionTurns:
                 if failure is not None:
                     line["failed"] = repr(failure)
                 self._held_lines.append(self._recorder.encoded(line))
+                self._held_lines += self._outcome_lines(at_ns, is_older=is_older)
             except Exception as error:  # noqa: BLE001 - scheduling goes on, whatever is wrong with the line
                 self._recorder.give_up(f"a turn cannot be written, please report: {error!r}")
         self._held_announcements += _settled(self._announced, is_older)
         self._announced.clear()
+
+    def watch(self, state: PartitionState) -> None:
+        """Take the state of the partition, whose preemptions are outcomes."""
+        if self._outcomes is not None:
+            self._outcomes.state = state
+
+    def _outcome_lines(self, at_ns: int | None, *, is_older: bool) -> list[bytes]:
+        """Return a line for each outcome of a turn, in order; none where they are not recorded."""
+        if self._outcomes is None:
+            return []
+        return [
+            self._recorder.encoded({"at": at_ns, "partition": self.number, "outcome": outcome})
+            for outcome in self._outcomes.take(older=is_older)
+        ]
 
     # --------------------------------------------------------------------- what the host is asked
 
@@ -160,6 +179,8 @@ class PartitionTurns:
 
     def _announce(self, announcement: Announcement) -> None:
         self._announced.append(announcement)
+        if self._outcomes is not None:
+            self._outcomes.note(announcement)
 
     def _placement_halt(self) -> PlacementHalt | None:
         if self._at_ns is None:

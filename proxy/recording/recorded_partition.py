@@ -54,6 +54,7 @@ class RecordedPartition(Partition):
         self._turns = turns
         self._recorder = recorder
         super().__init__(name, rm_id, config, turns.host)
+        turns.watch(self._state)
 
     def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
         """Create, change, drain and remove nodes; a line `node`."""

@@ -114,6 +114,7 @@ class TurnRecorder:
         reservations_on: bool,
     ) -> None:
         self.may_hold = may_hold
+        self.has_outcomes = recording.outcomes
         self._now_ns = now_ns
         self._log = log or Log()
         self._reservations_on = reservations_on
@@ -136,16 +137,15 @@ class TurnRecorder:
         return self._files is not None
 
     def _header(self, number: int) -> bytes:
-        return self.encoded(
-            {
-                "recording": {
-                    "version": FORMAT_VERSION,
-                    "file": number,
-                    "reservations": self._reservations_on,
-                    "anonymous": self._anonymous is not None,
-                }
-            }
-        )
+        header: Document = {
+            "version": FORMAT_VERSION,
+            "file": number,
+            "reservations": self._reservations_on,
+            "anonymous": self._anonymous is not None,
+        }
+        if self.has_outcomes:
+            header["outcomes"] = True
+        return self.encoded({"recording": header})
 
     # ---------------------------------------------------------------------------------- partitions
 
@@ -351,6 +351,9 @@ class AnonymousLines:
             "applicationID": lambda text: names.hashed("app", text),
             "allocationKey": names.key,
             "UUID": names.key,
+            "frame": names.name,
+            "takenOver": names.key,
+            "loop": lambda _: "",
             "taskGroupName": lambda text: names.hashed("group", text),
             "queueName": names.name,
             "user": names.name,
@@ -391,6 +394,9 @@ class AnonymousLines:
                 return {self._pseudonyms.node(node_id): _REFUSED for node_id in value}
             case "resources":  # Names of resources, whatever they are, and quantities.
                 return value
+            case "queues" if all(isinstance(path, str) for path in value.values()):  # By application.
+                hashed = self._pseudonyms.hashed
+                return {hashed("app", name): self._pseudonyms.name(str(path)) for name, path in value.items()}
             case "quarantine":
                 name = str(value["name"])
                 is_node = value["kind"] == "node"

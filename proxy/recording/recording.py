@@ -30,10 +30,14 @@ class Recording:
     """A file ends before it becomes larger, unless a single turn is."""
     anonymize: bool = False
     """Names have pseudonyms; see `docs/transcripts.md` for what is replaced, and what may differ then."""
+    outcomes: bool = False
+    """What the resource managers are told is written as well, and what justifies each preemption: so that
+    `licorne verify` can check it."""
 
     def __post_init__(self) -> None:
         check_type("folder", self.folder, Path, str)
         check_type("rotate_bytes", self.rotate_bytes, int)
+        check_type("outcomes", self.outcomes, bool)
         if self.rotate_bytes < 1:
             raise LicorneError(f"rotate_bytes={self.rotate_bytes}: a file must have one byte at least")
 

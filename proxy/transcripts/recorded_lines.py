@@ -44,7 +44,7 @@ RECORDED_KEYS: Final = frozenset(
     | {"partition", "partitions", "predicates", "taken"}
 )
 """The keys that a line with a time may have besides its verb. `predicates` alone is a verb."""
-RECORDED_VERBS: Final = ("timer", "step", "quarantine", "retire", "answer", "manager")
+RECORDED_VERBS: Final = ("timer", "step", "quarantine", "retire", "answer", "manager", "outcome")
 """The verbs of lines that have a time; no other line may have them."""
 
 _TIMERS: Final[dict[str, TimerAction]] = {
@@ -164,6 +164,8 @@ def read_recorded_verb(verb: str, body: Json) -> object:
         case "retire":
             if body is not True:
                 raise LicorneError(f"not true: {body!r}")
+            return body
+        case "outcome" if isinstance(body, dict):
             return body
         case _:
             if not isinstance(body, dict) or not isinstance(body.get("rmID"), str):

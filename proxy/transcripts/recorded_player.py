@@ -62,6 +62,8 @@ class RecordedPlayer:
             case "answer" | "manager" | "retire":
                 self._turns.set_time(recorded.at_ns)
                 self._play_at_once(line, recorded)
+            case "outcome":
+                pass  # It was said, and is said again.
             case _:
                 self._play_turn(line, recorded)
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Final, final
 
 from ...actors.services.virtual_clock import EPOCH_2000_NS
 from ...model.errors import LicorneError
 from ...model.values.documents import Json
 from ..recording.callback_documents import CallbackWriter
+from ..recording.recording import Recording
 from ..recording.replaying import ReplayDifferenceError
 from ..resolvers.resolver import UserResolutionError, UserResolver
 from ..scheduler.scheduler import EngineName, Scheduler
@@ -185,6 +187,7 @@ def replay(
     resolver: UserResolver | None = None,
     *,
     threads: int | None = None,
+    record: Path | None = None,
 ) -> None:
     """Replay a transcript and write the output, line by line.
 
@@ -195,13 +198,17 @@ def replay(
         write_line: Takes the output.
         resolver: Finds the groups of users, instead of the resolver that the transcript configures.
         threads: How many threads the engine `threads` has; one unless said otherwise.
+        record: Below which folder it is recorded, with its outcomes; nowhere unless said otherwise.
 
     Raises:
         TranscriptError: a line of the transcript is malformed; nothing has been replayed.
         LicorneError: the engine is unknown, or cannot have so many threads.
     """
     lines = read_transcript(text, source)
-    with Scheduler(engine=engine, stepped=True, threads=threads, resolver=resolver) as scheduler:
+    recording = None if record is None else Recording(record, outcomes=True)
+    with Scheduler(
+        engine=engine, stepped=True, threads=threads, resolver=resolver, record=recording
+    ) as scheduler:
         Replay(scheduler, write_line).run(lines)
 
 

@@ -372,7 +372,7 @@ class _Moment:
             return NoPreemption.NO_LOWER_OF_HOLDER
         if not isinstance(plan, PreemptionPlan):
             return plan
-        record = record_of(view, plan, self._entry, self._state.now_ns())
+        record = record_of(view, plan, self._entry, self._state.now_ns(), self._facts_of)
         if _must_pause(self._state, record):
             return NoPreemption.REPEATS
         return _Decided(view, plan, record, self._yielding)

@@ -7,22 +7,27 @@ from ...limits.usage_tree import LimitBlocker
 from ...queues.application_entry import ApplicationEntry
 from ...queues.queue import Queue
 from ...resources.quantity_texts import resource_text
-from ...resources.resource import Resource
-from ...state.preemption_log import PreemptionCause, PreemptionRecord
-from ..acts import victim_record
+from ...resources.resource import Resource, subtract, total_of
+from ...state.justification import FramePriorities, Justification, Seat, justify, priority_among
+from ...state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
+from ..acts import ending_of, victim_record
 from ..protection import position_of_property
 from ..victims import Victim, described
 from ..work_lost import work_text
 from .decision import PreemptionPlan, PreemptionView
-from .ledger import QueueFacts
+from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf
 
 __all__ = ["record_of"]
 
 
 def record_of(
-    view: PreemptionView, plan: PreemptionPlan, entry: ApplicationEntry, now_ns: int
+    view: PreemptionView,
+    plan: PreemptionPlan,
+    entry: ApplicationEntry,
+    now_ns: int,
+    facts_of: QueueFactsOf,
 ) -> PreemptionRecord:
-    """Return what is remembered of a plan that has been carried out."""
+    """Return what is remembered of a plan that is carried out; `facts_of` has what the queues use."""
     ask = view.ask
     if view.inside is None:
         served = _naming(view.leaf, ask.resource)
@@ -41,10 +46,25 @@ def record_of(
         f"{who} for {resource_text(ask.resource)} in {view.leaf.path}: {claim}, "
         f"and {_obstacle(view, plan, node)}"
     )
-    victims = [(victim, f"{node} would not fit {whom} without it") for victim in plan.for_node]
-    victims += [(victim, f"the RM wants it gone from {node} as well") for victim in plan.demanded]
     full = f"{view.limits[0].kind} {view.limits[0].name}" if view.limits else view.leaf.path
-    victims += [(victim, f"{full} would have no room without it") for victim in plan.for_queue]
+    for_queue = VictimNeed.LIMIT if view.limits else VictimNeed.QUEUE
+    needs = [
+        (plan.for_node, VictimNeed.NODE, f"{node} would not fit {whom} without it"),
+        (plan.demanded, VictimNeed.PREDICATES, f"the RM wants it gone from {node} as well"),
+        (plan.for_queue, for_queue, f"{full} would have no room without it"),
+    ]
+    ledger = ProjectedUsage(view.leaf, ask.resource)
+
+    def remembered(victim: Victim, need: VictimNeed, text: str) -> VictimRecord:
+        gives = () if view.inside is not None else ledger.gives(view.candidates.facts[victim.queue.path])
+        return victim_record(
+            victim,
+            _why(view, victim, text, now_ns),
+            need,
+            _priorities(entry.queue, ask.priority, victim),
+            (name for name in gives if victim.resource.get(name) > 0),
+        )
+
     return PreemptionRecord(
         time_ns=now_ns,
         cause=cause,
@@ -55,7 +75,35 @@ def record_of(
         node_id=node,
         wanted=ask.resource,
         reason=reason,
-        victims=tuple(victim_record(victim, _why(view, victim, need, now_ns)) for victim, need in victims),
+        victims=tuple(remembered(victim, need, text) for some, need, text in needs for victim in some),
+        justification=_justification(view, plan, entry, facts_of),
+    )
+
+
+def _justification(
+    view: PreemptionView, plan: PreemptionPlan, entry: ApplicationEntry, facts_of: QueueFactsOf
+) -> Justification:
+    leaf = entry.queue
+    asks = view.members or (view.ask,)
+    node_ids = plan.seats or (plan.node_id,)
+    seats = [
+        (Seat(ask.allocation_key, entry.application_id, leaf.path, node_id, ask.resource), leaf)
+        for ask, node_id in zip(asks, node_ids, strict=True)
+    ]
+    left = {
+        node.node_id: subtract(node.available, total_of(each.resource for each in node.unclaimed))
+        for node in view.candidate_nodes
+        if node.node_id in node_ids
+    }
+    return justify(seats, ending_of(plan.victims), lambda queue: facts_of(queue).used, left, plan.taken_over)
+
+
+def _priorities(leaf: Queue, priority: int, victim: Victim) -> FramePriorities:
+    """Return the priorities of an ask and a victim among the children of the first queue that both are in."""
+    frame = next(level for level in victim.queue.above if level in leaf.above)
+    own = victim.allocation.ask.priority
+    return FramePriorities(
+        frame.path, priority_among(leaf, priority, frame), priority_among(victim.queue, own, frame)
     )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, final
 
 from google.protobuf.json_format import MessageToDict
@@ -26,6 +25,7 @@ from ....model.errors import LicorneError
 from ....model.nodes.node import Node
 from ...client import callbacks, connection
 from ...client.remote_scheduler import RemoteScheduler
+from ...recording.recording import Recording
 from ...scheduler.scheduler import Scheduler
 from ...server import buffers, remote_managers
 from ...server.addresses import Address
@@ -302,12 +302,12 @@ class ClusterWorld:
             forget_after_seconds=20.0 if self._plan.seed % 2 else None,
         )
 
-    def _new_recording(self) -> Path | None:
+    def _new_recording(self) -> Recording | None:
         if not self._plan.is_recorded:
             return None
         self._recorded = RecordedRun()
         self.recorded.append(self._recorded)
-        return self._recorded.folder
+        return self._recorded.recording
 
     def _callback_failed(self, *news: Any) -> None:
         error = news[0].error

@@ -10,11 +10,13 @@ from typing import Any, Final, final
 
 from ...client.recovery_watcher import watcher_of
 from ...recording.callback_documents import message_document
+from ...recording.recording import Recording
 from ...scheduler.scheduler import Scheduler
 from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback
 from ...transcripts.recorded_input import read_recording, recording_files, rows_of_files
 from ...transcripts.replay import replay_recording
+from ...verify.verifier import Findings, verify_lines
 from ..manager.cluster_record import RecordError
 from ..manager.si_client import SchedulerDoor
 
@@ -29,9 +31,12 @@ class RecordedRun:
 
     def __init__(self) -> None:
         self._open = ExitStack()
-        self.folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="licorne-fuzz-")))
+        self._folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="licorne-fuzz-")))
+        self.recording = Recording(self._folder, outcomes=True)
         self._heard: dict[str, list[list[str]]] = {}
         """For each resource manager its registrations, and for each of these the callbacks, as JSON."""
+        self.findings = Findings()
+        """What the verification has found."""
 
     def door(self, scheduler: Scheduler) -> RecordedDoor:
         """Return the scheduler, as a door that notes what is said through it."""
@@ -44,10 +49,10 @@ class RecordedRun:
         return callbacks
 
     def check(self) -> None:
-        """Replay the recording of a scheduler that has stopped, and remove it.
+        """Replay the recording of a scheduler that has stopped, verify its decisions, and remove it.
 
         Raises:
-            RecordError: The replay says something else.
+            RecordError: The replay says something else, or a decision is refuted.
         """
         said: dict[tuple[str, int], list[str]] = {}
 
@@ -59,8 +64,13 @@ class RecordedRun:
                     said.setdefault(registration, []).append(_text(key, document[key]))
 
         with self._open:
-            lines = read_recording(rows_of_files(recording_files(self.folder)), lambda _: None)
-            replay_recording(lines, "direct", take)
+            rows = [*rows_of_files(recording_files(self._folder))]
+            replay_recording(read_recording(rows, lambda _: None), "direct", take)
+            self.findings = verify_lines(row.text for row in rows)
+        if self.findings.refuted:
+            raise RecordError(
+                f"refuted: {'; '.join(f'line {line}: {text}' for line, text in self.findings.refuted[:5])}"
+            )
         for rm_id, registrations in self._heard.items():
             replayed = [said[each] for each in sorted(said) if each[0] == rm_id]
             heard = [callbacks for callbacks in registrations if callbacks]

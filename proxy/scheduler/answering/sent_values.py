@@ -49,7 +49,8 @@ from ....model.queues.lending import Withheld
 from ....model.queues.template import QueueTemplate
 from ....model.resources.resource import Resource
 from ....model.state.counters import HistogramFigures, TimedPart
-from ....model.state.preemption_log import PreemptionCause, PreemptionRecord, VictimRecord
+from ....model.state.justification import FramePriorities, Justification, NodeRoom, QueueBalance, Seat
+from ....model.state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
 from ....model.state.quarantine import BrokenKind, Quarantined
 from ....model.values.allocation import Ask
 from ....model.values.documents import Json
@@ -93,6 +94,7 @@ _ENUMS: Final[tuple[type[Enum], ...]] = (
     SubjectKind,
     TimedPart,
     TryingPass,
+    VictimNeed,
 )
 _VALUES: Final[tuple[type, ...]] = (
     Ask,
@@ -105,16 +107,19 @@ _VALUES: Final[tuple[type, ...]] = (
     EventCounters,
     Explanation,
     ExtraConfig,
+    FramePriorities,
     Gang,
     HealthCheck,
     HealthReport,
     HistogramFigures,
+    Justification,
     Lack,
     ManagerFigures,
     ManagerStatus,
     NearMiss,
     NextAsk,
     NextAsks,
+    NodeRoom,
     NodeSummary,
     NodeTally,
     NodeView,
@@ -127,12 +132,14 @@ _VALUES: Final[tuple[type, ...]] = (
     Prospect,
     Quarantined,
     QueueAndUser,
+    QueueBalance,
     QueueProperties,
     QueueTemplate,
     QueueView,
     RuleOutcome,
     RuntimeSettings,
     SchedulerFigures,
+    Seat,
     SentCounts,
     TaskGroupCounts,
     User,

@@ -15,7 +15,7 @@ from licorne.model.preemption.acts import (
 )
 from licorne.model.preemption.victims import Victim
 from licorne.model.resources.resource import EMPTY
-from licorne.model.state.preemption_log import PreemptionCause, PreemptionRecord
+from licorne.model.state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed
 from licorne.model.values.messages import Release, TerminationType
 
 
@@ -34,7 +34,7 @@ def a_record(scene: Scene, *victims: Victim, ask: str = "ask") -> PreemptionReco
         allocation_key=ask,
         application_id="root.a",
         reason="",
-        victims=tuple(victim_record(victim, "because") for victim in victims),
+        victims=tuple(victim_record(victim, "because", VictimNeed.NODE) for victim in victims),
     )
 
 

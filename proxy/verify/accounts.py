@@ -1,0 +1,221 @@
+"""Who uses what in a partition: sums over all that runs, from requests and answers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .queues import Queue, Settings, Size, positive, total
+
+__all__ = ["Accounts", "Application", "Ask", "Bound", "Claim", "Node", "Run", "less"]
+
+
+@dataclass
+class Node:
+    """A node."""
+
+    name: str
+    capacity: Size
+    occupied: Size = field(default_factory=dict)
+    is_drained: bool = False
+
+
+@dataclass
+class Application:
+    """An application."""
+
+    name: str
+    leaf: Queue
+    user: str
+    group: str
+    """The group whose limits count, the empty text for none."""
+    is_gang: bool
+
+
+@dataclass
+class Ask:
+    """An ask, also of what runs."""
+
+    key: str
+    application: Application
+    size: Size
+    priority: int
+    created_ns: int
+    task_group: str
+    is_placeholder: bool
+    is_originator: bool
+    is_willing: bool
+    preempts: bool
+    required_node: str
+
+    @property
+    def path(self) -> Sequence[Queue]:
+        """The leaf and all queues above it."""
+        return tuple(self.application.leaf.up)
+
+
+@dataclass
+class Run:
+    """Something that runs, or has not been confirmed as ended."""
+
+    ask: Ask
+    node: str
+    since_ns: int
+    is_preempted: bool = False
+    is_leaving: bool = False
+    """Its resource manager was asked to end it for another reason."""
+
+
+@dataclass
+class Claim:
+    """What is kept for an ask that has preempted."""
+
+    ask: Ask
+    node: str
+    line: int
+    ending: set[str]
+    ended_ns: int | None
+    """When its last victim ended."""
+    had_cycle: bool = False
+    """A cycle has run since then."""
+    is_unclear: bool = False
+    """Its node has changed, or an ask needs the node: it may have ended."""
+
+
+class Bound(NamedTuple):
+    """A maximum or a limit that an ask is under."""
+
+    text: str
+    most: Size
+    counts: Callable[[Ask], bool]
+    """Whether something counts for it."""
+    is_root: bool
+    is_limit: bool
+
+
+class Accounts:
+    """Those of one partition at one moment."""
+
+    def __init__(self) -> None:
+        self.settings = Settings()
+        self.nodes: dict[str, Node] = {}
+        self.applications: dict[str, Application] = {}
+        self.asks: dict[str, Ask] = {}
+        self.running: dict[str, Run] = {}
+        self.foreign: dict[str, tuple[str, Size]] = {}
+        self.claims: dict[str, Claim] = {}
+        self.swaps: set[str] = set()
+        """Placeholders that a member is to replace: its node is not known yet."""
+        self.withdrawn: dict[str, Ask] = {}
+        """Asks that were withdrawn while a placeholder was replaced in their task group, perhaps by them."""
+        self.losses: list[tuple[int, Sequence[Queue]]] = []
+        """When queues have lost something to guarantees and priorities."""
+        self.has_hidden_claims = False
+        """Room that ended for no ask may be kept for one that needs its node: no record says so."""
+
+    def used(self, queue: Queue, ask: Ask | None = None) -> Size:
+        """Return what counts as used: without what is preempted, and above an ask with others' claims."""
+        runs = self.running.values()
+        sizes = [run.ask.size for run in runs if queue in run.ask.path and not run.is_preempted]
+        if ask is not None and queue in ask.path:
+            sizes += [claim.ask.size for claim in self.others(ask) if queue in claim.ask.path]
+        return total(sizes)
+
+    def allocated(self, bound: Bound) -> Size:
+        """Return what counts for a bound, with what is being preempted."""
+        return total(run.ask.size for run in self.running.values() if bound.counts(run.ask))
+
+    def most(self, bound: Bound, ask: Ask) -> Size:
+        """Return what counts for a bound now, or once all that is preempted has ended, if that is more."""
+        runs = [
+            run.ask.size for run in self.running.values() if bound.counts(run.ask) and not run.is_preempted
+        ]
+        claims = [claim.ask.size for claim in self.others(ask) if bound.counts(claim.ask)]
+        now, then = self.allocated(bound), total(runs + claims)
+        return {name: max(now.get(name, 0), then.get(name, 0)) for name in {*now, *then}}
+
+    def others(self, ask: Ask) -> list[Claim]:
+        """Return the claims of other asks."""
+        return [claim for claim in self.claims.values() if claim.ask.key != ask.key]
+
+    def needed(self, claim: Claim, counts: Callable[[Run], bool]) -> Size:
+        """Return what the ask of a claim needs beyond what those of its victims use still that count."""
+        ending = [self.running[key] for key in claim.ending if key in self.running]
+        coming = total(run.ask.size for run in ending if counts(run))
+        return positive({name: one - coming.get(name, 0) for name, one in claim.ask.size.items()})
+
+    def free(self, node: Node) -> Size:
+        """Return what a node has left."""
+        sizes = [run.ask.size for run in self.running.values() if run.node == node.name]
+        sizes += [size for where, size in self.foreign.values() if where == node.name]
+        return less(node.capacity, total([*sizes, node.occupied]))
+
+    def unclaimed(self) -> list[Run]:
+        """Return what ends for no ask."""
+        claimed = {key for claim in self.claims.values() for key in claim.ending}
+        return [run for key, run in self.running.items() if run.is_preempted and key not in claimed]
+
+    def bounds(self, ask: Ask) -> Iterator[Bound]:
+        """Walk the maxima and limits that an ask is under, from its leaf up."""
+        for level in ask.path:
+            is_root = level.parent is None
+            most = total(node.capacity for node in self.nodes.values()) if is_root else level.maximum
+            if most is not None:
+                yield Bound(f"the maximum of {level.path}", most, _counts(level), is_root, is_limit=False)
+            for kind, holder, limit in level.limits_of(ask.application.user, ask.application.group):
+                text = f"the limit of {kind} {holder} in {level.path}"
+                yield Bound(text, limit, _counts(level, kind, holder), is_root=False, is_limit=True)
+
+    def lack_of_room(self, ask: Ask) -> str:
+        """Return which maximum or limit has no room for an ask beside what is kept for others, or nothing."""
+        for bound in self.bounds(ask):
+            others = [claim for claim in self.others(ask) if not claim.is_unclear]
+            claims = [claim for claim in others if bound.counts(claim.ask)]
+            held = [self.needed(claim, lambda run: bound.counts(run.ask)) for claim in claims]  # noqa: B023
+            used = total([self.allocated(bound), *held, ask.size])
+            for name in sorted(positive(ask.size)):
+                if name in bound.most and used[name] > bound.most[name]:
+                    return f"{bound.text}, {name} {bound.most[name]}"
+        return ""
+
+    def end(self, key: str, now_ns: int) -> Run | None:
+        """Take out what has ended."""
+        run = self.running.pop(key, None)
+        self.swaps.discard(key)
+        for claim in self.claims.values():
+            claim.ending.discard(key)
+            if not claim.ending and claim.ended_ns is None:
+                claim.ended_ns = now_ns
+        return run
+
+    def withdraw(self, key: str) -> None:
+        """Take out an ask."""
+        ask = self.asks.pop(key, None)
+        self.claims.pop(key, None)
+        groups = {self.running[each].ask.task_group for each in self.swaps}
+        if ask is not None and ask.task_group in groups:
+            self.withdrawn[key] = ask
+
+    def remove_application(self, name: str, now_ns: int) -> set[str]:
+        """Take out an application with all it has; return the keys of what ran."""
+        for key in [key for key, ask in self.asks.items() if ask.application.name == name]:
+            self.withdraw(key)
+        keys = {key for key, run in self.running.items() if run.ask.application.name == name}
+        for key in keys:
+            self.end(key, now_ns)
+        return keys
+
+
+def less(size: Size, other: Size) -> Size:
+    """Return a size without another one, also below zero."""
+    return {name: size.get(name, 0) - other.get(name, 0) for name in {*size, *other}}
+
+
+def _counts(level: Queue, kind: str = "", holder: str = "") -> Callable[[Ask], bool]:
+    """Return what counts in a queue, of all or of a user or a group."""
+
+    def counts(ask: Ask) -> bool:
+        return level in ask.path and (not kind or getattr(ask.application, kind) == holder)
+
+    return counts

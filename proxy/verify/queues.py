@@ -1,0 +1,209 @@
+"""Queues with what a configuration gives them, and sizes as configurations and messages write them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import yaml
+
+__all__ = ["Limit", "Queue", "Settings", "Size", "UnreadableError", "positive", "size_of", "text_of", "total"]
+
+Size: TypeAlias = dict[str, int]
+"""Quantities by the type of resource."""
+_LETTERS: Final = "kMGTPE"
+_NS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+_DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h|d)")
+_NOT_INHERITED: Final = ("priority.policy", "priority.offset")
+"""Of the properties that are read here; `preemption.policy` has a rule of its own."""
+
+
+class UnreadableError(Exception):
+    """A recording that cannot be read, or has no outcomes; the text says where and why."""
+
+
+def total(sizes: Iterable[Mapping[str, int]]) -> Size:
+    """Return the sum of sizes."""
+    found: Size = {}
+    for size in sizes:
+        for name, quantity in size.items():
+            found[name] = found.get(name, 0) + quantity
+    return found
+
+
+def positive(size: Mapping[str, int]) -> Size:
+    """Return the quantities above zero."""
+    return {name: quantity for name, quantity in size.items() if quantity > 0}
+
+
+def size_of(message: Any) -> Size:
+    """Return the size that a message of `si.v1` holds."""
+    entries = (message or {}).get("resources", {})
+    return {name: int((entry or {}).get("value", 0)) for name, entry in entries.items()}
+
+
+def text_of(size: Mapping[str, int]) -> str:
+    """Return a size in words."""
+    return ", ".join(f"{name} {quantity}" for name, quantity in sorted(size.items())) or "nothing"
+
+
+def _quota(texts: Mapping[str, Any] | None) -> Size | None:
+    """Return a quota of a configuration; one with nothing above zero counts as none."""
+    size = {name: _quantity(name, str(text).strip()) for name, text in (texts or {}).items()}
+    return size if positive(size) else None
+
+
+def _quantity(name: str, text: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,40})(?:(m)|([kMGTPEK])(i)?)?", text)
+    if found is None:
+        raise UnreadableError(f"expected a quantity of {name}, got {text!r}")
+    number, milli, letter, binary = found.groups()
+    power = _LETTERS.lower().index(letter.lower()) + 1 if letter else 0
+    thousandths = 1 if milli or name != "vcore" else 1000
+    unit: int = (1024 if binary else 1000) ** power
+    return int(number) * unit * thousandths
+
+
+def _tagged(text: str | None) -> Size | None:
+    """Return the quota in a tag of an application, `None` without a usable one."""
+    try:
+        size = size_of(json.loads(text or ""))
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return None
+    return size if size and all(quantity > 0 for quantity in size.values()) else None
+
+
+class Limit(NamedTuple):
+    """What each of some users and groups may use in a queue and below."""
+
+    users: Sequence[str]
+    groups: Sequence[str]
+    most: Size
+
+
+@dataclass(eq=False)
+class Queue:
+    """A queue."""
+
+    path: str
+    parent: Queue | None
+    guaranteed: Size = field(default_factory=dict)
+    maximum: Size | None = None
+    lends_part: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    limits: Sequence[Limit] = ()
+    template: Mapping[str, Any] | None = None
+    is_managed: bool = False
+
+    @property
+    def up(self) -> Iterator[Queue]:
+        """Walk this queue and those above it, the root last."""
+        level: Queue | None = self
+        while level is not None:
+            yield level
+            level = level.parent
+
+    def says(self, name: str) -> str:
+        """Return a property, the empty text without it."""
+        return str(self.properties.get(name, "")).strip().lower()
+
+    def ns(self, name: str, default: int = 0) -> int:
+        """Return a duration in nanoseconds: a property, or what stands behind the slash of one."""
+        parts = _DURATION.findall(self.says(name).partition("/")[2] or self.says(name))
+        units = _NS | {"d": 86400 * 10**9}
+        return int(sum(float(number) * units[unit] for number, unit in parts)) if parts else default
+
+    def counts_as(self, priority: int) -> int:
+        """Return what a priority inside this queue counts as among its siblings."""
+        text = self.says("priority.offset")
+        offset = int(text) if re.fullmatch(r"[-+]?[0-9]{1,10}", text) else 0
+        return offset + (0 if self.says("priority.policy") == "fence" else priority)
+
+    def limits_of(self, user: str, group: str) -> Iterator[tuple[str, str, Size]]:
+        """Yield the limits of a user and a group here: the kind, the holder, and how much."""
+        named = [limit for limit in self.limits if user in limit.users]
+        for limit in named or [limit for limit in self.limits if "*" in limit.users]:
+            yield "user", user, limit.most
+        for limit in self.limits:
+            if group and group in limit.groups:
+                yield "group", group, limit.most
+
+    def take(self, document: Mapping[str, Any], *, managed: bool) -> None:
+        """Take the settings of a configuration, or of a template."""
+        self.is_managed = managed
+        resources = document.get("resources") or {}
+        self.guaranteed = _quota(resources.get("guaranteed")) or {}
+        self.maximum = _quota(resources.get("max"))
+        self.lends_part = bool(resources.get("lend"))
+        above = dict(self.parent.properties) if self.parent is not None and managed else {}
+        for name in _NOT_INHERITED:
+            above.pop(name, None)
+        if above.get("preemption.policy", "").lower() != "disabled":
+            above.pop("preemption.policy", None)
+        own = {name: str(text) for name, text in (document.get("properties") or {}).items() if str(text)}
+        self.properties = above | own
+        self.limits = [
+            Limit(each.get("users") or (), each.get("groups") or (), _quota(each.get("maxresources")) or {})
+            for each in document.get("limits") or ()
+        ]
+        self.template = document.get("childtemplate") or (self.parent.template if self.parent else None)
+
+    def take_tags(self, tags: Mapping[str, str]) -> None:
+        """Take the quotas of a namespace, if the queue is in no configuration."""
+        maximum = _tagged(tags.get("namespace.resourcequota"))
+        guaranteed = _tagged(tags.get("namespace.resourceguaranteed"))
+        if not self.is_managed and (maximum is not None or guaranteed is not None):
+            self.maximum, self.guaranteed = maximum, guaranteed or {}
+
+
+class Settings:
+    """The queues of a partition, by path, and its switches."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, Queue] = {}
+        self.preempts = self.preempts_for_quota = self.orders_by_age = False
+        """Whether asks may preempt, maxima are enforced, and victims go by their age."""
+
+    def take(self, text: str, name: str) -> None:
+        """Take a configuration; queues that it lacks stay as they were, but for their limits.
+
+        Raises:
+            UnreadableError: It has no partition of that name, or a quantity cannot be read.
+        """
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        partitions = yaml.load(text, Loader=loader)["partitions"]  # noqa: S506 - both loaders are safe
+        names = [str(partition.get("name") or "default").lower() for partition in partitions]
+        if name.lower() not in names:
+            raise UnreadableError(f"partitions that the configuration lacks: {name}")
+        document = partitions[names.index(name.lower())]
+        preemption = document.get("preemption") or {}
+        self.preempts = bool(preemption.get("enabled", True))
+        self.preempts_for_quota = bool(preemption.get("quotapreemptionenabled"))
+        self.orders_by_age = preemption.get("victims") != "least-work" and preemption.get("jobs") != "whole"
+        queues = document.get("queues") or []
+        is_rooted = len(queues) == 1 and str(queues[0]["name"]).lower() == "root"
+        for queue in self.queues.values():
+            queue.limits = ()
+        root = queues[0] if is_rooted else {"name": "root", "queues": queues}
+        self._take({**root, "limits": root.get("limits") or document.get("limits")}, None)
+
+    def _take(self, document: Mapping[str, Any], parent: Queue | None) -> None:
+        path = (
+            str(document["name"]).lower() if parent is None else f"{parent.path}.{document['name']}".lower()
+        )
+        queue = self.queues.setdefault(path, Queue(path, parent))
+        queue.take(document, managed=True)
+        for below in document.get("queues") or ():
+            self._take(below, queue)
+
+    def queue(self, path: str) -> Queue:
+        """Return the queue of a path; one that placement has made is taken from the template above it."""
+        if path not in self.queues:
+            above = path.rpartition(".")[0]
+            parent = self.queue(above) if above else None
+            made = self.queues[path] = Queue(path, parent)
+            made.take((parent.template if parent else None) or {}, managed=False)
+        return self.queues[path]

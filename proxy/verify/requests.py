@@ -1,0 +1,201 @@
+"""Carrying out the requests of a resource manager on the accounts of a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from .accounts import Accounts, Application, Ask, Node, Run
+from .queues import Queue, Size, size_of
+
+__all__ = ["Turn", "carry_out"]
+
+_REPLACED: Final = "PLACEHOLDER_REPLACED"
+_FAILED: Final = "SCHEDULING_FAILED_ON_RM"
+_TIMEOUT: Final = "TIMEOUT"
+
+
+class Turn:
+    """One turn of a partition: a request or a step, and what its resource manager is told meanwhile."""
+
+    def __init__(self, line: int, at_ns: int, document: Mapping[str, Any]) -> None:
+        self.line = line
+        self.at_ns = at_ns
+        self.document = document
+        self.outcomes: list[tuple[int, Mapping[str, Any]]] = []
+        """Each with its line."""
+        self.reported: dict[str, Run] = {}
+        """What the resource manager says that it runs, by key: it is announced, and no decision."""
+        self.ended: set[str] = set()
+        """What the request ends."""
+        self.swapped: dict[str, Run] = {}
+        """Placeholders that have ended for a member, by key."""
+        self.disturbs = False
+        """The request changes room, or what may use it, by more than the end of work."""
+
+    @property
+    def schedules(self) -> bool:
+        """Whether cycles run in it."""
+        is_step = self.document.get("step") in ("cycle", "run_until_idle")
+        return ("schedule" in self.document or is_step) and not self.document.get("halted")
+
+    def rejected(self, message: str, field: str, key: str) -> set[str]:
+        """Return the names that are rejected in it."""
+        found = [outcome.get(message, {}).get(field, ()) for _, outcome in self.outcomes]
+        return {str(entry.get(key, "")) for entries in found for entry in entries}
+
+
+def carry_out(accounts: Accounts, turn: Turn) -> None:
+    """Carry out the request of a turn, without what is rejected in it."""
+    document = turn.document
+    if "node" in document:
+        rejected = turn.rejected("nodeResponse", "rejected", "nodeID")
+        for update in document["node"].get("nodes", ()):
+            if update.get("nodeID") not in rejected:
+                _update_node(accounts, turn, update)
+    elif "application" in document:
+        _update_applications(accounts, turn, document["application"])
+    elif "allocation" in document:
+        _update_allocations(accounts, turn, document["allocation"])
+    elif document.get("step") == "shut_down":
+        for name in [*accounts.applications]:
+            turn.ended |= accounts.remove_application(name, turn.at_ns)
+
+
+def _update_node(accounts: Accounts, turn: Turn, update: Mapping[str, Any]) -> None:
+    name, action = str(update["nodeID"]), str(update.get("action"))
+    turn.disturbs = True
+    if action.startswith("CREATE"):
+        accounts.nodes[name] = Node(name, {}, is_drained=action == "CREATE_DRAIN")
+    node = accounts.nodes.get(name)
+    if node is None:
+        return
+    if action == "DECOMISSION":
+        _lose_node(accounts, turn, name)
+    elif action.startswith("DRAIN"):
+        node.is_drained = action == "DRAIN_NODE"
+    else:
+        if "schedulableResource" in update:
+            node.capacity = size_of(update["schedulableResource"])
+        if "occupiedResource" in update:
+            node.occupied = size_of(update["occupiedResource"])
+        for each in update.get("existingAllocations", ()):
+            _report(accounts, turn, each)
+
+
+def _lose_node(accounts: Accounts, turn: Turn, name: str) -> None:
+    del accounts.nodes[name]
+    accounts.foreign = {key: each for key, each in accounts.foreign.items() if each[0] != name}
+    for key in [key for key, run in accounts.running.items() if run.node == name]:
+        if key in accounts.swaps:
+            turn.swapped[key] = accounts.running[key]
+        turn.ended.add(key)
+        accounts.end(key, turn.at_ns)
+
+
+def _update_applications(accounts: Accounts, turn: Turn, request: Mapping[str, Any]) -> None:
+    queues = {name: path for _, each in turn.outcomes for name, path in each.get("queues", {}).items()}
+    for new in request.get("new", ()):
+        name, user = str(new["applicationID"]), new.get("ugi") or {}
+        if name not in queues:
+            continue
+        leaf = accounts.settings.queue(queues[name])
+        leaf.take_tags(new.get("tags") or {})
+        known = accounts.applications.get(name)
+        if known is None or known.leaf is not leaf:
+            found = turn.document.get("groups", {}).get(user.get("user"))
+            groups = user.get("groups") or (found if isinstance(found, list) else [])
+            group = _group_of(leaf, groups)
+            is_gang = any(tag.startswith("gang") for tag in new.get("tags") or ())
+            accounts.applications[name] = Application(name, leaf, str(user.get("user", "")), group, is_gang)
+    for gone in request.get("remove", ()):
+        name = str(gone["applicationID"])
+        turn.ended |= accounts.remove_application(name, turn.at_ns)
+        accounts.applications.pop(name, None)
+
+
+def _group_of(leaf: Queue, groups: list[str]) -> str:
+    """Return the group whose limits count for someone in some groups."""
+    for level in leaf.up if groups else ():
+        named = [name for limit in level.limits for name in limit.groups]
+        found = next((name for name in named if name in groups), "*" if "*" in named else "")
+        if found:
+            return found
+    return ""
+
+
+def _update_allocations(accounts: Accounts, turn: Turn, request: Mapping[str, Any]) -> None:
+    rejected = turn.rejected("allocationResponse", "rejectedAllocations", "allocationKey")
+    for each in request.get("allocations", ()):
+        key = str(each.get("allocationKey", ""))
+        if key not in rejected and "foreign" in each.get("allocationTags", {}):
+            turn.disturbs = True
+            accounts.foreign[key] = (str(each.get("nodeID", "")), size_of(each.get("resourcePerAlloc")))
+        elif key not in rejected:
+            _report(accounts, turn, each)
+    for release in request.get("releases", {}).get("allocationsToRelease", ()):
+        _release(accounts, turn, release)
+
+
+def _report(accounts: Accounts, turn: Turn, each: Mapping[str, Any]) -> None:
+    """Take an ask or what runs; what is known has another size, perhaps."""
+    key, size = str(each.get("allocationKey", "")), size_of(each.get("resourcePerAlloc"))
+    known = accounts.running[key].ask if key in accounts.running else accounts.asks.get(key)
+    if known is not None:
+        turn.disturbs |= key in accounts.running
+        known.size = size
+    ask = known or _ask_of(accounts, turn, each, size)
+    if ask is None or key in accounts.running:
+        return
+    if each.get("nodeID"):
+        turn.disturbs = True
+        started = str(each.get("allocationTags", {}).get("licorne/start-time", ""))
+        since_ns = min(turn.at_ns, int(started) * 10**9) if started.isdecimal() else turn.at_ns
+        turn.reported[key] = Run(ask, str(each["nodeID"]), since_ns)
+    else:
+        accounts.asks[key] = ask
+
+
+def _ask_of(accounts: Accounts, turn: Turn, each: Mapping[str, Any], size: Size) -> Ask | None:
+    application = accounts.applications.get(str(each.get("applicationID", "")))
+    if application is None:
+        return None
+    tags, policy = each.get("allocationTags") or {}, each.get("preemptionPolicy") or {}
+    created = str(tags.get("creationTime", ""))
+    return Ask(
+        str(each["allocationKey"]),
+        application,
+        size,
+        int(each.get("priority", 0)),
+        int(created) * 10**9 if created.isdecimal() and len(created) <= 10 else turn.at_ns,
+        str(each.get("taskGroupName", "")),
+        bool(each.get("placeholder")),
+        bool(each.get("originator")),
+        bool(policy.get("allowPreemptSelf")),
+        bool(policy.get("allowPreemptOther")),
+        str(tags.get("yunikorn.apache.org/requiredNode", "")),
+    )
+
+
+def _release(accounts: Accounts, turn: Turn, release: Mapping[str, Any]) -> None:
+    name, key = str(release.get("applicationID", "")), str(release.get("allocationKey", ""))
+    why = release.get("terminationType", "")
+    if not name:
+        turn.disturbs = True
+        accounts.foreign.pop(key, None)
+        return
+
+    def meant(one: str, ask: Ask) -> bool:
+        return ask.application.name == name and key in ("", one)
+
+    if why not in (_FAILED, _TIMEOUT):
+        for each in [one for one, ask in accounts.asks.items() if meant(one, ask)]:
+            accounts.withdraw(each)
+    for each, run in [*accounts.running.items()]:
+        if meant(each, run.ask):
+            accounts.end(each, turn.at_ns)
+            turn.ended.add(each)
+            if why == _REPLACED or run.is_leaving:
+                turn.swapped[each] = run
+            if why == _FAILED:
+                accounts.asks[each] = run.ask
