@@ -69,7 +69,7 @@ def _claimed(state: PartitionState, claim: PreemptionClaim) -> Iterator[RunningW
     group = state.limits.group_of(entry.queue.path, entry.application_id, entry.user)
     for key, ask in claim.asks.items():
         walltime_ns = assumed_walltime_ns(ask, entry.tags, entry.queue)
-        node_id = claim.seats.get(key, "")
+        node_id = claim.node_of.get(key, "")
         yield RunningWork(key, ask.resource, node_id, levels, entry.user.name, group, begun_ns, walltime_ns)
     for level in entry.queue.above:
         below = total_of(each.resource for each in claim.ending.values() if level in each.queue.above)
@@ -78,7 +78,7 @@ def _claimed(state: PartitionState, claim: PreemptionClaim) -> Iterator[RunningW
         node = state.nodes.get(node_id)
         assert node is not None, f"{node_id} is reserved and not known: please report"
         back = total_of(each.resource for each in claim.ending.values() if each.node_id == node_id)
-        taken = total_of(ask.resource for key, ask in claim.asks.items() if claim.seats.get(key) == node_id)
+        taken = total_of(ask.resource for key, ask in claim.asks.items() if claim.node_of.get(key) == node_id)
         left = subtract_eliminating_negative(add(node.available, back), taken)
         yield _room(left, node_id, (), begun_ns)
 

@@ -138,14 +138,14 @@ class Need(NamedTuple):
 
 
 def needed_only(
-    victims: Sequence[Victim], *needs: Need, seats_all: Callable[[Sequence[Victim]], bool] | None = None
+    victims: Sequence[Victim], *needs: Need, fits_all: Callable[[Sequence[Victim]], bool] | None = None
 ) -> tuple[Victim, ...]:
     """Leave out every victim without which the others are enough, the last in the order first.
 
     Args:
         victims: Victims that are enough for all needs, in the order they were chosen in.
         needs: What has to have room.
-        seats_all: Returns whether all members of a gang have nodes once some victims have ended.
+        fits_all: Returns whether all members of a gang have nodes once some victims have ended.
 
     Returns:
         Victims that are enough, and no smaller part of which is: more victims never give less.
@@ -157,7 +157,7 @@ def needed_only(
     for position, victim in reversed(list(enumerate(victims))):
         without = [need.room_with(room, victim, gone=False) for need, room in zip(needs, rooms, strict=True)]
         is_spared = all(fits(room, need.wanted) for need, room in zip(needs, without, strict=True))
-        if is_spared and (seats_all is None or seats_all([*victims[:position], *kept])):
+        if is_spared and (fits_all is None or fits_all([*victims[:position], *kept])):
             rooms = without
         else:
             kept.append(victim)

@@ -56,14 +56,14 @@ class PreemptionClaim:
         entry: The application.
         asks: The ask, or the members.
         ending: The victims.
-        seats: By the key of each ask, the node that it is to have; nothing where it needs its node.
+        node_of: By the key of each ask, the node that it is to have; nothing where it needs its node.
         begun_ns: When it preempted.
         ends_reservations: Whether its reservations end with it.
     """
 
     __slots__ = (
         *("_held", "asks", "begun_ns", "ended_ns", "ending", "ends_reservations", "entry"),
-        *("reserving", "seats", "size"),
+        *("node_of", "reserving", "size"),
     )
 
     def __init__(
@@ -71,7 +71,7 @@ class PreemptionClaim:
         entry: ApplicationEntry,
         asks: Iterable[Ask],
         ending: Iterable[EndingVictim],
-        seats: Mapping[str, str],
+        node_of: Mapping[str, str],
         begun_ns: int,
         *,
         ends_reservations: bool,
@@ -80,10 +80,10 @@ class PreemptionClaim:
         self.asks = {ask.allocation_key: ask for ask in asks}
         self.size = total_of(ask.resource for ask in self.asks.values())
         """What all of them ask for."""
-        self.seats = seats
+        self.node_of = node_of
         self.begun_ns = begun_ns
         self.ends_reservations = ends_reservations
-        by_node = {node_id: key for key, node_id in seats.items()}
+        by_node = {node_id: key for key, node_id in node_of.items()}
         self.reserving = {key: node_id for node_id, key in by_node.items()} or dict.fromkeys(self.asks, "")
         """The keys of the asks that are to have a node reserved, one for each node."""
         self.ending = {each.allocation_key: each for each in ending}
@@ -172,7 +172,7 @@ class PreemptionClaims:
         asks: Collection[Ask],
         ending: Iterable[EndingVictim],
         now_ns: int,
-        seats: Mapping[str, str] = MappingProxyType({}),
+        node_of: Mapping[str, str] = MappingProxyType({}),
         *,
         ends_reservations: bool = False,
     ) -> None:
@@ -180,7 +180,7 @@ class PreemptionClaims:
 
         Some of the victims may have been unclaimed.
         """
-        claim = PreemptionClaim(entry, asks, ending, seats, now_ns, ends_reservations=ends_reservations)
+        claim = PreemptionClaim(entry, asks, ending, node_of, now_ns, ends_reservations=ends_reservations)
         for key in claim.asks:
             self.end(key)
             self.by_key[key] = claim

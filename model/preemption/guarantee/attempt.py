@@ -239,7 +239,7 @@ def _attempt(
     if node is None or mark_all(plan.victims) is not None:
         return NoPreemption.TOO_LATE
     _carry_out(asking, decided)
-    for node_id in decided.yielding & {plan.node_id, *plan.seats}:
+    for node_id in decided.yielding & {plan.node_id, *plan.member_nodes}:
         for reserved in list(state.reserved.on_node(node_id)):
             unreserve(state, reserved.entry, reserved.ask.allocation_key)
     return node
@@ -502,9 +502,9 @@ def _carry_out(asking: _Asking, decided: _Decided) -> None:
     for ask in asks:
         entry.application.asks.note_preemption(ask.allocation_key, now_ns, triggered=True)
     keys = [ask.allocation_key for ask in asks]
-    seats = dict(zip(keys, plan.seats or (plan.node_id,), strict=True))
+    member_nodes = dict(zip(keys, plan.member_nodes or (plan.node_id,), strict=True))
     ending = [*ending_of(plan.victims), *plan.taken_over]
     ends_reservations = bool(asking.members) or asking.promises is not None
-    state.claims.begin(entry, asks, ending, now_ns, seats, ends_reservations=ends_reservations)
+    state.claims.begin(entry, asks, ending, now_ns, member_nodes, ends_reservations=ends_reservations)
     remember(state, record)
     state.disruption.note((victim.queue for victim in plan.victims), now_ns)

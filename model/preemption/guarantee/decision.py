@@ -13,7 +13,7 @@ A plan satisfies the following, and each point is checked here once more before 
 * Without any one of its victims one of the first two would not hold, but for those the RM demanded.
 
 A gang that is placed whole is decided as one ask for the sum of its members, except that each member needs
-its node (`gang_seats`).
+its node (`gang_nodes`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ...values.allocation import Ask
 from ..victims import Need, Victim, differ_in_size, given_back, largest_first, needed_only, queue_order
 from ..whole_jobs import those_begun_first
 from .candidate_victims import CandidateVictims
-from .gang_seats import SETS_OF_MAX, GangView, all_sets, seat_members, seats_once_ended
+from .gang_nodes import SETS_OF_MAX, GangView, all_sets, nodes_for_members, nodes_once_ended
 from .ledger import ProjectedUsage, QueueFacts
 from .node_choice import NodeChoice, NoNode, choose_node
 from .node_solver import CandidateNode, NodeSolver, helps
@@ -152,7 +152,7 @@ class PreemptionPlan:
     """On any node: without any of these a queue above the ask would have no room for it."""
     taken_over: tuple[EndingVictim, ...] = ()
     """What ends already, and from now on for this ask."""
-    seats: tuple[str, ...] = ()
+    member_nodes: tuple[str, ...] = ()
     """The nodes of the members of a gang, in their order; `node_id` is the first of them."""
 
     @property
@@ -223,23 +223,29 @@ def _decide_for_all(view: PreemptionView, checks: NodeChecks | None) -> Preempti
     """Decide for all members of a gang, or for none: by all sets of possible victims, if these are few."""
     if checks is not None or len(view.candidates.victims) > SETS_OF_MAX:
         gang = GangView(view.members, view.ask, view.leaf, view.candidates, view.candidate_nodes)
-        choice = seat_members(gang, checks)
+        choice = nodes_for_members(gang, checks)
         return _without_node(view, choice) if isinstance(choice, NoNode) else _plan_on(view, choice, checks)
     best: NodeChoice | None = None
     for victims in all_sets(view.candidates.victims):
         other = NodeChoice("", victims, ())
         if best is None or other.severity < best.severity:
-            seats = _seats_if_ended(view, victims)
-            best = best if seats is None else other._replace(node_id=seats[0], seats=seats)
+            member_nodes = _nodes_if_ended(view, victims)
+            best = (
+                best
+                if member_nodes is None
+                else other._replace(node_id=member_nodes[0], member_nodes=member_nodes)
+            )
     if best is None:
         return _without_node(view, NoNode.NO_ROOM)
-    going = tuple(victim for victim in best.needed if victim.allocation.node_id in best.seats)
+    going = tuple(victim for victim in best.needed if victim.allocation.node_id in best.member_nodes)
     others = tuple(victim for victim in best.needed if victim not in going)
-    plan = _with_taken_over(view, PreemptionPlan(best.node_id, going, (), others, seats=best.seats))
+    plan = _with_taken_over(
+        view, PreemptionPlan(best.node_id, going, (), others, member_nodes=best.member_nodes)
+    )
     return plan if plan.victims or plan.taken_over else NoPreemption.NO_NODE
 
 
-def _seats_if_ended(view: PreemptionView, victims: Sequence[Victim]) -> tuple[str, ...] | None:
+def _nodes_if_ended(view: PreemptionView, victims: Sequence[Victim]) -> tuple[str, ...] | None:
     """Return the nodes of a gang if all is as it has to be once some victims have ended, else `None`."""
     if not fits(given_back(victims), view.lack):
         return None
@@ -252,8 +258,8 @@ def _seats_if_ended(view: PreemptionView, victims: Sequence[Victim]) -> tuple[st
         ledger.put(view.leaf, victim.resource)
     if not _keeps_guarantees(view, victims):
         return None
-    seats = seats_once_ended(view.members, view.candidate_nodes, victims)
-    return seats if seats is not None and _keeps_promises(view, seats, victims) else None
+    member_nodes = nodes_once_ended(view.members, view.candidate_nodes, victims)
+    return member_nodes if member_nodes is not None and _keeps_promises(view, member_nodes, victims) else None
 
 
 def _keeps_promises(view: PreemptionView, node_ids: Sequence[str], victims: Sequence[Victim]) -> bool:
@@ -284,13 +290,13 @@ def _plan_on(
         return NoPreemption.NO_NODE
     if not _keeps_guarantees(view, plan.victims):
         return NoPreemption.ABOVE_GUARANTEE
-    is_kept = _keeps_promises(view, plan.seats or (plan.node_id,), plan.victims)
+    is_kept = _keeps_promises(view, plan.member_nodes or (plan.node_id,), plan.victims)
     return plan if is_kept else NoPreemption.WOULD_DELAY
 
 
 def _with_taken_over(view: PreemptionView, plan: PreemptionPlan) -> PreemptionPlan:
     """Return a plan with what ends already on its nodes, and for the queues, for no ask."""
-    node_ids = plan.seats or (plan.node_id,)
+    node_ids = plan.member_nodes or (plan.node_id,)
     on_nodes = [each for node in view.candidate_nodes if node.node_id in node_ids for each in node.unclaimed]
     taken_over = {each.allocation_key: each for each in (*on_nodes, *view.unclaimed)}
     return replace(plan, taken_over=tuple(taken_over.values()))
@@ -373,13 +379,13 @@ def _without_needless(
     """
     if node.demanded:
         kept = _needed(view, node, (), for_queue)
-        return PreemptionPlan(node.node_id, node.needed, node.demanded, kept, seats=node.seats)
+        return PreemptionPlan(node.node_id, node.needed, node.demanded, kept, member_nodes=node.member_nodes)
     found = node
     kept = _needed(view, node, node.needed, for_queue)
     if view.members:
-        seats = _seats_on(view, node, kept)
-        assert seats is not None, "what is needed is enough: please report"
-        node = node._replace(node_id=seats[0], seats=seats)
+        member_nodes = _nodes_on(view, node, kept)
+        assert member_nodes is not None, "what is needed is enough: please report"
+        node = node._replace(node_id=member_nodes[0], member_nodes=member_nodes)
     on_node = tuple(victim for victim in node.needed if victim in kept)
     added = tuple(victim for victim in for_queue if victim in kept)
     spared = tuple(victim for victim in node.needed if victim not in kept)
@@ -387,16 +393,16 @@ def _without_needless(
     if agrees is None:
         return None
     if agrees:
-        return PreemptionPlan(node.node_id, on_node, (), added, seats=node.seats)
+        return PreemptionPlan(node.node_id, on_node, (), added, member_nodes=node.member_nodes)
     return PreemptionPlan(
-        found.node_id, on_node, spared, _needed(view, found, (), for_queue), seats=found.seats
+        found.node_id, on_node, spared, _needed(view, found, (), for_queue), member_nodes=found.member_nodes
     )
 
 
-def _seats_on(view: PreemptionView, node: NodeChoice, victims: Sequence[Victim]) -> tuple[str, ...] | None:
-    """Return the seats of a gang on the nodes of a choice once some victims have ended, `None` without."""
+def _nodes_on(view: PreemptionView, node: NodeChoice, victims: Sequence[Victim]) -> tuple[str, ...] | None:
+    """Return the nodes of members among those of a choice once some victims have ended, `None` without."""
     nodes = [each for each in view.candidate_nodes if each.node_id in node.node_ids]
-    return seats_once_ended(view.members, nodes, victims)
+    return nodes_once_ended(view.members, nodes, victims)
 
 
 def _needed(
@@ -416,7 +422,7 @@ def _needed(
         return needed_only(
             considered,
             Need(going, view.lack),
-            seats_all=lambda rest: _seats_on(view, node, [*others, *rest]) is not None,
+            fits_all=lambda rest: _nodes_on(view, node, [*others, *rest]) is not None,
         )
     available = next(
         candidate.available for candidate in view.candidate_nodes if candidate.node_id == node.node_id
@@ -438,7 +444,7 @@ def _agrees(
     if checks is None:
         return True
     agrees: bool | None = True
-    for ask, node_id in zip(view.members or (view.ask,), node.seats or (node.node_id,), strict=True):
+    for ask, node_id in zip(view.members or (view.ask,), node.member_nodes or (node.node_id,), strict=True):
         keys = tuple(victim.key for victim in victims if victim.allocation.node_id == node_id)
         if view.members and not keys:
             refusal = checks.refuse(ask, node_id, allocate=True)

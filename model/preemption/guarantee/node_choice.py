@@ -34,13 +34,13 @@ class NodeChoice(NamedTuple):
     """Those without which the node has no room."""
     demanded: tuple[Victim, ...]
     """Those that the RM's predicates want gone as well."""
-    seats: tuple[str, ...] = ()
+    member_nodes: tuple[str, ...] = ()
     """The nodes of the members of a gang, in their order; `node_id` is the first of them."""
 
     @property
     def node_ids(self) -> Collection[str]:
         """All nodes that it has, each once."""
-        return dict.fromkeys(self.seats or (self.node_id,))
+        return dict.fromkeys(self.member_nodes or (self.node_id,))
 
     @property
     def severity(self) -> tuple[bool, bool, int, int, int]:

@@ -36,7 +36,7 @@ def record_of(
     else:
         cause, queue_path, claim = PreemptionCause.PRIORITY, view.leaf.path, _setting(view.inside)
         claim = f"it has priority {ask.priority}, {claim}"
-    node = ", ".join(dict.fromkeys(plan.seats or (plan.node_id,)))
+    node = ", ".join(dict.fromkeys(plan.member_nodes or (plan.node_id,)))
     who = f"{ask.allocation_key} of {entry.application_id} asks"
     whom = "the ask"
     if view.members:

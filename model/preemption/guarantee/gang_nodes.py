@@ -25,7 +25,7 @@ from .ledger import QueueFacts
 from .node_choice import NodeChoice, NoNode, evaluate
 from .node_solver import CandidateNode, NodeSolution, NodeSolver
 
-__all__ = ["SETS_OF_MAX", "GangView", "all_sets", "seat_members", "seats_once_ended"]
+__all__ = ["SETS_OF_MAX", "GangView", "all_sets", "nodes_for_members", "nodes_once_ended"]
 
 SETS_OF_MAX: Final = 10
 """Up to how many possible victims all sets are compared."""
@@ -35,7 +35,7 @@ _Place: TypeAlias = "tuple[tuple[bool, bool, int, int, int], int, int, int, Node
 how many victims were chosen before, and those that it needs."""
 
 
-def seats_once_ended(
+def nodes_once_ended(
     members: Sequence[Ask], nodes: Iterable[CandidateNode], victims: Iterable[Victim]
 ) -> tuple[str, ...] | None:
     """Return a node for each member once some victims have ended, `None` if no room is found."""
@@ -64,20 +64,20 @@ class GangView(NamedTuple):
     nodes: Sequence[CandidateNode]
 
 
-def seat_members(gang: GangView, checks: NodeChecks | None) -> NodeChoice | NoNode:
+def nodes_for_members(gang: GangView, checks: NodeChecks | None) -> NodeChoice | NoNode:
     """Return nodes for all members and the victims there, or why there are none."""
     rooms = [NodeRoom(node.node_id, node.available) for node in gang.nodes]
     groups = by_size([ask.resource for ask in gang.members], rooms)
     found: NodeChoice | NoNode = NoNode.NO_ROOM
     for order in (groups,) if len(groups) == 1 else (groups, groups[::-1]):
-        found = _Search(gang, checks).run(order)
+        found = _MemberNodes(gang, checks).run(order)
         if found is not NoNode.NO_ROOM:
             break
     return found
 
 
 @final
-class _Search:
+class _MemberNodes:
     """One search, with the members in one order."""
 
     def __init__(self, gang: GangView, checks: NodeChecks | None) -> None:
@@ -93,19 +93,19 @@ class _Search:
 
     def run(self, groups: Sequence[Sequence[int]]) -> NodeChoice | NoNode:
         """Return nodes for all members, or why there are none."""
-        seats = [""] * len(self._members)
+        member_nodes = [""] * len(self._members)
         for group in groups:
             size = self._members[group[0]].resource
             gang = self._gang
             solver = NodeSolver(gang.whole, gang.leaf, gang.candidates, nodes_tried=False, size=size)
             solver.end([*self._needed, *self._demanded])
-            if not self._seat_all(group, solver, seats):
+            if not self._place_all(group, solver, member_nodes):
                 return self._none
         if self._none is NoNode.PENDING:
             return self._none
-        return NodeChoice(seats[0], tuple(self._needed), tuple(self._demanded), tuple(seats))
+        return NodeChoice(member_nodes[0], tuple(self._needed), tuple(self._demanded), tuple(member_nodes))
 
-    def _seat_all(self, group: Sequence[int], solver: NodeSolver, seats: list[str]) -> bool:
+    def _place_all(self, group: Sequence[int], solver: NodeSolver, member_nodes: list[str]) -> bool:
         """Give members of one size the mildest nodes; return whether each has one."""
         places = [place for index in range(len(self._nodes)) if (place := self._place(index, solver))]
         heapify(places)
@@ -129,7 +129,7 @@ class _Search:
             node = self._nodes[index]
             left = subtract(node.available, self._members[member].resource)
             self._nodes[index] = node._replace(available=left)
-            seats[member] = node.node_id
+            member_nodes[member] = node.node_id
             following = self._place(index, solver)
             if following is not None:
                 heappush(places, following)
