@@ -8,7 +8,7 @@ from ...queues.application_entry import ApplicationEntry
 from ...queues.queue import Queue
 from ...resources.quantity_texts import resource_text
 from ...resources.resource import Resource, subtract, total_of
-from ...state.justification import FramePriorities, Justification, Seat, justify, priority_among
+from ...state.justification import FramePriorities, Justification, Preemptor, justify, priority_among
 from ...state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
 from ..acts import ending_of, victim_record
 from ..protection import position_of_property
@@ -79,11 +79,12 @@ def _justification(
     view: PreemptionView, plan: PreemptionPlan, entry: ApplicationEntry, facts_of: QueueFactsOf
 ) -> Justification:
     ask = view.ask
-    seat = Seat(ask.allocation_key, entry.application_id, entry.queue.path, plan.node_id, ask.resource)
+    key, path = ask.allocation_key, entry.queue.path
+    preemptor = Preemptor(key, entry.application_id, path, plan.node_id, ask.resource)
     node = next(each for each in view.candidate_nodes if each.node_id == plan.node_id)
     left = subtract(node.available, total_of(each.resource for each in node.unclaimed))
     return justify(
-        [(seat, entry.queue)],
+        [(preemptor, entry.queue)],
         ending_of(plan.victims),
         lambda queue: facts_of(queue).used,
         {plan.node_id: left},

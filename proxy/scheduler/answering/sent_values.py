@@ -50,7 +50,7 @@ from ....model.queues.template import QueueTemplate
 from ....model.resources.resource import Resource
 from ....model.state.cycle_times import TimedPart
 from ....model.state.histograms import HistogramFigures
-from ....model.state.justification import FramePriorities, Justification, NodeRoom, QueueBalance, Seat
+from ....model.state.justification import FramePriorities, Justification, NodeRoom, Preemptor, QueueBalance
 from ....model.state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
 from ....model.state.quarantine import BrokenKind, Quarantined
 from ....model.values.allocation import Ask
@@ -140,7 +140,7 @@ _VALUES: Final[tuple[type, ...]] = (
     RuleOutcome,
     RuntimeSettings,
     SchedulerFigures,
-    Seat,
+    Preemptor,
     SentCounts,
     TaskGroupCounts,
     User,
