@@ -19,7 +19,7 @@ from ..resources.quantity_texts import resource_text
 from ..resources.resource import Resource, add, fits, subtract, subtract_eliminating_negative, total_of
 from ..state.claims import EndingVictim
 from ..state.event_rates import report_no_victim
-from ..state.justification import FramePriorities, Seat, justify
+from ..state.justification import FramePriorities, Preemptor, justify
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
 from ..values.allocation import Ask
@@ -207,16 +207,16 @@ def _carry_out(
     unclaimed: Sequence[EndingVictim],
 ) -> None:
     facts_of = QueueFactsOf(entry.queue, committed_resources(state, entry.queue, ask.allocation_key))
-    seat = Seat(ask.allocation_key, entry.application_id, entry.queue.path, node.node_id, ask.resource)
+    key, path = ask.allocation_key, entry.queue.path
+    preemptor = Preemptor(key, entry.application_id, path, node.node_id, ask.resource)
     justification = justify(
-        [(seat, entry.queue)],
+        [(preemptor, entry.queue)],
         ending_of(victims),
         lambda queue: facts_of(queue).used,
         {node.node_id: node.available},
         unclaimed,
     )
     now_ns = state.now_ns()
-    key = ask.allocation_key
     text = f"preempting allocations to free up resources to run daemon set ask: {key}"
     release_all(state, victims, text)
     report_preempted(state, victims, by_ask(ask, entry))

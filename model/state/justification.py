@@ -1,6 +1,7 @@
-"""What justifies a preemption: figures with which somebody else can check it.
+"""What justifies a preemption: figures with which it can be checked.
 
-They are taken once, when the decision is made. A preemption may seat several asks, each on its node.
+They are taken once, when the decision is made. A preemption may make room for several asks,
+each on its node.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ __all__ = [
     "FramePriorities",
     "Justification",
     "NodeRoom",
+    "Preemptor",
     "QueueBalance",
-    "Seat",
     "justify",
     "priority_among",
 ]
 
 
-class Seat(NamedTuple):
+class Preemptor(NamedTuple):
     """An ask that a preemption makes room for, and its node."""
 
     allocation_key: str
@@ -81,12 +82,12 @@ class NodeRoom(NamedTuple):
 class Justification:
     """The figures of a preemption."""
 
-    seats: tuple[Seat, ...] = ()
+    preemptors: tuple[Preemptor, ...] = ()
     """What it is for, empty where a maximum is enforced."""
     queues: tuple[QueueBalance, ...] = ()
     """Each queue that an ask or a victim is in, by path."""
     nodes: tuple[NodeRoom, ...] = ()
-    """The nodes of the seats."""
+    """The nodes of the preemptors."""
     taken_over: tuple[str, ...] = ()
     """The keys of what ended already for no ask, and ends for this one from now on."""
 
@@ -95,7 +96,7 @@ NO_FIGURES: Final = Justification()
 
 
 def justify(
-    seats: Sequence[tuple[Seat, Queue]],
+    preemptors: Sequence[tuple[Preemptor, Queue]],
     victims: Sequence[EndingVictim],
     used: Callable[[Queue], Resource],
     available: Mapping[str, Resource],
@@ -104,32 +105,32 @@ def justify(
     """Return the figures of a preemption.
 
     Args:
-        seats: What it is for, with the leaf of each.
+        preemptors: What it is for, with the leaf of each.
         victims: What ends.
         used: Returns what a queue uses before.
-        available: What the nodes of the seats have left before, by name.
+        available: What the nodes of the preemptors have left before, by name.
         taken_over: What ends already, for no ask; the queues do not count it as used.
     """
-    leaves = (*(leaf for _, leaf in seats), *(victim.queue for victim in victims))
+    leaves = (*(leaf for _, leaf in preemptors), *(victim.queue for victim in victims))
     queues = {level.path: level for leaf in leaves for level in leaf.above}
 
     def balance(queue: Queue) -> QueueBalance:
         before = used(queue)
-        more = total_of(seat.resource for seat, leaf in seats if queue in leaf.above)
+        more = total_of(preemptor.resource for preemptor, leaf in preemptors if queue in leaf.above)
         less = total_of(victim.resource for victim in victims if queue in victim.queue.above)
         return QueueBalance(queue.path, queue.guaranteed, before, subtract(add(before, more), less))
 
     def room(node_id: str) -> NodeRoom:
-        less = total_of(seat.resource for seat, _ in seats if seat.node_id == node_id)
+        less = total_of(preemptor.resource for preemptor, _ in preemptors if preemptor.node_id == node_id)
         ending = (each for each in (*victims, *taken_over) if each.node_id == node_id)
         more = total_of(each.resource for each in ending)
         before = available[node_id]
         return NodeRoom(node_id, before, subtract(add(before, more), less))
 
     return Justification(
-        seats=tuple(seat for seat, _ in seats),
+        preemptors=tuple(preemptor for preemptor, _ in preemptors),
         queues=tuple(balance(queues[path]) for path in sorted(queues)),
-        nodes=tuple(map(room, dict.fromkeys(seat.node_id for seat, _ in seats))),
+        nodes=tuple(map(room, dict.fromkeys(preemptor.node_id for preemptor, _ in preemptors))),
         taken_over=tuple(each.allocation_key for each in taken_over),
     )
 

@@ -46,15 +46,15 @@ def victim_document(victim: VictimRecord) -> Document:
 
 def _justification(of: Justification) -> Document:
     return {
-        "seats": [
+        "preemptors": [
             {
-                "allocationKey": seat.allocation_key,
-                "applicationID": seat.application_id,
-                "queueName": seat.queue_path,
-                "nodeID": seat.node_id,
-                "resource": _quantities(seat.resource),
+                "allocationKey": preemptor.allocation_key,
+                "applicationID": preemptor.application_id,
+                "queueName": preemptor.queue_path,
+                "nodeID": preemptor.node_id,
+                "resource": _quantities(preemptor.resource),
             }
-            for seat in of.seats
+            for preemptor in of.preemptors
         ],
         "queues": [_balance(queue) for queue in of.queues],
         "nodes": [

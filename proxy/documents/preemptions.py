@@ -38,7 +38,7 @@ class VictimDocument(TypedDict):
     """Absent where a maximum is enforced."""
 
 
-class SeatDocument(TypedDict):
+class PreemptorDocument(TypedDict):
     """An ask that a preemption makes room for, and its node."""
 
     allocationKey: str
@@ -68,9 +68,9 @@ class NodeRoomDocument(TypedDict):
 
 
 class JustificationDocument(TypedDict):
-    """The figures of a preemption, by which somebody else can check it."""
+    """The figures of a preemption, by which it can be checked."""
 
-    seats: list[SeatDocument]
+    preemptors: list[PreemptorDocument]
     """What it is for; empty where a maximum is enforced."""
     queues: list[QueueBalanceDocument]
     """Each queue that an ask or a victim is in."""

@@ -1,4 +1,4 @@
-"""The outcomes of a turn: what a resource manager is told in it, and what justifies each preemption."""
+"""The outcomes of a turn: what a resource manager hears in it, and what justifies each preemption."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Outcomes:
         """How many preemptions have been taken."""
 
     def note(self, announcement: Announcement) -> None:
-        """Note what the resource manager is told, after the preemptions that were remembered before it."""
+        """Note what the resource manager hears, after the preemptions that were remembered before it."""
         self._note_preemptions()
         self._happened.append(announcement)
 

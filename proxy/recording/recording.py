@@ -31,7 +31,7 @@ class Recording:
     anonymize: bool = False
     """Names have pseudonyms; see `docs/transcripts.md` for what is replaced, and what may differ then."""
     outcomes: bool = False
-    """What the resource managers are told is written as well, and what justifies each preemption: so that
+    """What the resource managers hear is written as well, and what justifies each preemption: so that
     `licorne verify` can check it."""
 
     def __post_init__(self) -> None:

@@ -9,12 +9,12 @@ from typing import Any, Final
 from .accounts import Accounts, Ask, Claim, Run, less
 from .queues import Queue, Size, positive, text_of, total
 
-__all__ = ["Judgement"]
+__all__ = ["PreemptionCheck"]
 
 _DELAY_NS: Final = 30 * 10**9
 
 
-class Judgement:
+class PreemptionCheck:
     """One preemption beside the accounts as they are when it is decided: its victims are not marked yet.
 
     Args:
@@ -33,7 +33,8 @@ class Judgement:
         self._now_ns = now_ns
         self._record = record
         self._unjudged = unjudged
-        self._nodes = {str(seat["allocationKey"]): str(seat["nodeID"]) for seat in figures["seats"]}
+        preemptors = figures["preemptors"]
+        self._nodes = {str(each["allocationKey"]): str(each["nodeID"]) for each in preemptors}
         self._asks = [accounts.asks[key] for key in self._nodes]
         self._ask = self._asks[0] if self._asks else None
         self._asked = total(positive(ask.size) for ask in self._asks)
@@ -79,18 +80,18 @@ class Judgement:
         return total(run.ask.size for run in self._victims if queue in run.ask.path)
 
     def _after(self, queue: Queue) -> Size:
-        seated = total(ask.size for ask in self._asks if queue in ask.path)
-        return less(total([self._used(queue), seated]), self._gone(queue))
+        placed = total(ask.size for ask in self._asks if queue in ask.path)
+        return less(total([self._used(queue), placed]), self._gone(queue))
 
     def _room(self, node: str, spared: Run | None = None) -> Size:
         """Return what a node has left once all has ended, one victim perhaps spared, and the asks run."""
         ending = [run for run in (*self._victims, *self._taken) if run.node == node and run is not spared]
-        seated = total(ask.size for ask in self._asks if self._nodes[ask.key] == node)
+        placed = total(ask.size for ask in self._asks if self._nodes[ask.key] == node)
         free = self._accounts.free(self._accounts.nodes[node])
-        return less(total([free, *(run.ask.size for run in ending)]), seated)
+        return less(total([free, *(run.ask.size for run in ending)]), placed)
 
     def _expected(self) -> dict[str, Any]:
-        """Return what the record has to say, without what nobody can know from the lines."""
+        """Return what the record has to say, without what the lines do not show."""
         paths = [each.path for each in (*self._asks, *(run.ask for run in self._victims))]
         queues = {level.path: level for path in paths for level in path}
         known = [q for _, q in sorted(queues.items()) if not (self._is_unclear and q in self._inside)]
@@ -102,7 +103,7 @@ class Judgement:
         return {
             "victims": {run.ask.key: self._expected_victim(run) for run in self._victims},
             "justification": {
-                "seats": {
+                "preemptors": {
                     ask.key: _place(ask, self._nodes[ask.key]) | {"resource": ask.size} for ask in self._asks
                 },
                 "queues": {queue.path: self._expected_queue(queue) for queue in known},

@@ -14,7 +14,7 @@ __all__ = ["Limit", "Queue", "Settings", "Size", "UnreadableError", "positive", 
 
 Size: TypeAlias = dict[str, int]
 """Quantities by the type of resource."""
-_LETTERS: Final = "kMGTPE"
+_PREFIXES: Final = "kMGTPE"
 _NS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h|d)")
 _NOT_INHERITED: Final = ("priority.policy", "priority.offset")
@@ -60,8 +60,8 @@ def _quantity(name: str, text: str) -> int:
     found = re.fullmatch(r"([0-9]{1,40})(?:(m)|([kMGTPEK])(i)?)?", text)
     if found is None:
         raise UnreadableError(f"expected a quantity of {name}, got {text!r}")
-    number, milli, letter, binary = found.groups()
-    power = _LETTERS.lower().index(letter.lower()) + 1 if letter else 0
+    number, milli, prefix, binary = found.groups()
+    power = _PREFIXES.lower().index(prefix.lower()) + 1 if prefix else 0
     thousandths = 1 if milli or name != "vcore" else 1000
     unit: int = (1024 if binary else 1000) ** power
     return int(number) * unit * thousandths

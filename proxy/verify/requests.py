@@ -16,7 +16,7 @@ _TIMEOUT: Final = "TIMEOUT"
 
 
 class Turn:
-    """One turn of a partition: a request or a step, and what its resource manager is told meanwhile."""
+    """One turn of a partition: a request or a step, and what its resource manager hears meanwhile."""
 
     def __init__(self, line: int, at_ns: int, document: Mapping[str, Any]) -> None:
         self.line = line

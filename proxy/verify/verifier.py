@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from .accounts import Accounts, Ask, Claim, Node, Run
-from .preemptions import Judgement
+from .preemptions import PreemptionCheck
 from .queues import UnreadableError, positive, size_of, text_of
 from .requests import Turn, carry_out
 
@@ -124,7 +124,7 @@ class _Partition:
         self._name = name.partition("]")[2] or name
         self._accounts = Accounts()
         self._turn: Turn | None = None
-        self._told: dict[str, int] = {}
+        self._ending: dict[str, int] = {}
         """What its resource manager was asked to end since the last record of a preemption, with the line."""
         self._unknown = ""
         """Why nothing of it can be judged any more."""
@@ -165,9 +165,9 @@ class _Partition:
         self.is_disturbed = False
         for line, outcome in turn.outcomes:
             self._hear(turn, line, outcome)
-        for key, line in self._told.items():
+        for key, line in self._ending.items():
             self._refute(line, f"{key} is ended, and no record of a preemption names it")
-        self._told.clear()
+        self._ending.clear()
         self._note_claims(turn)
         for claim in over:
             if claim.ask.key in self._accounts.asks:
@@ -197,9 +197,7 @@ class _Partition:
         run = self._accounts.running.get(key)
         if why not in (_PREEMPTED, _REPLACED, "TIMEOUT"):
             if run is not None or key not in turn.ended:
-                self._refute(
-                    line, f"{key} is ended, and {'nobody asked for that' if run else 'does not run'}"
-                )
+                self._refute(line, f"{key} is ended, and {'it was not asked for' if run else 'does not run'}")
             self._accounts.end(key, turn.at_ns)
             self._findings.confirmed["ends that were asked for"] += run is None and key in turn.ended
         elif why == _PREEMPTED:
@@ -207,7 +205,7 @@ class _Partition:
                 self._refute(line, f"{key} is preempted, and {'ends already' if run else 'does not run'}")
                 return
             run.is_preempted = True
-            self._told[key] = line
+            self._ending[key] = line
         elif run is None:
             self._accounts.withdraw(key)
         else:
@@ -218,7 +216,7 @@ class _Partition:
     # ---------------------------------------------------------------------------------- placements
 
     def _place(self, turn: Turn, line: int, entry: Mapping[str, Any]) -> None:
-        """Judge an allocation that the resource manager is told of, and take it into the accounts."""
+        """Judge an allocation that the resource manager hears of, and take it into the accounts."""
         accounts, key, node = self._accounts, str(entry["allocationKey"]), str(entry.get("nodeID"))
         reported = turn.reported.pop(key, None)
         ask = accounts.asks.get(key) or (accounts.withdrawn.pop(key, None) if turn.swapped else None)
@@ -226,7 +224,7 @@ class _Partition:
             ask = reported.ask
             self._findings.confirmed["allocations that exist"] += 1
         elif ask is None or key in accounts.running:
-            why = "a second time" if key in accounts.running else "and nobody asks for it"
+            why = "a second time" if key in accounts.running else "and is not asked for"
             self._refute(line, f"{key} is placed, {why}")
             return
         else:
@@ -276,27 +274,28 @@ class _Partition:
 
     def _preempt(self, turn: Turn, line: int, record: Mapping[str, Any]) -> None:
         """Judge a record, whose victims the resource manager was asked to end just before."""
-        accounts, told = self._accounts, {*self._told}
+        accounts, ending = self._accounts, {*self._ending}
         keys = [str(victim["allocationKey"]) for victim in record["victims"]]
-        seats = [str(seat["allocationKey"]) for seat in record["justification"]["seats"]]
-        places = {str(seat["nodeID"]) for seat in record["justification"]["seats"]}
-        self._told.clear()
-        wrong = [f"{key} is a victim, and was not asked to end" for key in keys if key not in told]
-        wrong += [f"{key} is ended as well, and is no victim in the record" for key in sorted(told - {*keys})]
-        wrong += [f"{key} preempts, and does not wait" for key in seats if key not in accounts.asks]
+        figures = record["justification"]["preemptors"]
+        preemptors = [str(each["allocationKey"]) for each in figures]
+        places = {str(each["nodeID"]) for each in figures}
+        self._ending.clear()
+        wrong = [f"{key} is a victim, and was not asked to end" for key in keys if key not in ending]
+        wrong += [f"{key} ends as well, and is no victim in the record" for key in sorted(ending - {*keys})]
+        wrong += [f"{key} preempts, and does not wait" for key in preemptors if key not in accounts.asks]
         wrong += [f"{name} is to be its node, and is none" for name in sorted(places - {*accounts.nodes})]
-        if len({*keys}) < len(keys) or bool(seats) == (record["cause"] == "QUOTA"):
+        if len({*keys}) < len(keys) or bool(preemptors) == (record["cause"] == "QUOTA"):
             wrong.append("a victim stands there twice, or the record has no ask, or one for a maximum")
         if record["time"] != turn.at_ns:
             wrong.append(f"its time is {turn.at_ns}, and the record has {record['time']}")
         if not wrong:
             for key in keys:
                 accounts.running[key].is_preempted = False  # As it was when this was decided.
-            judgement = Judgement(accounts, turn.at_ns, record, self._findings.unjudged)
-            wrong = [*judgement.reasons()]
+            check = PreemptionCheck(accounts, turn.at_ns, record, self._findings.unjudged)
+            wrong = [*check.reasons()]
             for key in keys:
                 accounts.running[key].is_preempted = True
-            judgement.begin_claims(line)
+            check.begin_claims(line)
         self._findings.judge(f"preemptions ({record['cause'].lower().replace('_', ' ')})", line, wrong)
 
     def _end_claims(self, turn: Turn) -> list[Claim]:

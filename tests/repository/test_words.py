@@ -75,6 +75,8 @@ KEPT_NAMES: Final = {
     "_on_dead_letter": "likewise",
     "report_dead_letter": "likewise",
     "owed": "as docs/preemption.md defines it",
+    "owedAfter": "likewise",
+    "owedBefore": "likewise",
 }
 """Names that have such a word nevertheless -> why."""
 

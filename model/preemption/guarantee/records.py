@@ -8,7 +8,7 @@ from ...queues.application_entry import ApplicationEntry
 from ...queues.queue import Queue
 from ...resources.quantity_texts import resource_text
 from ...resources.resource import Resource, subtract, total_of
-from ...state.justification import FramePriorities, Justification, Seat, justify, priority_among
+from ...state.justification import FramePriorities, Justification, Preemptor, justify, priority_among
 from ...state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
 from ..acts import ending_of, victim_record
 from ..protection import position_of_property
@@ -85,9 +85,9 @@ def _justification(
 ) -> Justification:
     leaf = entry.queue
     asks = view.members or (view.ask,)
-    node_ids = plan.seats or (plan.node_id,)
-    seats = [
-        (Seat(ask.allocation_key, entry.application_id, leaf.path, node_id, ask.resource), leaf)
+    node_ids = plan.member_nodes or (plan.node_id,)
+    preemptors = [
+        (Preemptor(ask.allocation_key, entry.application_id, leaf.path, node_id, ask.resource), leaf)
         for ask, node_id in zip(asks, node_ids, strict=True)
     ]
     left = {
@@ -95,7 +95,9 @@ def _justification(
         for node in view.candidate_nodes
         if node.node_id in node_ids
     }
-    return justify(seats, ending_of(plan.victims), lambda queue: facts_of(queue).used, left, plan.taken_over)
+    return justify(
+        preemptors, ending_of(plan.victims), lambda queue: facts_of(queue).used, left, plan.taken_over
+    )
 
 
 def _priorities(leaf: Queue, priority: int, victim: Victim) -> FramePriorities:

@@ -49,7 +49,7 @@ from ....model.queues.lending import Withheld
 from ....model.queues.template import QueueTemplate
 from ....model.resources.resource import Resource
 from ....model.state.counters import HistogramFigures, TimedPart
-from ....model.state.justification import FramePriorities, Justification, NodeRoom, QueueBalance, Seat
+from ....model.state.justification import FramePriorities, Justification, NodeRoom, Preemptor, QueueBalance
 from ....model.state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
 from ....model.state.quarantine import BrokenKind, Quarantined
 from ....model.values.allocation import Ask
@@ -139,7 +139,7 @@ _VALUES: Final[tuple[type, ...]] = (
     RuleOutcome,
     RuntimeSettings,
     SchedulerFigures,
-    Seat,
+    Preemptor,
     SentCounts,
     TaskGroupCounts,
     User,

@@ -62,10 +62,10 @@ def outcome_after(lines: Lines, index: int, response: dict[str, Any]) -> None:
 
 
 def ends_instead(lines: Lines, old: str, new: str, key: str = "p1") -> None:
-    """Have another allocation end than the one that did, wherever its end is told, recorded or confirmed."""
+    """Have another allocation end than the one that did, in all that reports, records or confirms it."""
     run = placed(lines, new)
-    told = entries(lines[line_of(lines, old, "released")], "released")
-    each = next(each for each in told if each["allocationKey"] == old)
+    reported = entries(lines[line_of(lines, old, "released")], "released")
+    each = next(each for each in reported if each["allocationKey"] == old)
     each |= {"allocationKey": new, "applicationID": run["applicationID"]}
     one = next(each for each in record(lines, key)["victims"] if each["allocationKey"] == old)
     one |= {"allocationKey": new, "applicationID": run["applicationID"], "nodeID": run["nodeID"]}
@@ -114,7 +114,7 @@ def _placed_twice(lines: Lines) -> None:
 
 def _never_asked(lines: Lines) -> None:
     index = line_of(lines, "t1", "new")
-    outcome_after(lines, index, {"new": [{**placed(lines, "t1"), "allocationKey": "nobody"}]})
+    outcome_after(lines, index, {"new": [{**placed(lines, "t1"), "allocationKey": "unknown"}]})
 
 
 def _end_unasked(lines: Lines) -> None:
@@ -272,7 +272,7 @@ FALSIFIED = {
     ),
     "a node that is none": Falsified(
         "guarantee",
-        lambda d: record(d)["justification"]["seats"][0].update(nodeID="n9"),
+        lambda d: record(d)["justification"]["preemptors"][0].update(nodeID="n9"),
         "n9 is to be its node, and is none",
     ),
     "another node": Falsified(
@@ -286,12 +286,12 @@ FALSIFIED = {
         lambda d: victim(d).update(resource={"memory": 20}),
         "resource: expected memory 10, got memory 20",
     ),
-    "no seat": Falsified(
-        "guarantee", lambda d: _put(record(d)["justification"], seats=[]), "the record has no ask"
+    "no ask": Falsified(
+        "guarantee", lambda d: _put(record(d)["justification"], preemptors=[]), "the record has no ask"
     ),
     "an ask that does not wait": Falsified(
         "guarantee",
-        lambda d: record(d)["justification"]["seats"][0].update(allocationKey="r1"),
+        lambda d: record(d)["justification"]["preemptors"][0].update(allocationKey="r1"),
         "r1 preempts, and does not wait",
     ),
     "victims in another order": Falsified("two victims", _order, "stand as r5, r6, expected r6, r5"),
@@ -330,9 +330,11 @@ FALSIFIED = {
         "guarantee", lambda d: _put(placed(d, "t1"), applicationID="few"), "placed for few", "t1", "new"
     ),
     "an allocation twice": Falsified("guarantee", _placed_twice, "placed, a second time", "r1", "new"),
-    "what nobody asks for": Falsified("guarantee", _never_asked, "nobody asks for it", "nobody", "new"),
-    "an end that nobody asked for": Falsified(
-        "guarantee", _end_unasked, "nobody asked for that", "p2", "released"
+    "what is not asked for": Falsified(
+        "guarantee", _never_asked, "placed, and is not asked for", "unknown", "new"
+    ),
+    "an end that was not asked for": Falsified(
+        "guarantee", _end_unasked, "and it was not asked for", "p2", "released"
     ),
     "a node that is not needed": Falsified(
         "node", lambda d: asked(d, "daemon")["allocationTags"].clear(), "does not need that node", "daemon"

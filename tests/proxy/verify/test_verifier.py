@@ -237,5 +237,5 @@ def _lines_of_code(path: Path) -> int:
 
 
 def test_it_is_small() -> None:
-    """Somebody who doubts a decision has to be able to read all of it."""
+    """It has to be read as a whole by those who doubt a decision."""
     assert sum(map(_lines_of_code, Path(verify.__file__).parent.glob("*.py"))) <= 1_000
