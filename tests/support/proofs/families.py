@@ -104,15 +104,17 @@ def _daemons() -> Iterator[World]:
 def _reserved_nodes() -> Iterator[World]:
     """Yield worlds in which an ask that may not preempt, or is not entitled, reserves a node first."""
     for own, other, may_preempt in (
-        *(((2,), (0,), False), ((3,), (0,), False), ((3,), (1,), False)),
+        *(((2,), (0,), False), ((3,), (0,), False), ((4,), (0,), False), ((3,), (1,), False)),
         *(((0,), (2,), True), ((0,), (3,), True), ((1,), (2,), True)),
     ):
         queues = (QueueIn("root.a", own), QueueIn("root.b", other))
         leaf = "root.b" if may_preempt else "root.a"
-        for running in running_in(_SIDES, 2, _ONE_OR_TWO, 3):
-            for size, late in product(_ONE_OR_TWO, (False, True)):
-                asks = (AskIn("root.a", (2,), may_preempt=may_preempt), AskIn(leaf, size))
-                yield World(queues, _PAIR, running, asks, late)
+        for nodes, running in product(
+            (_PAIR, ((2,), (3,)), ((3,), (2,))), running_in(_SIDES, 2, _ONE_OR_TWO, 3)
+        ):
+            for late in (False, True):
+                asks = (AskIn("root.a", (2,), may_preempt=may_preempt), AskIn(leaf, (2,)))
+                yield World(queues, nodes, running, asks, late)
 
 
 def _maximum() -> Iterator[World]:
@@ -150,11 +152,12 @@ def _limits() -> Iterator[World]:
                 for user in ("ann", "bob")
             ]
             for running in _sets(kinds, 3 if len(nodes) == 1 else 2):
-                first = AskIn("root.p.a", _ONE)
-                yield World(queues, nodes, running, (first,), limits=limits)
-                for leaf, user in product(("root.p.a", "root.p.b"), ("ann", "bob")):
-                    asks = (first, AskIn(leaf, _ONE, user=user))
-                    yield World(queues, nodes, running, asks, late=True, limits=limits)
+                for size in _ONE_OR_TWO[: len(nodes)]:
+                    first = AskIn("root.p.a", size)
+                    yield World(queues, nodes, running, (first,), limits=limits)
+                    for leaf, user in product(("root.p.a", "root.p.b"), ("ann", "bob")):
+                        asks = (first, AskIn(leaf, _ONE, user=user))
+                        yield World(queues, nodes, running, asks, late=True, limits=limits)
 
 
 def _inside() -> Iterator[World]:
@@ -281,7 +284,7 @@ FAMILIES_OF_RULES: Final = (
     Family("daemons", _daemons, depth=3),
     Family("reserved nodes", _reserved_nodes, depth=2),
     Family("a maximum", _maximum, depth=2),
-    Family("limits of users", _limits, depth=3),
+    Family("limits of users", _limits, depth=2),
     Family("inside a queue", _inside, depth=2),
     Family("time and number", _time_and_number, depth=2),
     Family("predicates", _predicates, depth=2),
