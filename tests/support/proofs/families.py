@@ -101,17 +101,20 @@ def _daemons() -> Iterator[World]:
                 yield World(queues, nodes, running, (first, second), late=True)
 
 
-def _may_not_preempt() -> Iterator[World]:
-    """Yield worlds in which an ask that may not preempt waits beside one that may."""
-    for own, other in product(((0,), (1,), (2,)), repeat=2):
-        if own == other == (0,):
-            continue
+def _reserved_nodes() -> Iterator[World]:
+    """Yield worlds in which an ask that may not preempt, or is not entitled, reserves a node first."""
+    for own, other, may_preempt in (
+        *(((2,), (0,), False), ((3,), (0,), False), ((4,), (0,), False), ((3,), (1,), False)),
+        *(((0,), (2,), True), ((0,), (3,), True), ((1,), (2,), True)),
+    ):
         queues = (QueueIn("root.a", own), QueueIn("root.b", other))
-        for nodes, most in ((_FULL, 3), (_PAIR, 3)):
-            for running in running_in(_SIDES, len(nodes), _ONE_OR_TWO, most):
-                for size, leaf, late in product(_ONE_OR_TWO, _SIDES, (False, True)):
-                    asks = (AskIn("root.a", size, may_preempt=False), AskIn(leaf, _ONE))
-                    yield World(queues, nodes, running, asks, late)
+        leaf = "root.b" if may_preempt else "root.a"
+        for nodes, running in product(
+            (_PAIR, ((2,), (3,)), ((3,), (2,))), running_in(_SIDES, 2, _ONE_OR_TWO, 3)
+        ):
+            for late in (False, True):
+                asks = (AskIn("root.a", (2,), may_preempt=may_preempt), AskIn(leaf, (2,)))
+                yield World(queues, nodes, running, asks, late)
 
 
 def _maximum() -> Iterator[World]:
@@ -149,11 +152,12 @@ def _limits() -> Iterator[World]:
                 for user in ("ann", "bob")
             ]
             for running in _sets(kinds, 3 if len(nodes) == 1 else 2):
-                first = AskIn("root.p.a", _ONE)
-                yield World(queues, nodes, running, (first,), limits=limits)
-                for leaf, user in product(("root.p.a", "root.p.b"), ("ann", "bob")):
-                    asks = (first, AskIn(leaf, _ONE, user=user))
-                    yield World(queues, nodes, running, asks, late=True, limits=limits)
+                for size in _ONE_OR_TWO[: len(nodes)]:
+                    first = AskIn("root.p.a", size)
+                    yield World(queues, nodes, running, (first,), limits=limits)
+                    for leaf, user in product(("root.p.a", "root.p.b"), ("ann", "bob")):
+                        asks = (first, AskIn(leaf, _ONE, user=user))
+                        yield World(queues, nodes, running, asks, late=True, limits=limits)
 
 
 def _inside() -> Iterator[World]:
@@ -200,6 +204,13 @@ def _time_and_number() -> Iterator[World]:
             yield World(queues, _FULL, running, (first,))
             yield World(queues, _FULL, running, (first, AskIn("root.p.a", _ONE)))
             yield World(queues, _FULL, running, (first._replace(node=0),))
+    queues = (
+        QueueIn("root.p", (0,), (("preemption.min-runtime", "20s"),)),
+        QueueIn("root.p.b", (0,), (("preemption.min-runtime", "0s"),)),
+        QueueIn("root.c", (2,)),
+    )
+    for running, size in product(running_in(("root.p.b",), 1, _ONE_OR_TWO, 3), _ONE_OR_TWO):
+        yield World(queues, _FULL, running, (AskIn("root.c", size),))
 
 
 def _predicates() -> Iterator[World]:
@@ -271,9 +282,9 @@ FAMILIES_OF_RULES: Final = (
     Family("fences", _fences, depth=2),
     Family("objections", _objections, depth=2),
     Family("daemons", _daemons, depth=3),
-    Family("asks that may not preempt", _may_not_preempt, depth=2),
+    Family("reserved nodes", _reserved_nodes, depth=2),
     Family("a maximum", _maximum, depth=2),
-    Family("limits of users", _limits, depth=3),
+    Family("limits of users", _limits, depth=2),
     Family("inside a queue", _inside, depth=2),
     Family("time and number", _time_and_number, depth=2),
     Family("predicates", _predicates, depth=2),

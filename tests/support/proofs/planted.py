@@ -151,12 +151,12 @@ PREEMPTION_FAULTS: Final = (
         "record = reserved",
     ),
     _in(
-        *("asks that may not preempt", _NODES, "the reservation of an ask that may not preempt stays"),
+        *("reserved nodes", _NODES, "the reservation of an ask that may not preempt stays"),
         "        if holder.priority > ask.priority or not holder.allow_preempt_other:\n",
         "        if holder.priority > ask.priority:\n",
     ),
     _in(
-        *("asks that may not preempt", _NODES, "the reservation of an ask that is not entitled stays"),
+        *("reserved nodes", _NODES, "the reservation of an ask that is not entitled stays"),
         "        return not entitlement.covers(holder.resource)\n",
         "        return False\n",
     ),
