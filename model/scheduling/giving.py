@@ -1,4 +1,4 @@
-"""The one step by which an ask gets a node, whoever has chosen the ask, and whichever nodes are in question.
+"""The one step by which an ask gets a node, whatever has chosen the ask, and for any nodes in question.
 
 The order is the same for all: room on a node, the RM's predicates, what has to yield, and the placement
 itself (`licorne.model.state.placing.commit`). Each step checks again what it relies on and may decline; then
@@ -36,7 +36,7 @@ def try_place(
     """Place an ask on the first node that has room and that the RM allows.
 
     Nodes that the RM refused before an allowed one are reported here. Where it refused all of them the caller
-    reports it: he alone knows whether the search is repeated.
+    reports it: it alone knows whether the search is repeated.
 
     Args:
         state: The partition.

@@ -53,7 +53,7 @@ def place_reserved(state: PartitionState) -> bool:
         if placements == sleep.placed or not _is_any_forbidden(state):
             sleep.placed = placements
             return False
-    visit = _Visit(state)
+    visit = _ReservedVisit(state)
     notes_before = state.notes.taken
     placed = visit.run()
     if visit.waits:
@@ -147,7 +147,7 @@ class _WorthTrying:
 
 
 @final
-class _Visit:
+class _ReservedVisit:
     """One pass over the reserved asks."""
 
     __slots__ = ("_now_ns", "_state", "_worth_trying", "always_retry", "retry_ns", "waits")

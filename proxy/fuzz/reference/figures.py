@@ -8,7 +8,7 @@ from typing import Any
 from ....model.explanation.values import AskStatus, Explanation
 from ..manager.cluster_record import RecordError, Size
 from .queues import ReferenceApplication, ReferenceAsk, ReferenceQueue, add_to, fits_within
-from .scheduler import Blocked, ReferenceScheduler
+from .scheduler import BlockedBy, ReferenceScheduler
 
 __all__ = ["compare_figures", "compare_reasons"]
 
@@ -135,9 +135,9 @@ def compare_reasons(
     blocked = {(each.reason.name, each.kind.value, each.subject, each.queue_path) for each in found.blockers}
     expected = {*reference.start_blockers(application)}
     if application.backs_off_until_ns > reference.now_ns:
-        expected.add(Blocked("BACKOFF", "application", application.name))
+        expected.add(BlockedBy("BACKOFF", "application", application.name))
     if not any(reference.total().values()):
-        expected.add(Blocked("NO_CAPACITY", "partition", found.partition))
+        expected.add(BlockedBy("NO_CAPACITY", "partition", found.partition))
     _equal(f"what blocks {application.name}", {*map(_row, expected)}, blocked)
     waiting = {ask.allocation_key: ask for ask in found.asks if ask.status is AskStatus.WAITING}
     keys = [ask.key for ask in application.in_order()]
@@ -151,10 +151,10 @@ def compare_reasons(
         _equal(f"the size of {key}", _positive(ask.size), _positive(explained.resource.as_dict()))
 
 
-def _reasons(reference: ReferenceScheduler, application: ReferenceApplication, key: str) -> list[Blocked]:
+def _reasons(reference: ReferenceScheduler, application: ReferenceApplication, key: str) -> list[BlockedBy]:
     ask = application.asks[key]
     if application.waits_for_placeholder(ask):
-        return [Blocked("WAITS_FOR_PLACEHOLDER", "task group", ask.group)]
+        return [BlockedBy("WAITS_FOR_PLACEHOLDER", "task group", ask.group)]
     reasons = [*reference.limit_blockers(application, ask.size, ask.key)]
     quotas = [*reference.quota_blockers(application.queue, ask.size, ask.key)]
     if ask.required_node:
@@ -162,25 +162,25 @@ def _reasons(reference: ReferenceScheduler, application: ReferenceApplication, k
     reasons += quotas
     own = reference.reserved.get(key)
     if reference.node_for(ask.size) is None and not (own is not None and own.has_room_for(ask.size)):
-        reasons.append(Blocked("NO_NODE_FITS", "nodes", ""))
+        reasons.append(BlockedBy("NO_NODE_FITS", "nodes", ""))
     return reasons
 
 
 def _reasons_of_daemon(
-    reference: ReferenceScheduler, ask: ReferenceAsk, quotas: list[Blocked]
-) -> list[Blocked]:
+    reference: ReferenceScheduler, ask: ReferenceAsk, quotas: list[BlockedBy]
+) -> list[BlockedBy]:
     """Return why an ask waits that can run on one node only: the sum of all nodes is no reason then."""
     node = reference.nodes.get(ask.required_node)
     below = [blocked for blocked in quotas if blocked.path != "root"]
     if node is None:
-        return [*below, Blocked("REQUIRED_NODE_UNKNOWN", "node", ask.required_node)]
+        return [*below, BlockedBy("REQUIRED_NODE_UNKNOWN", "node", ask.required_node)]
     held = bool(node.reserved_for) and ask.key not in node.reserved_for
     if held or not fits_within(node.size, ask.size) or not fits_within(node.available(), ask.size):
-        return [*below, Blocked("REQUIRED_NODE_FULL", "node", ask.required_node)]
+        return [*below, BlockedBy("REQUIRED_NODE_FULL", "node", ask.required_node)]
     return quotas
 
 
-def _row(blocked: Blocked) -> tuple[str, str, str, str]:
+def _row(blocked: BlockedBy) -> tuple[str, str, str, str]:
     """Return a reason as an explanation has it: limits of users alone name a queue besides."""
     path = blocked.path if blocked.reason.startswith("USER") else ""
     return (*blocked[:3], path)

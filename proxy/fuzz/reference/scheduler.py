@@ -33,7 +33,7 @@ from .queues import (
     part_of,
 )
 
-__all__ = ["Blocked", "ReferenceDecision", "ReferenceScheduler"]
+__all__ = ["BlockedBy", "ReferenceDecision", "ReferenceScheduler"]
 
 _ATTEMPTS_MAX: Final = 10
 """How many attempts to preempt a visit of a leaf makes."""
@@ -51,7 +51,7 @@ class ReferenceDecision(NamedTuple):
     """`place`, `preempt`, `replace` a placeholder, `cancel` one that is too small, or `reserve` the node."""
 
 
-class Blocked(NamedTuple):
+class BlockedBy(NamedTuple):
     """What blocks an ask or an application: the name of a reason, and whose limit it is, where."""
 
     reason: str
@@ -419,12 +419,12 @@ class ReferenceScheduler(ReferenceLife):
 
     # ------------------------------------------------------------------------------------ what blocks
 
-    def start_blockers(self, application: ReferenceApplication) -> list[Blocked]:
+    def start_blockers(self, application: ReferenceApplication) -> list[BlockedBy]:
         """Return which numbers of applications do not let an application start that has not started."""
         if application.state != "Accepted":
             return []
         blocked = [
-            Blocked("QUEUE_APPLICATIONS", "queue", queue.path)
+            BlockedBy("QUEUE_APPLICATIONS", "queue", queue.path)
             for queue in application.queue.path_up()
             if queue.applications_max and queue.running() >= queue.applications_max
         ]
@@ -435,12 +435,12 @@ class ReferenceScheduler(ReferenceLife):
                 others = [each for below in queue.tree() for each in below.applications if each.runs]
                 count = sum(holder == (each.user if kind == "user" else each.group) for each in others)
                 if 0 < limit.applications <= count and not application.runs:
-                    blocked.append(Blocked("USER_APPLICATIONS", kind, holder, queue.path))
+                    blocked.append(BlockedBy("USER_APPLICATIONS", kind, holder, queue.path))
         return blocked
 
     def limit_blockers(
         self, application: ReferenceApplication, size: Size, key: str = ""
-    ) -> Iterator[Blocked]:
+    ) -> Iterator[BlockedBy]:
         """Return which limits of its user and group have no room for so much more, for one of its asks."""
         for queue in application.queue.path_up():
             for kind, holder, limit in queue.limit_of(application):
@@ -451,7 +451,7 @@ class ReferenceScheduler(ReferenceLife):
                 for claimed in self._held(key, lambda each: self._counts(each, queue, kind, holder)):  # noqa: B023
                     add_to(left, {name: claimed.get(name, 0) for name in left}, -1)
                 if not fits_within(left, size, unlimited=True):
-                    yield Blocked("USER_QUOTA", kind, holder, queue.path)
+                    yield BlockedBy("USER_QUOTA", kind, holder, queue.path)
 
     def use_of_holder(self, queue: ReferenceQueue, kind: str, holder: str) -> Size:
         """Return what a user or a group uses in a queue and below."""
@@ -479,7 +479,7 @@ class ReferenceScheduler(ReferenceLife):
             if victim.ask.key not in self.running or not counts(victim.application):
                 yield application.asks[other].size
 
-    def quota_blockers(self, leaf: ReferenceQueue, size: Size, key: str = "") -> Iterator[Blocked]:
+    def quota_blockers(self, leaf: ReferenceQueue, size: Size, key: str = "") -> Iterator[BlockedBy]:
         """Return which of a leaf and all above it may not use so much more, for an ask with this key."""
         total = self.total()
         path = [*leaf.path_up()]
@@ -492,4 +492,4 @@ class ReferenceScheduler(ReferenceLife):
             for held in self._held(key, lambda each: queue in each.queue.path_up()):  # noqa: B023 - used here
                 add_to(left, {name: held.get(name, 0) for name in left}, -1)
             if not fits_within(left, size, unlimited=not is_root):
-                yield Blocked("QUEUE_QUOTA", "queue", queue.path, queue.path)
+                yield BlockedBy("QUEUE_QUOTA", "queue", queue.path, queue.path)
