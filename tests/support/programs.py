@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import Final
 
 from support.waiting import PROGRAM_SECONDS
 
-__all__ = ["forking_python", "run_lockcheck", "run_python", "written"]
+__all__ = ["forking_python", "outcome_of", "run_lockcheck", "run_python", "written"]
 
 _FORK_EACH: Final = """
 import json, os, sys
@@ -51,6 +52,15 @@ def run_python(
         timeout=PROGRAM_SECONDS,
         check=False,
     )
+
+
+def outcome_of(code: str, folder: Path, environment: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """Run code in a fresh interpreter in a folder; return what it wrote to its output and to its errors."""
+    ran = run_python(
+        "-W", "error", "-c", code, folder=folder, environment={**os.environ, **(environment or {})}
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout, ran.stderr
 
 
 def run_lockcheck(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

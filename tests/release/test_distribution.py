@@ -1,0 +1,177 @@
+"""What is released: the source distribution, the wheel, and what runs where the wheel alone is installed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Final
+
+import pytest
+from support.programs import outcome_of, run_python
+from support.sources import ROOMS, ROOT
+from support.waiting import PROGRAM_SECONDS
+
+_NO_SOURCES: Final = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "conformance")
+
+_IMPORT_ALL: Final = """
+import importlib, json, pkgutil, licorne
+names = [found.name for found in pkgutil.walk_packages(licorne.__path__, "licorne.")]
+files = [importlib.import_module(name).__file__ for name in names]
+print(json.dumps({"root": licorne.__file__, "names": names, "files": files}))
+"""
+
+_BENCH: Final = """
+import contextlib, sys
+from licorne.proxy.commands import bench
+from licorne.proxy.command_line import main
+sys.argv = ["licorne", "bench", "u500", "--engine", "direct", "--json"]
+with contextlib.suppress(SystemExit):
+    main()
+print(bench.__file__, end="")
+"""
+
+
+def module_names() -> set[str]:
+    """Return the modules and packages of all rooms, as they are imported."""
+    files = [path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    names = [".".join(["licorne", *path.with_suffix("").parts]) for path in files]
+    return {name.removesuffix(".__init__") for name in names}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the source distribution and from that the wheel, from a copy of the checkout; return where.
+
+    By the two hooks that a frontend calls. `python -m build` starts five further interpreters for what a
+    build needs, which is installed here.
+    """
+    folder = tmp_path_factory.mktemp("built")
+    shutil.copytree(ROOT, folder / "checkout", ignore=_NO_SOURCES)
+    run_hook("build_sdist", folder / "checkout", folder / "dist")
+    (sources,) = (folder / "dist").glob("*.tar.gz")
+    shutil.unpack_archive(sources, folder / "unpacked", filter="data")
+    (unpacked,) = (folder / "unpacked").iterdir()
+    run_hook("build_wheel", unpacked, folder / "dist")
+    return folder / "dist"
+
+
+def run_hook(name: str, sources: Path, target: Path) -> None:
+    """Run a hook of the build backend in a process, in the folder of the sources."""
+    project = tomllib.loads((sources / "pyproject.toml").read_text(encoding="utf-8"))
+    backend = project["build-system"]["build-backend"]
+    ran = run_python("-c", f"import {backend}; {backend}.{name}({str(target)!r})", folder=sources)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    """Return the wheel."""
+    (path,) = built.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel without what it needs, which is there, and return the folder that holds it."""
+    target = tmp_path_factory.mktemp("installed")
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run(  # noqa: S603 - our own wheel
+        [*install, "--no-index", "--target", str(target), str(wheel)],
+        timeout=PROGRAM_SECONDS,
+        check=True,
+    )
+    return target
+
+
+@pytest.fixture(scope="module")
+def sources(built: Path) -> set[str]:
+    """Return the files of the source distribution, without its own folder."""
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        return {member.name.partition("/")[2] for member in archive if member.isfile()}
+
+
+def test_the_source_distribution_holds_what_a_reader_needs(sources: set[str]) -> None:
+    """The package, the pages with their pictures, the examples, the changes and the licence."""
+    found = (path for room in ("deploy", "docs", "examples") for path in (ROOT / room).rglob("*"))
+    files = [path for path in found if path.is_file()]
+    modules = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    wanted = {str(path.relative_to(ROOT)) for path in (*files, *modules)}
+
+    assert set() == wanted - sources
+    assert {"CHANGELOG.md", "LICENSE", "README.md", "__init__.py", "__main__.py", "py.typed"} <= sources
+
+
+def test_the_source_distribution_holds_nothing_else(sources: set[str]) -> None:
+    """No tests, not even those that setuptools takes along by their names, and nothing compiled."""
+    rooms = {name.partition("/")[0] for name in sources if "/" in name}
+
+    assert {"deploy", "docs", "examples", "licorne.egg-info", *ROOMS} == rooms
+    assert [] == [name for name in sources if name.endswith((".pyc", ".pyo", ".lct", ".log"))]
+
+
+def test_the_wheel_holds_the_package_and_nothing_beside_it(wheel: Path) -> None:
+    """A top-level `model` or `proxy` would overwrite other people's packages."""
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.partition("/")[0] for name in names}
+    modules = {
+        name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        for name in names
+        if name.endswith(".py")
+    }
+
+    (information,) = [top for top in tops if top.endswith(".dist-info")]
+    assert {"licorne", information} == tops
+    assert module_names() | {"licorne", "licorne.__main__"} == modules
+
+
+def test_the_wheel_holds_what_is_no_module(wheel: Path) -> None:
+    """The mark of a typed package, and the interface for those who generate their own messages."""
+    names = zipfile.ZipFile(wheel).namelist()
+
+    others = sorted(name for name in names if name.startswith("licorne/") and not name.endswith(".py"))
+    assert "licorne/py.typed" in others
+    assert "licorne/proxy/si/si.proto" in others
+    assert "licorne/lockcheck/reports/page.html" in others
+    assert "licorne/proxy/rest/openapi.yaml" in others
+    assert "licorne/lockcheck/reports/report.schema.json" in others
+
+
+def test_what_measures_the_project_itself_is_not_released(wheel: Path, sources: set[str]) -> None:
+    """It lies below `tests/`, and no module of the package has one of its names."""
+    measuring = {path.name for path in (ROOT / "tests" / "bench").glob("*.py")}
+    released = {
+        Path(name).name for name in (*zipfile.ZipFile(wheel).namelist(), *sources) if "/bench/" in name
+    }
+
+    assert {"light.py", "lit_run.py", "server_pace.py", "targets.py"} <= measuring
+    assert "measurement.py" in released
+    assert set() == measuring & released
+
+
+def test_the_wheel_installs_and_every_module_of_it_imports(installed: Path, tmp_path: Path) -> None:
+    """From the folder it was installed to, with nothing of the checkout."""
+    output, _ = outcome_of(_IMPORT_ALL, tmp_path, {"PYTHONPATH": str(installed)})
+    found = json.loads(output)
+    files = [found["root"], *found["files"]]
+
+    assert module_names() | {"licorne.__main__"} == set(found["names"])
+    assert [] == [file for file in files if not Path(file).is_relative_to(installed)]
+
+
+def test_the_installed_wheel_measures_its_pace(installed: Path, tmp_path: Path) -> None:
+    """With its own modules alone, and without what only the measures of the project need."""
+    (installed / "sortedcontainers.py").write_text("raise ImportError(__name__)\n")
+    output, _ = outcome_of(_BENCH, tmp_path, {"PYTHONPATH": str(installed)})
+    said, _, place = output.rpartition("\n")
+    (run,) = json.loads(said)["runs"]
+
+    assert Path(place).is_relative_to(installed)
+    assert ("u500", "direct") == (run["workload"], run["engine"])
+    assert run["measurement"]["allocations_per_second"] > 0
