@@ -8,8 +8,9 @@ from typing import Final, TypeAlias, final
 from ..applications.ask_walk import Candidate, CandidateKind
 from ..applications.report import WaitingAsk
 from ..planning.planned_jobs import JobOwner, gang_members
-from ..preemption.guarantee.attempt import as_one, plan_now
+from ..preemption.guarantee.attempt import plan_now
 from ..preemption.guarantee.decision import NoPreemption
+from ..preemption.guarantee.gang_nodes import as_one
 from ..preemption.guarantee.limited import lets_end_inside, limits_without_room
 from ..preemption.protection import ProtectedVictims
 from ..preemption.required_node import protected_on

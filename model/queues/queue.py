@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from ..configuration.access_control import AccessControlList
-from ..configuration.policies import PriorityPolicy
 from ..configuration.positions import Position
 from ..configuration.queue_properties import QueueProperties, evaluate
 from ..marks import Marks
@@ -63,7 +62,7 @@ def _at_no_time() -> int:
 
 def exposed_priority(settings: QueueProperties, priority: int) -> int:
     """Return a priority in a queue as its parent sees it: after the queue's offset or fence."""
-    if settings.priority_policy is PriorityPolicy.FENCE:
+    if settings.priority_policy.is_fence:
         return settings.priority_offset
     return max(INT32_MIN, min(INT32_MAX, priority + settings.priority_offset))
 

@@ -18,9 +18,10 @@ from ..applications.gang import whole_members
 from ..nodes.gang_room import plan_on
 from ..planning.planned_jobs import GangStart
 from ..predicates.node_checks import Pending
-from ..preemption.guarantee.attempt import as_one, preempt_for_queue
+from ..preemption.guarantee.attempt import preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
 from ..preemption.guarantee.decision import PromisesOfOthers
+from ..preemption.guarantee.gang_nodes import as_one
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.gang_sizes import NO_GANG, GangSizes

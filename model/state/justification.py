@@ -18,7 +18,7 @@ __all__ = [
     "NO_FIGURES",
     "FramePriorities",
     "Justification",
-    "NodeRoom",
+    "NodeBalance",
     "Preemptor",
     "QueueBalance",
     "justify",
@@ -70,7 +70,7 @@ class QueueBalance:
         return Resource({name: more for name, one in used.items() if (more := one - promised.get(name)) > 0})
 
 
-class NodeRoom(NamedTuple):
+class NodeBalance(NamedTuple):
     """What a node has left before a preemption, and after it: less than nothing if others use more."""
 
     node_id: str
@@ -86,7 +86,7 @@ class Justification:
     """What it is for, empty where a maximum is enforced."""
     queues: tuple[QueueBalance, ...] = ()
     """Each queue that an ask or a victim is in, by path."""
-    nodes: tuple[NodeRoom, ...] = ()
+    nodes: tuple[NodeBalance, ...] = ()
     """The nodes of the preemptors."""
     taken_over: tuple[str, ...] = ()
     """The keys of what ended already for no ask, and ends for this one from now on."""
@@ -120,12 +120,12 @@ def justify(
         less = total_of(victim.resource for victim in victims if queue in victim.queue.above)
         return QueueBalance(queue.path, queue.guaranteed, before, subtract(add(before, more), less))
 
-    def room(node_id: str) -> NodeRoom:
+    def room(node_id: str) -> NodeBalance:
         less = total_of(preemptor.resource for preemptor, _ in preemptors if preemptor.node_id == node_id)
         ending = (each for each in (*victims, *taken_over) if each.node_id == node_id)
         more = total_of(each.resource for each in ending)
         before = available[node_id]
-        return NodeRoom(node_id, before, subtract(add(before, more), less))
+        return NodeBalance(node_id, before, subtract(add(before, more), less))
 
     return Justification(
         preemptors=tuple(preemptor for preemptor, _ in preemptors),

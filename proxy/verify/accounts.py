@@ -6,13 +6,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .queues import Queue, Settings, Size, positive, total
+from .queues import RecordedQueue, RecordedSettings, Size, positive, total
 
-__all__ = ["Accounts", "Application", "Ask", "Bound", "Claim", "Node", "Run", "less"]
+__all__ = [
+    "Bound",
+    "RecordedAccounts",
+    "RecordedAllocation",
+    "RecordedApplication",
+    "RecordedAsk",
+    "RecordedClaim",
+    "RecordedNode",
+    "less",
+]
 
 
 @dataclass
-class Node:
+class RecordedNode:
     """A node."""
 
     name: str
@@ -22,11 +31,11 @@ class Node:
 
 
 @dataclass
-class Application:
+class RecordedApplication:
     """An application."""
 
     name: str
-    leaf: Queue
+    leaf: RecordedQueue
     user: str
     group: str
     """The group whose limits count, the empty text for none."""
@@ -34,11 +43,11 @@ class Application:
 
 
 @dataclass
-class Ask:
+class RecordedAsk:
     """An ask, also of what runs."""
 
     key: str
-    application: Application
+    application: RecordedApplication
     size: Size
     priority: int
     created_ns: int
@@ -50,16 +59,16 @@ class Ask:
     required_node: str
 
     @property
-    def path(self) -> Sequence[Queue]:
+    def path(self) -> Sequence[RecordedQueue]:
         """The leaf and all queues above it."""
         return tuple(self.application.leaf.up)
 
 
 @dataclass
-class Run:
+class RecordedAllocation:
     """Something that runs, or has not been confirmed as ended."""
 
-    ask: Ask
+    ask: RecordedAsk
     node: str
     since_ns: int
     is_preempted: bool = False
@@ -68,10 +77,10 @@ class Run:
 
 
 @dataclass
-class Claim:
+class RecordedClaim:
     """What is kept for an ask that has preempted."""
 
-    ask: Ask
+    ask: RecordedAsk
     node: str
     line: int
     ending: set[str]
@@ -88,33 +97,33 @@ class Bound(NamedTuple):
 
     text: str
     most: Size
-    counts: Callable[[Ask], bool]
+    counts: Callable[[RecordedAsk], bool]
     """Whether something counts for it."""
     is_root: bool
     is_limit: bool
 
 
-class Accounts:
+class RecordedAccounts:
     """Those of one partition at one moment."""
 
     def __init__(self) -> None:
-        self.settings = Settings()
-        self.nodes: dict[str, Node] = {}
-        self.applications: dict[str, Application] = {}
-        self.asks: dict[str, Ask] = {}
-        self.running: dict[str, Run] = {}
+        self.settings = RecordedSettings()
+        self.nodes: dict[str, RecordedNode] = {}
+        self.applications: dict[str, RecordedApplication] = {}
+        self.asks: dict[str, RecordedAsk] = {}
+        self.running: dict[str, RecordedAllocation] = {}
         self.foreign: dict[str, tuple[str, Size]] = {}
-        self.claims: dict[str, Claim] = {}
+        self.claims: dict[str, RecordedClaim] = {}
         self.swaps: set[str] = set()
         """Placeholders that a member is to replace: its node is not known yet."""
-        self.withdrawn: dict[str, Ask] = {}
+        self.withdrawn: dict[str, RecordedAsk] = {}
         """Asks that were withdrawn while a placeholder was replaced in their task group, perhaps by them."""
-        self.losses: list[tuple[int, Sequence[Queue]]] = []
+        self.losses: list[tuple[int, Sequence[RecordedQueue]]] = []
         """When queues have lost something to guarantees and priorities."""
         self.has_hidden_claims = False
         """Room that ended for no ask may be kept for one that needs its node: no record says so."""
 
-    def used(self, queue: Queue, ask: Ask | None = None) -> Size:
+    def used(self, queue: RecordedQueue, ask: RecordedAsk | None = None) -> Size:
         """Return what counts as used: without what is preempted, and above an ask with others' claims."""
         runs = self.running.values()
         sizes = [run.ask.size for run in runs if queue in run.ask.path and not run.is_preempted]
@@ -126,7 +135,7 @@ class Accounts:
         """Return what counts for a bound, with what is being preempted."""
         return total(run.ask.size for run in self.running.values() if bound.counts(run.ask))
 
-    def most(self, bound: Bound, ask: Ask) -> Size:
+    def most(self, bound: Bound, ask: RecordedAsk) -> Size:
         """Return what counts for a bound now, or once all that is preempted has ended, if that is more."""
         runs = [
             run.ask.size for run in self.running.values() if bound.counts(run.ask) and not run.is_preempted
@@ -135,28 +144,28 @@ class Accounts:
         now, then = self.allocated(bound), total(runs + claims)
         return {name: max(now.get(name, 0), then.get(name, 0)) for name in {*now, *then}}
 
-    def others(self, ask: Ask) -> list[Claim]:
+    def others(self, ask: RecordedAsk) -> list[RecordedClaim]:
         """Return the claims of other asks."""
         return [claim for claim in self.claims.values() if claim.ask.key != ask.key]
 
-    def needed(self, claim: Claim, counts: Callable[[Run], bool]) -> Size:
+    def needed(self, claim: RecordedClaim, counts: Callable[[RecordedAllocation], bool]) -> Size:
         """Return what the ask of a claim needs beyond what those of its victims use still that count."""
         ending = [self.running[key] for key in claim.ending if key in self.running]
         coming = total(run.ask.size for run in ending if counts(run))
         return positive({name: one - coming.get(name, 0) for name, one in claim.ask.size.items()})
 
-    def free(self, node: Node) -> Size:
+    def free(self, node: RecordedNode) -> Size:
         """Return what a node has left."""
         sizes = [run.ask.size for run in self.running.values() if run.node == node.name]
         sizes += [size for where, size in self.foreign.values() if where == node.name]
         return less(node.capacity, total([*sizes, node.occupied]))
 
-    def unclaimed(self) -> list[Run]:
+    def unclaimed(self) -> list[RecordedAllocation]:
         """Return what ends for no ask."""
         claimed = {key for claim in self.claims.values() for key in claim.ending}
         return [run for key, run in self.running.items() if run.is_preempted and key not in claimed]
 
-    def bounds(self, ask: Ask) -> Iterator[Bound]:
+    def bounds(self, ask: RecordedAsk) -> Iterator[Bound]:
         """Walk the maxima and limits that an ask is under, from its leaf up."""
         for level in ask.path:
             is_root = level.parent is None
@@ -167,7 +176,7 @@ class Accounts:
                 text = f"the limit of {kind} {holder} in {level.path}"
                 yield Bound(text, limit, _counts(level, kind, holder), is_root=False, is_limit=True)
 
-    def lack_of_room(self, ask: Ask) -> str:
+    def lack_of_room(self, ask: RecordedAsk) -> str:
         """Return which maximum or limit has no room for an ask beside what is kept for others, or nothing."""
         for bound in self.bounds(ask):
             others = [claim for claim in self.others(ask) if not claim.is_unclear]
@@ -179,7 +188,7 @@ class Accounts:
                     return f"{bound.text}, {name} {bound.most[name]}"
         return ""
 
-    def end(self, key: str, now_ns: int) -> Run | None:
+    def end(self, key: str, now_ns: int) -> RecordedAllocation | None:
         """Take out what has ended."""
         run = self.running.pop(key, None)
         self.swaps.discard(key)
@@ -212,10 +221,10 @@ def less(size: Size, other: Size) -> Size:
     return {name: size.get(name, 0) - other.get(name, 0) for name in {*size, *other}}
 
 
-def _counts(level: Queue, kind: str = "", holder: str = "") -> Callable[[Ask], bool]:
+def _counts(level: RecordedQueue, kind: str = "", holder: str = "") -> Callable[[RecordedAsk], bool]:
     """Return what counts in a queue, of all or of a user or a group."""
 
-    def counts(ask: Ask) -> bool:
+    def counts(ask: RecordedAsk) -> bool:
         return level in ask.path and (not kind or getattr(ask.application, kind) == holder)
 
     return counts

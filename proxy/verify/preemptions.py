@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from .accounts import Accounts, Ask, Claim, Run, less
-from .queues import Queue, Size, positive, text_of, total
+from .accounts import RecordedAccounts, RecordedAllocation, RecordedAsk, RecordedClaim, less
+from .queues import RecordedQueue, Size, positive, text_of, total
 
 __all__ = ["PreemptionCheck"]
 
@@ -25,7 +25,7 @@ class PreemptionCheck:
     """
 
     def __init__(
-        self, accounts: Accounts, now_ns: int, record: Mapping[str, Any], unjudged: Counter[str]
+        self, accounts: RecordedAccounts, now_ns: int, record: Mapping[str, Any], unjudged: Counter[str]
     ) -> None:
         figures = record["justification"]
         self.cause = str(record["cause"])
@@ -52,7 +52,7 @@ class PreemptionCheck:
         for ask in self._asks:
             ending = {run.ask.key for run in (*self._victims, *self._taken)}
             ended_ns = None if ending else self._now_ns
-            self._accounts.claims[ask.key] = Claim(ask, self._nodes[ask.key], line, ending, ended_ns)
+            self._accounts.claims[ask.key] = RecordedClaim(ask, self._nodes[ask.key], line, ending, ended_ns)
         if self.cause in ("GUARANTEE", "PRIORITY"):
             self._accounts.losses += [(self._now_ns, run.ask.path) for run in self._victims]
 
@@ -73,17 +73,17 @@ class PreemptionCheck:
 
     # ------------------------------------------------------------------------------------- figures
 
-    def _used(self, queue: Queue) -> Size:
+    def _used(self, queue: RecordedQueue) -> Size:
         return self._accounts.used(queue, self._ask)
 
-    def _gone(self, queue: Queue) -> Size:
+    def _gone(self, queue: RecordedQueue) -> Size:
         return total(run.ask.size for run in self._victims if queue in run.ask.path)
 
-    def _after(self, queue: Queue) -> Size:
+    def _after(self, queue: RecordedQueue) -> Size:
         placed = total(ask.size for ask in self._asks if queue in ask.path)
         return less(total([self._used(queue), placed]), self._gone(queue))
 
-    def _room(self, node: str, spared: Run | None = None) -> Size:
+    def _room(self, node: str, spared: RecordedAllocation | None = None) -> Size:
         """Return what a node has left once all has ended, one victim perhaps spared, and the asks run."""
         ending = [run for run in (*self._victims, *self._taken) if run.node == node and run is not spared]
         placed = total(ask.size for ask in self._asks if self._nodes[ask.key] == node)
@@ -117,21 +117,21 @@ class PreemptionCheck:
             },
         }
 
-    def _expected_victim(self, run: Run) -> dict[str, Any]:
+    def _expected_victim(self, run: RecordedAllocation) -> dict[str, Any]:
         expected = _place(run.ask, run.node) | {"resource": run.ask.size, "priorities": None}
         if self._ask is not None:
             frame, mine, theirs = self._priorities(self._ask, run)
             expected["priorities"] = {"frame": frame, "ask": mine, "victim": theirs}
         return expected | {"gives": self._gives(run)}
 
-    def _expected_queue(self, queue: Queue) -> dict[str, Any]:
+    def _expected_queue(self, queue: RecordedQueue) -> dict[str, Any]:
         promised, expected = queue.guaranteed, {"guaranteed": queue.guaranteed or None}
         for when, used in (("Before", self._used(queue)), ("After", self._after(queue))):
             owed = {name: one for name, one in positive(less(promised, used)).items() if name in promised}
             expected |= {f"owed{when}": owed, f"above{when}": positive(less(used, promised))}
         return expected
 
-    def _priorities(self, ask: Ask, run: Run) -> tuple[str, int, int]:
+    def _priorities(self, ask: RecordedAsk, run: RecordedAllocation) -> tuple[str, int, int]:
         """Return the frame of an ask and a victim, and the priority of each there."""
         if self.cause == "REQUIRED_NODE":
             return "", ask.priority, run.ask.priority
@@ -146,11 +146,11 @@ class PreemptionCheck:
 
     # ------------------------------------------------------------------------------------- victims
 
-    def _outside(self, run: Run) -> list[Queue]:
+    def _outside(self, run: RecordedAllocation) -> list[RecordedQueue]:
         """Return the queues of a victim that the ask is not in, from its leaf up."""
         return [level for level in run.ask.path if level not in self._inside]
 
-    def _against_victim(self, run: Run) -> Iterator[str]:
+    def _against_victim(self, run: RecordedAllocation) -> Iterator[str]:
         key, leaf, is_for_ask = run.ask.key, run.ask.path[0], self.cause in ("GUARANTEE", "PRIORITY")
         if run.ask.required_node:
             yield f"{key} ended, and can run on {run.ask.required_node} only"
@@ -189,7 +189,7 @@ class PreemptionCheck:
             if keys not in orders and need != "PREDICATES":
                 yield f"the victims stand as {', '.join(keys)}, expected {', '.join(orders[0])}"
 
-    def _rank(self, ask: Ask, sizes: int) -> tuple[object, ...]:
+    def _rank(self, ask: RecordedAsk, sizes: int) -> tuple[object, ...]:
         """Return the place of a victim; with `sizes` the largest goes first among equally willing ones."""
         if self.cause == "REQUIRED_NODE":
             reluctance = 2 if ask.is_originator else not ask.is_willing
@@ -200,7 +200,7 @@ class PreemptionCheck:
 
     # -------------------------------------------------------------------------------------- causes
 
-    def _against_ask(self, ask: Ask) -> Iterator[str]:
+    def _against_ask(self, ask: RecordedAsk) -> Iterator[str]:
         """Yield what speaks against a preemption for a guarantee, or for a priority in a leaf."""
         leaf, age_ns = ask.path[0], self._now_ns - ask.created_ns
         if not ask.preempts or ask.required_node:
@@ -218,12 +218,12 @@ class PreemptionCheck:
         elif leaf.says("preemption.within") != "lower-priority":
             yield f"{ask.key} preempts in {leaf.path}, which does not let it"
 
-    def _serving(self) -> dict[str, Queue]:
+    def _serving(self) -> dict[str, RecordedQueue]:
         """Return the queue that serves each type, of those that are served."""
         levels = self._ask.path[::-1] if self._ask is not None and self.cause == "GUARANTEE" else ()
         return {name: level for level in levels for name in self._asked if name in level.guaranteed}
 
-    def _gives(self, run: Run) -> list[str]:
+    def _gives(self, run: RecordedAllocation) -> list[str]:
         """Return the types that a victim gives to a guarantee."""
         given = []
         for name, serving in sorted(self._serving().items()):
@@ -233,7 +233,7 @@ class PreemptionCheck:
                 given.append(name)
         return given
 
-    def _against_guarantee(self, ask: Ask) -> Iterator[str]:
+    def _against_guarantee(self, ask: RecordedAsk) -> Iterator[str]:
         serving = self._serving()
         if not self._accounts.settings.preempts or not serving:
             why = "preemption is off" if serving else "nothing that it asks for is guaranteed to it"
@@ -261,7 +261,7 @@ class PreemptionCheck:
                 if gone > 0 and before - gone < level.guaranteed[name] and is_broken:
                     yield f"{level.path} falls from {name} {before} to {_of(name, before - gone, level)}"
 
-    def _against_required_node(self, ask: Ask) -> Iterator[str]:
+    def _against_required_node(self, ask: RecordedAsk) -> Iterator[str]:
         node = self._nodes[ask.key]
         if ask.required_node != node:
             yield f"{ask.key} preempts on {node}, and does not need that node"
@@ -291,7 +291,7 @@ class PreemptionCheck:
 
     # ------------------------------------------------------------------------------------- needless
 
-    def _needless(self, ask: Ask) -> Iterator[str]:
+    def _needless(self, ask: RecordedAsk) -> Iterator[str]:
         """Yield which victims could be spared, and that all of them together are not enough."""
         accounts = self._accounts
         if self._is_unclear or accounts.swaps or any(q.lends_part for q in accounts.settings.queues.values()):
@@ -306,7 +306,7 @@ class PreemptionCheck:
             elif self._is_enough(ask, lack, run):
                 yield f"{run.ask.key} ended for {ask.key}, which has room without its end"
 
-    def _is_enough(self, ask: Ask, lack: Size, spared: Run | None) -> bool:
+    def _is_enough(self, ask: RecordedAsk, lack: Size, spared: RecordedAllocation | None) -> bool:
         """Return whether nodes and queues have room, if one victim perhaps is spared."""
         for node in {*self._nodes.values()}:
             claims = [each for each in self._accounts.others(ask) if each.ask.required_node == node]
@@ -317,7 +317,7 @@ class PreemptionCheck:
         given = total(run.ask.size for run in self._victims if run is not spared)
         return all(given.get(name, 0) >= one for name, one in lack.items())
 
-    def _lack(self, ask: Ask) -> Size:
+    def _lack(self, ask: RecordedAsk) -> Size:
         """Return what queues have to get back of each type, and limits if victims ended for one."""
         lack: Size = {}
         coming = {run.ask.key: run.ask for run in (*self._accounts.unclaimed(), *self._taken)}
@@ -334,11 +334,11 @@ class PreemptionCheck:
         return lack
 
 
-def _of(name: str, used: int, queue: Queue) -> str:
+def _of(name: str, used: int, queue: RecordedQueue) -> str:
     return f"{name} {used} of a guarantee of {name} {queue.guaranteed[name]}"
 
 
-def _place(ask: Ask, node: str) -> dict[str, Any]:
+def _place(ask: RecordedAsk, node: str) -> dict[str, Any]:
     return {"applicationID": ask.application.name, "queueName": ask.path[0].path, "nodeID": node}
 
 

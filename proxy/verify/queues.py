@@ -10,7 +10,17 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import yaml
 
-__all__ = ["Limit", "Queue", "Settings", "Size", "UnreadableError", "positive", "size_of", "text_of", "total"]
+__all__ = [
+    "RecordedLimit",
+    "RecordedQueue",
+    "RecordedSettings",
+    "Size",
+    "UnreadableError",
+    "positive",
+    "size_of",
+    "text_of",
+    "total",
+]
 
 Size: TypeAlias = dict[str, int]
 """Quantities by the type of resource."""
@@ -76,7 +86,7 @@ def _tagged(text: str | None) -> Size | None:
     return size if size and all(quantity > 0 for quantity in size.values()) else None
 
 
-class Limit(NamedTuple):
+class RecordedLimit(NamedTuple):
     """What each of some users and groups may use in a queue and below."""
 
     users: Sequence[str]
@@ -85,23 +95,23 @@ class Limit(NamedTuple):
 
 
 @dataclass(eq=False)
-class Queue:
+class RecordedQueue:
     """A queue."""
 
     path: str
-    parent: Queue | None
+    parent: RecordedQueue | None
     guaranteed: Size = field(default_factory=dict)
     maximum: Size | None = None
     lends_part: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
-    limits: Sequence[Limit] = ()
+    limits: Sequence[RecordedLimit] = ()
     template: Mapping[str, Any] | None = None
     is_managed: bool = False
 
     @property
-    def up(self) -> Iterator[Queue]:
+    def up(self) -> Iterator[RecordedQueue]:
         """Walk this queue and those above it, the root last."""
-        level: Queue | None = self
+        level: RecordedQueue | None = self
         while level is not None:
             yield level
             level = level.parent
@@ -146,7 +156,9 @@ class Queue:
         own = {name: str(text) for name, text in (document.get("properties") or {}).items() if str(text)}
         self.properties = above | own
         self.limits = [
-            Limit(each.get("users") or (), each.get("groups") or (), _quota(each.get("maxresources")) or {})
+            RecordedLimit(
+                each.get("users") or (), each.get("groups") or (), _quota(each.get("maxresources")) or {}
+            )
             for each in document.get("limits") or ()
         ]
         self.template = document.get("childtemplate") or (self.parent.template if self.parent else None)
@@ -159,11 +171,11 @@ class Queue:
             self.maximum, self.guaranteed = maximum, guaranteed or {}
 
 
-class Settings:
+class RecordedSettings:
     """The queues of a partition, by path, and its switches."""
 
     def __init__(self) -> None:
-        self.queues: dict[str, Queue] = {}
+        self.queues: dict[str, RecordedQueue] = {}
         self.preempts = self.preempts_for_quota = self.orders_by_age = False
         """Whether asks may preempt, maxima are enforced, and victims go by their age."""
 
@@ -190,20 +202,20 @@ class Settings:
         root = queues[0] if is_rooted else {"name": "root", "queues": queues}
         self._take({**root, "limits": root.get("limits") or document.get("limits")}, None)
 
-    def _take(self, document: Mapping[str, Any], parent: Queue | None) -> None:
+    def _take(self, document: Mapping[str, Any], parent: RecordedQueue | None) -> None:
         path = (
             str(document["name"]).lower() if parent is None else f"{parent.path}.{document['name']}".lower()
         )
-        queue = self.queues.setdefault(path, Queue(path, parent))
+        queue = self.queues.setdefault(path, RecordedQueue(path, parent))
         queue.take(document, managed=True)
         for below in document.get("queues") or ():
             self._take(below, queue)
 
-    def queue(self, path: str) -> Queue:
+    def queue(self, path: str) -> RecordedQueue:
         """Return the queue of a path; one that placement has made is taken from the template above it."""
         if path not in self.queues:
             above = path.rpartition(".")[0]
             parent = self.queue(above) if above else None
-            made = self.queues[path] = Queue(path, parent)
+            made = self.queues[path] = RecordedQueue(path, parent)
             made.take((parent.template if parent else None) or {}, managed=False)
         return self.queues[path]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .accounts import Accounts, Application, Ask, Node, Run
-from .queues import Queue, Size, size_of
+from .accounts import RecordedAccounts, RecordedAllocation, RecordedApplication, RecordedAsk, RecordedNode
+from .queues import RecordedQueue, Size, size_of
 
 __all__ = ["Turn", "carry_out"]
 
@@ -24,11 +24,11 @@ class Turn:
         self.document = document
         self.outcomes: list[tuple[int, Mapping[str, Any]]] = []
         """Each with its line."""
-        self.reported: dict[str, Run] = {}
+        self.reported: dict[str, RecordedAllocation] = {}
         """What the resource manager says that it runs, by key: it is announced, and no decision."""
         self.ended: set[str] = set()
         """What the request ends."""
-        self.swapped: dict[str, Run] = {}
+        self.swapped: dict[str, RecordedAllocation] = {}
         """Placeholders that have ended for a member, by key."""
         self.disturbs = False
         """The request changes room, or what may use it, by more than the end of work."""
@@ -45,7 +45,7 @@ class Turn:
         return {str(entry.get(key, "")) for entries in found for entry in entries}
 
 
-def carry_out(accounts: Accounts, turn: Turn) -> None:
+def carry_out(accounts: RecordedAccounts, turn: Turn) -> None:
     """Carry out the request of a turn, without what is rejected in it."""
     document = turn.document
     if "node" in document:
@@ -62,11 +62,11 @@ def carry_out(accounts: Accounts, turn: Turn) -> None:
             turn.ended |= accounts.remove_application(name, turn.at_ns)
 
 
-def _update_node(accounts: Accounts, turn: Turn, update: Mapping[str, Any]) -> None:
+def _update_node(accounts: RecordedAccounts, turn: Turn, update: Mapping[str, Any]) -> None:
     name, action = str(update["nodeID"]), str(update.get("action"))
     turn.disturbs = True
     if action.startswith("CREATE"):
-        accounts.nodes[name] = Node(name, {}, is_drained=action == "CREATE_DRAIN")
+        accounts.nodes[name] = RecordedNode(name, {}, is_drained=action == "CREATE_DRAIN")
     node = accounts.nodes.get(name)
     if node is None:
         return
@@ -83,7 +83,7 @@ def _update_node(accounts: Accounts, turn: Turn, update: Mapping[str, Any]) -> N
             _report(accounts, turn, each)
 
 
-def _lose_node(accounts: Accounts, turn: Turn, name: str) -> None:
+def _lose_node(accounts: RecordedAccounts, turn: Turn, name: str) -> None:
     del accounts.nodes[name]
     accounts.foreign = {key: each for key, each in accounts.foreign.items() if each[0] != name}
     for key in [key for key, run in accounts.running.items() if run.node == name]:
@@ -93,7 +93,7 @@ def _lose_node(accounts: Accounts, turn: Turn, name: str) -> None:
         accounts.end(key, turn.at_ns)
 
 
-def _update_applications(accounts: Accounts, turn: Turn, request: Mapping[str, Any]) -> None:
+def _update_applications(accounts: RecordedAccounts, turn: Turn, request: Mapping[str, Any]) -> None:
     queues = {name: path for _, each in turn.outcomes for name, path in each.get("queues", {}).items()}
     for new in request.get("new", ()):
         name, user = str(new["applicationID"]), new.get("ugi") or {}
@@ -107,14 +107,16 @@ def _update_applications(accounts: Accounts, turn: Turn, request: Mapping[str, A
             groups = user.get("groups") or (found if isinstance(found, list) else [])
             group = _group_of(leaf, groups)
             is_gang = any(tag.startswith("gang") for tag in new.get("tags") or ())
-            accounts.applications[name] = Application(name, leaf, str(user.get("user", "")), group, is_gang)
+            accounts.applications[name] = RecordedApplication(
+                name, leaf, str(user.get("user", "")), group, is_gang
+            )
     for gone in request.get("remove", ()):
         name = str(gone["applicationID"])
         turn.ended |= accounts.remove_application(name, turn.at_ns)
         accounts.applications.pop(name, None)
 
 
-def _group_of(leaf: Queue, groups: list[str]) -> str:
+def _group_of(leaf: RecordedQueue, groups: list[str]) -> str:
     """Return the group whose limits count for someone in some groups."""
     for level in leaf.up if groups else ():
         named = [name for limit in level.limits for name in limit.groups]
@@ -124,7 +126,7 @@ def _group_of(leaf: Queue, groups: list[str]) -> str:
     return ""
 
 
-def _update_allocations(accounts: Accounts, turn: Turn, request: Mapping[str, Any]) -> None:
+def _update_allocations(accounts: RecordedAccounts, turn: Turn, request: Mapping[str, Any]) -> None:
     rejected = turn.rejected("allocationResponse", "rejectedAllocations", "allocationKey")
     for each in request.get("allocations", ()):
         key = str(each.get("allocationKey", ""))
@@ -137,7 +139,7 @@ def _update_allocations(accounts: Accounts, turn: Turn, request: Mapping[str, An
         _release(accounts, turn, release)
 
 
-def _report(accounts: Accounts, turn: Turn, each: Mapping[str, Any]) -> None:
+def _report(accounts: RecordedAccounts, turn: Turn, each: Mapping[str, Any]) -> None:
     """Take an ask or what runs; what is known has another size, perhaps."""
     key, size = str(each.get("allocationKey", "")), size_of(each.get("resourcePerAlloc"))
     known = accounts.running[key].ask if key in accounts.running else accounts.asks.get(key)
@@ -151,18 +153,20 @@ def _report(accounts: Accounts, turn: Turn, each: Mapping[str, Any]) -> None:
         turn.disturbs = True
         started = str(each.get("allocationTags", {}).get("licorne/start-time", ""))
         since_ns = min(turn.at_ns, int(started) * 10**9) if started.isdecimal() else turn.at_ns
-        turn.reported[key] = Run(ask, str(each["nodeID"]), since_ns)
+        turn.reported[key] = RecordedAllocation(ask, str(each["nodeID"]), since_ns)
     else:
         accounts.asks[key] = ask
 
 
-def _ask_of(accounts: Accounts, turn: Turn, each: Mapping[str, Any], size: Size) -> Ask | None:
+def _ask_of(
+    accounts: RecordedAccounts, turn: Turn, each: Mapping[str, Any], size: Size
+) -> RecordedAsk | None:
     application = accounts.applications.get(str(each.get("applicationID", "")))
     if application is None:
         return None
     tags, policy = each.get("allocationTags") or {}, each.get("preemptionPolicy") or {}
     created = str(tags.get("creationTime", ""))
-    return Ask(
+    return RecordedAsk(
         str(each["allocationKey"]),
         application,
         size,
@@ -177,7 +181,7 @@ def _ask_of(accounts: Accounts, turn: Turn, each: Mapping[str, Any], size: Size)
     )
 
 
-def _release(accounts: Accounts, turn: Turn, release: Mapping[str, Any]) -> None:
+def _release(accounts: RecordedAccounts, turn: Turn, release: Mapping[str, Any]) -> None:
     name, key = str(release.get("applicationID", "")), str(release.get("allocationKey", ""))
     why = release.get("terminationType", "")
     if not name:
@@ -185,7 +189,7 @@ def _release(accounts: Accounts, turn: Turn, release: Mapping[str, Any]) -> None
         accounts.foreign.pop(key, None)
         return
 
-    def meant(one: str, ask: Ask) -> bool:
+    def meant(one: str, ask: RecordedAsk) -> bool:
         return ask.application.name == name and key in ("", one)
 
     if why not in (_FAILED, _TIMEOUT):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from .accounts import Accounts, Ask, Claim, Node, Run
+from .accounts import RecordedAccounts, RecordedAllocation, RecordedAsk, RecordedClaim, RecordedNode
 from .preemptions import PreemptionCheck
 from .queues import UnreadableError, positive, size_of, text_of
 from .requests import Turn, carry_out
@@ -122,7 +122,7 @@ class _Partition:
         """Room has changed by more than the end of work."""
         self._findings = findings
         self._name = name.partition("]")[2] or name
-        self._accounts = Accounts()
+        self._accounts = RecordedAccounts()
         self._turn: Turn | None = None
         self._ending: dict[str, int] = {}
         """What its resource manager was asked to end since the last record of a preemption, with the line."""
@@ -230,9 +230,9 @@ class _Partition:
         else:
             self._findings.judge("placements", line, self._against_placement(turn, ask, entry))
         accounts.withdraw(key)
-        accounts.running[key] = reported or Run(ask, node, turn.at_ns)
+        accounts.running[key] = reported or RecordedAllocation(ask, node, turn.at_ns)
 
-    def _against_placement(self, turn: Turn, ask: Ask, entry: Mapping[str, Any]) -> Iterator[str]:
+    def _against_placement(self, turn: Turn, ask: RecordedAsk, entry: Mapping[str, Any]) -> Iterator[str]:
         name, size = str(entry.get("nodeID")), size_of(entry.get("resourcePerAlloc"))
         node = self._accounts.nodes.get(name)
         if entry.get("applicationID") != ask.application.name:
@@ -252,7 +252,7 @@ class _Partition:
             yield f"{ask.key} takes the place of {swap}, which is smaller"
         turn.swapped.pop(swap or "", None)
 
-    def _against_node(self, ask: Ask, node: Node) -> Iterator[str]:
+    def _against_node(self, ask: RecordedAsk, node: RecordedNode) -> Iterator[str]:
         accounts, full = self._accounts, self._accounts.lack_of_room(ask)
         free = accounts.free(node)
         if ask.required_node and ask.required_node != node.name:
@@ -298,7 +298,7 @@ class _Partition:
             check.begin_claims(line)
         self._findings.judge(f"preemptions ({record['cause'].lower().replace('_', ' ')})", line, wrong)
 
-    def _end_claims(self, turn: Turn) -> list[Claim]:
+    def _end_claims(self, turn: Turn) -> list[RecordedClaim]:
         """End the claims whose time is over, and return them."""
         claims = [*self._accounts.claims.values()]
         over = [
@@ -308,7 +308,7 @@ class _Partition:
             del self._accounts.claims[claim.ask.key]
         return over
 
-    def _judge_lost(self, turn: Turn, claim: Claim) -> None:
+    def _judge_lost(self, turn: Turn, claim: RecordedClaim) -> None:
         """Judge a claim whose time is over, and whose ask waits still."""
         if claim.is_unclear or not claim.had_cycle:
             self._findings.unjudged["claims that ended unused, where something had changed"] += 1

@@ -35,7 +35,7 @@ LARGER: Final = {
 WRITTEN_MAX: Final = 25
 LARGER_OUTSIDE: Final = {
     # What a resource manager calls, in this process, by a connection or at a door; what a server needs of it.
-    "Scheduler": 45,
+    "Scheduler": 46,
     "RemoteScheduler": 43,
     "Door": 31,
     "ServedScheduler": 26,
@@ -43,7 +43,7 @@ LARGER_OUTSIDE: Final = {
     "EntityActor": 26,
     "PartitionActor": 34,
     # A worker of a door, and what the door knows of it; the recovery of one resource manager, under one lock.
-    "AllocationRecord": 31,
+    "AllocationRecord": 32,
     "PartitionLink": 33,
     "PartitionRecord": 29,
     "Recovery": 31,

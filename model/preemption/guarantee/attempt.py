@@ -50,7 +50,7 @@ from .limited import (
 )
 from .records import record_of
 
-__all__ = ["EXHAUSTED", "PRECONDITIONS", "as_one", "plan_now", "preempt_for_queue"]
+__all__ = ["EXHAUSTED", "PRECONDITIONS", "plan_now", "preempt_for_queue"]
 
 NO_HELP: Final = NoPreemption.NO_NODE.text
 PRECONDITIONS: Final = "Preemption preconditions failed"
@@ -86,7 +86,7 @@ def preempt_for_queue(
         candidate: The ask; the caller has found neither room nor, with `nodes_tried`, a node to reserve.
         nodes_tried: The queues have room for the ask, and every node has been tried without result.
         attempts: What this visit of the leaf may still spend.
-        members: Those of a gang that is placed whole, of which the candidate is the sum, see `as_one`.
+        members: Those of a gang that is placed whole, of which the candidate is the sum (`as_one`).
         promises: Below a queue with backfilling, the promises that it may not delay; its reservation ends
             with its claim there.
 
@@ -243,24 +243,6 @@ def _attempt(
         for reserved in list(state.reserved.on_node(node_id)):
             unreserve(state, reserved.entry, reserved.ask.allocation_key)
     return node
-
-
-def as_one(members: Sequence[Ask]) -> Ask:
-    """Return all members of a gang as one ask for their sum.
-
-    It is as old as the youngest of them, has the lowest priority, and allows what all of them allow.
-    """
-    first = members[0]
-    return Ask(
-        first.allocation_key,
-        first.application_id,
-        total_of(ask.resource for ask in members),
-        max(ask.created_at_ns for ask in members),
-        min(ask.priority for ask in members),
-        first.tags,
-        allow_preempt_other=all(ask.allow_preempt_other for ask in members),
-        required_node=next((ask.required_node for ask in members if ask.required_node), ""),
-    )
 
 
 def plan_now(

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 from ...nodes.gang_room import NodeRoom, assign, by_size, slots
 from ...predicates.node_checks import NodeChecks, Pending
-from ...resources.resource import add, subtract
+from ...resources.resource import add, subtract, total_of
 from ...values.allocation import Ask
 from ..victims import Victim, given_back
 from .candidate_victims import CandidateVictims
@@ -25,7 +25,7 @@ from .ledger import QueueFacts
 from .node_choice import NodeChoice, NoNode, evaluate
 from .node_solver import CandidateNode, NodeSolution, NodeSolver
 
-__all__ = ["SETS_OF_MAX", "GangView", "all_sets", "nodes_for_members", "nodes_once_ended"]
+__all__ = ["SETS_OF_MAX", "GangView", "all_sets", "as_one", "nodes_for_members", "nodes_once_ended"]
 
 SETS_OF_MAX: Final = 10
 """Up to how many possible victims all sets are compared."""
@@ -167,3 +167,21 @@ class _MemberNodes:
         node = self._nodes[index]
         self._nodes[index] = node._replace(available=add(node.available, given_back(ending)))
         return True
+
+
+def as_one(members: Sequence[Ask]) -> Ask:
+    """Return all members of a gang as one ask for their sum.
+
+    It is as old as the youngest of them, has the lowest priority, and allows what all of them allow.
+    """
+    first = members[0]
+    return Ask(
+        first.allocation_key,
+        first.application_id,
+        total_of(ask.resource for ask in members),
+        max(ask.created_at_ns for ask in members),
+        min(ask.priority for ask in members),
+        first.tags,
+        allow_preempt_other=all(ask.allow_preempt_other for ask in members),
+        required_node=next((ask.required_node for ask in members if ask.required_node), ""),
+    )

@@ -49,7 +49,7 @@ from ....model.queues.lending import Withheld
 from ....model.queues.template import QueueTemplate
 from ....model.resources.resource import Resource
 from ....model.state.counters import HistogramFigures, TimedPart
-from ....model.state.justification import FramePriorities, Justification, NodeRoom, Preemptor, QueueBalance
+from ....model.state.justification import FramePriorities, Justification, NodeBalance, Preemptor, QueueBalance
 from ....model.state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
 from ....model.state.quarantine import BrokenKind, Quarantined
 from ....model.values.allocation import Ask
@@ -119,7 +119,7 @@ _VALUES: Final[tuple[type, ...]] = (
     NearMiss,
     NextAsk,
     NextAsks,
-    NodeRoom,
+    NodeBalance,
     NodeSummary,
     NodeTally,
     NodeView,

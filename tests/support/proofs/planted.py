@@ -224,7 +224,7 @@ PREEMPTION_FAULTS: Final = (
     ),
     _in(
         *("predicates", _NODE_CHOICE, "what the predicates demand ends in vain"),
-        "    return NodeChoice(solution.node_id, needed, solution.victims[solution.needed : index + 1])\n",
+        "    return NodeChoice(solution.node_id, needed, victims[enough + 1 : index + 1])\n",
         "    return NodeChoice(solution.node_id, solution.victims, ())\n",
     ),
     _in(
