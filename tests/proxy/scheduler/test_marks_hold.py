@@ -203,8 +203,13 @@ def readers() -> set[str]:
         for name, mark in marked_methods(entity).items()
         if mark == "reads"
     }
-    named = [getattr(room, name) for room in (figures, orphans, rows, shown) for name in room.__all__]
-    read = {each.__name__ for each in named if isfunction(each)} | {"explain", "prospects", "next_asks"}
+    read = {"explain", "prospects", "next_asks"}
+    for room in (figures, orphans, rows, shown):
+        read |= {
+            name
+            for name, each in vars(room).items()
+            if isfunction(each) and each.__module__ == room.__name__ and not name.startswith("_")
+        }
     return marked | {f"Partition.read of {name}" for name in read}
 
 
