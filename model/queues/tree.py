@@ -37,7 +37,8 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
 class QueueMaker(Protocol):
     """Makes a queue below another one: `Queue` itself, or with its entry in the tree."""
 
-    def __call__(self, name: str, parent: Queue, /, *, is_leaf: bool, managed: bool) -> Queue: ...
+    def __call__(self, name: str, parent: Queue, /, *, is_leaf: bool, managed: bool) -> Queue:
+        """Make a queue of that name below a parent."""
 
 
 def _creation_refusal(path: str, parent: Queue, missing: list[str]) -> str | None:
