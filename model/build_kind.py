@@ -6,8 +6,6 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["build_name", "is_compiled"]
-
 _PROBE: Final = f"{__package__}.resources.resource"
 """A module that is compiled in every compiled build."""
 

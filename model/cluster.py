@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol, final
 
 from .configuration.checksum import checksum
-from .configuration.problems import Problem
-from .configuration.reader import DEFAULT_CONFIGURATION, ConfigurationError, load, unusable_rule_problems
+from .configuration.problems import ConfigurationError, Problem
+from .configuration.reader import DEFAULT_CONFIGURATION, load, unusable_rule_problems
 from .configuration.schema import PartitionConfig, SchedulerConfig
 from .configuration.words import did_you_mean
 from .errors import RequestError
@@ -17,8 +17,6 @@ from .marks import Marks
 from .partition import Partition
 from .requests.reconfiguring import Savepoint
 from .values.messages import Registration, full_partition_name, short_partition_name
-
-__all__ = ["Cluster", "PartitionMaker", "Reconfigured", "check_manager_id"]
 
 
 class PartitionMaker(Protocol):

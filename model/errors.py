@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["LINE_LENGTH_MAX", "LicorneError", "ReplacedError", "RequestError", "shortened"]
-
 LINE_LENGTH_MAX: Final = 2_000
 """How long a line may be for a reader; a longer one repeats a value of megabytes."""
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["ID_LENGTH_MAX", "UNPRINTABLE", "id_refusal", "names_refusal"]
-
 ID_LENGTH_MAX: Final = 1_024
 """How many characters an id, key or name may have; Kubernetes needs 253."""
 _QUOTED_MAX: Final = 64

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["MARKS", "Marks", "marked_methods"]
-
 MARKS: Final = "MARKS"
 """The attribute of a class that has its marks."""
 

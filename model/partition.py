@@ -39,8 +39,6 @@ from .values.messages import (
 )
 from .values.object_state import ObjectEvent, next_object_state
 
-__all__ = ["Partition"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -32,8 +32,6 @@ from .scheduler.engine_names import engine_named
 from .terminal.bad_input import ends_on
 from .terminal.standard_output import checked_output, write_line
 
-__all__ = ["main"]
-
 application = typer.Typer(
     name="licorne",
     help="A scheduler core: hierarchical queues, quotas, gangs and preemption.",

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["collect_garbage_later", "prepare_process"]
-
 _SWITCH_SECONDS: Final = 0.001
 _GARBAGE_AFTER: Final = 50_000
 

@@ -27,8 +27,6 @@ from .engine_load import IDLE, EngineLoad
 from .handles import adopt, message_function, reference_of
 from .partition_actor import PartitionActor, PartitionRef
 
-__all__ = ["ActorsEngine", "DirectEngine", "Engine"]
-
 
 class Engine(Protocol):
     """Makes handles and releases them."""

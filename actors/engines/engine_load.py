@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["IDLE", "EngineLoad"]
-
 
 class EngineLoad(NamedTuple):
     """The load of an engine at one moment."""

@@ -9,8 +9,6 @@ from ...model.errors import LicorneError
 from ...model.nodes.node import Node
 from ...model.state.quarantine import BrokenKind
 
-__all__ = ["broken_entity", "note_origin", "origin_of"]
-
 _ORIGIN: Final = "_licorne_origin"
 """An attribute of the error itself: a wrapper would show callers another error than was raised."""
 

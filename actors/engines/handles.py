@@ -28,8 +28,6 @@ from ..runtime.dispatcher import Dispatcher
 from ..runtime.reference import PooledRef
 from .error_origin import note_origin
 
-__all__ = ["IDENTITY", "PARTS", "RANKS", "EntityActor", "adopt", "message_function", "reference_of"]
-
 Entity = TypeVar("Entity")
 
 RANKS: Final[dict[type, int]] = {Cluster: 0, Partition: 1, Application: 2, Node: 3}

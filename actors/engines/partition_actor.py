@@ -30,15 +30,6 @@ from ..runtime.reference import PooledRef
 from .error_origin import broken_entity
 from .handles import EntityActor
 
-__all__ = [
-    "CYCLES_PER_SLICE",
-    "REQUESTS_NS",
-    "TURNS_PER_FLUSH",
-    "WORK_SHARE",
-    "PartitionActor",
-    "PartitionRef",
-]
-
 CYCLES_PER_SLICE: Final = 16
 """The most cycles between two messages: a cycle that reserves a node of thousands takes some 0.2 ms."""
 RUN_NS: Final = 1_000_000

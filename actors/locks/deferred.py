@@ -10,8 +10,6 @@ from typing import TypeAlias, final
 
 from ..services.log import Log
 
-__all__ = ["Action", "DeferredActions"]
-
 Action: TypeAlias = Callable[[], None]
 
 

@@ -25,8 +25,6 @@ from .predicate_calls import CycleInvalidatedError, PredicateCalls, UnlockedPred
 if TYPE_CHECKING:
     from .deferred import DeferredActions
 
-__all__ = ["GuardedPartition"]
-
 T = TypeVar("T")
 GAP_SECONDS_MAX: Final = 0.002
 """How long a reader waits for the lock. Writers go first, and requests write: if they leave no gap, the

@@ -33,8 +33,6 @@ from ..engines.handles import IDENTITY, PARTS
 if TYPE_CHECKING:
     from .deferred import DeferredActions
 
-__all__ = ["INSTRUMENTED", "LOCK_ORDER", "Guard", "guard", "instrument"]
-
 Entity = TypeVar("Entity")
 T = TypeVar("T")
 

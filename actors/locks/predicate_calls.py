@@ -26,8 +26,6 @@ from ...model.values.predicate_questions import (
     VictimsAnswer,
 )
 
-__all__ = ["CALL_TIMEOUT_NS", "SLOW_NS", "CycleInvalidatedError", "PredicateCalls", "UnlockedPredicates"]
-
 SLOW_NS: Final = 200_000
 """After a call that took longer, another thread is called to make the next ones as well. A thread switch
 takes about a tenth of this time: for quick calls it would cost more than it gains."""

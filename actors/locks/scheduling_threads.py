@@ -18,8 +18,6 @@ from ...model.errors import LicorneError
 if TYPE_CHECKING:
     from .guarded_partition import GuardedPartition
 
-__all__ = ["SchedulingThreads"]
-
 
 @final
 class SchedulingThreads:

@@ -32,8 +32,6 @@ from .guards import guard, instrument
 from .predicate_calls import CALL_TIMEOUT_NS, PredicateCalls, UnlockedPredicates
 from .scheduling_threads import SchedulingThreads
 
-__all__ = ["SteppingThreads", "ThreadsEngine"]
-
 
 @final
 class ThreadsEngine:

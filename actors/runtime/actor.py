@@ -22,8 +22,6 @@ from .reference import PooledRef
 if TYPE_CHECKING:
     from .dispatcher import Dispatcher
 
-__all__ = ["PooledActor"]
-
 _ON_START: Final = object()
 """The first message of an actor that overrides `on_start`."""
 

@@ -19,8 +19,6 @@ from .direction import AskRule
 from .pool import on_worker
 from .waiting import Wait
 
-__all__ = ["checked_asks"]
-
 _RUNTIMES: Final = Runtimes(
     *(
         os.path.dirname(file) + os.sep  # noqa: PTH120 - compared as text

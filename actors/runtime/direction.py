@@ -14,8 +14,6 @@ from .errors import AskDirectionError
 from .mailbox import Mailbox
 from .waiting import Wait
 
-__all__ = ["AskDirection", "AskRule"]
-
 
 class AskRule(Protocol):
     """A check of the asks that one actor gets."""

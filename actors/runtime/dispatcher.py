@@ -26,8 +26,6 @@ from .mailbox import Mailbox
 from .pool import WorkerPool
 from .reference import AnyRef, PooledRef
 
-__all__ = ["Dispatcher"]
-
 A = TypeVar("A", bound="PooledActor")
 P = ParamSpec("P")
 

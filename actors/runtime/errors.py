@@ -9,8 +9,6 @@ import pykka
 
 from ...model.errors import LicorneError
 
-__all__ = ["ActorEndedError", "AskCycleError", "AskDirectionError", "DispatcherError", "MailboxFullError"]
-
 
 class ActorEndedError(LicorneError, pykka.ActorDeadError):
     """A message to an actor that has stopped, or stops before it handles the message."""

@@ -8,8 +8,6 @@ from typing import TypeAlias
 
 from .reference import AnyRef
 
-__all__ = ["DeadLetter", "DeadLetterHook", "Failure", "FailureHook"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:

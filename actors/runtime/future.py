@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from .direction import AskRule
     from .mailbox import Mailbox
 
-__all__ = ["ExceptionInfo", "PooledFuture"]
-
 T = TypeVar("T")
 
 ExceptionInfo: TypeAlias = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]

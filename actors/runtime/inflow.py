@@ -6,8 +6,6 @@ import threading
 from collections.abc import Sequence
 from typing import Final, final
 
-__all__ = ["ENTRIES_MAX", "WAIT_SECONDS_MAX", "Inflow", "entries_of"]
-
 ENTRIES_MAX: Final = 128
 """When so many entries (asks, releases, applications, nodes) wait in a partition, calls that bring more wait
 until half of them are carried out."""

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["AnyFunction", "Invocation", "MethodTable", "method_table"]
-
 AnyFunction: TypeAlias = Callable[..., Any]
 """Any method; the typed ways to use it are `PooledRef.call` and `send`."""
 

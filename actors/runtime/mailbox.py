@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from .direction import AskRule
     from .dispatcher import Dispatcher
 
-__all__ = ["Mailbox", "MessageEnvelope"]
-
 MessageEnvelope: TypeAlias = Envelope[object]
 """A message, and the future of its answer if it is an ask."""
 

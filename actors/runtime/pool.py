@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from ..services.log import Log
 
-__all__ = ["WorkerPool", "asleep", "on_worker"]
-
 TURN_NS: Final = 5_000_000
 """How long a worker serves one mailbox while others wait; a calling thread has no such limit."""
 

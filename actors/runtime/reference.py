@@ -18,8 +18,6 @@ from .mailbox import Mailbox, MessageEnvelope
 if TYPE_CHECKING:
     from .actor import PooledActor
 
-__all__ = ["AnyRef", "PooledRef"]
-
 A = TypeVar("A", bound="PooledActor")
 P = ParamSpec("P")
 R = TypeVar("R")

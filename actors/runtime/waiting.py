@@ -26,8 +26,6 @@ from .pool import asleep
 if TYPE_CHECKING:
     from .direction import AskRule
 
-__all__ = ["WAIT_GRAPH", "Awaited", "Wait", "WaitGraph"]
-
 
 class Awaited(Protocol):
     """A future, as a thread waits for it."""

@@ -15,8 +15,6 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, Final, TypeVar, final
 
-__all__ = ["Uninterrupted", "run_uninterrupted", "start_thread"]
-
 T = TypeVar("T")
 _signal: Final = import_module("_signal")
 """The module that `signal` wraps. `signal` turns results into members of enumerations, which takes ten times

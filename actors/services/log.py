@@ -14,8 +14,6 @@ from loguru import logger
 
 from ...model.configuration.extra import LogLevel
 
-__all__ = ["Log"]
-
 
 def _everything(_: LogLevel) -> bool:
     return True

@@ -12,8 +12,6 @@ from ...model.state.due_timers import DueTimer, DueTimers
 from ...model.state.host import TimerAction, TimerKey
 from .log import Log
 
-__all__ = ["RealClock"]
-
 _NS: Final = 1_000_000_000
 _STEP_NS: Final = 1_000_000
 """How far the wall clock must be ahead to have been set; the two clocks are not read at the same moment."""

@@ -15,8 +15,6 @@ from typing import Final, Generic, TypeVar, final
 
 from ...lockcheck import Condition, excludes, leaf
 
-__all__ = ["BACKLOG_MAX", "RmLink"]
-
 BACKLOG_MAX: Final = 16_384
 
 M = TypeVar("M")

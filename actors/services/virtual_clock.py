@@ -8,8 +8,6 @@ from typing import Final, final
 from ...model.state.due_timers import DueTimers
 from ...model.state.host import TimerAction, TimerKey
 
-__all__ = ["EPOCH_2000_NS", "VirtualClock"]
-
 EPOCH_2000_NS: Final = 946_684_800 * 1_000_000_000
 """2000-01-01T00:00:00Z: where the clock of a transcript starts."""
 

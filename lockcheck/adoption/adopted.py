@@ -26,8 +26,6 @@ from ..holding.stacks import caller_code_is, enters
 from ..locks.checked import CheckedLock, CheckedRLock, FullLock, FullRLock
 from ..locks.recorded import RecordedLock, RecordedRLock, record_release
 
-__all__ = ["LOCKS", "RLOCKS", "AdoptedLock", "AdoptedRLock", "is_adopted"]
-
 _PLAIN: Final = _thread.allocate_lock
 _plain_rlock: Final = threading.RLock
 _RESTORES: Final = threading.Condition._acquire_restore.__code__  # type: ignore[attr-defined] # noqa: SLF001 - no public name

@@ -26,8 +26,6 @@ from ..holding.runtime import LATCH, fails_open, local
 from ..locks.recorded import record_failed, record_release, record_taken, steer
 from .naming import name_at
 
-__all__ = ["Description", "Ways", "describe"]
-
 Ways: TypeAlias = "str | tuple[str, str] | Sequence[str | tuple[str, str]]"
 """How a lock is taken in a mode: the name of a method that returns a context manager, or a lock, for that
 mode; or the names of two methods that take and release it; or several of both."""

@@ -26,8 +26,6 @@ from ..holding.runtime import fails_open, local
 from .adopted import LOCKS, RLOCKS, AdoptedLock
 from .scope import Scope, is_of_library
 
-__all__ = ["ExistingLocks"]
-
 _PLAIN: Final = (type(_thread.allocate_lock()), type(threading.RLock()))
 _OURS: Final = __name__.rpartition(".adoption.")[0]
 """The package of the checker; its own locks are not checked."""

@@ -25,8 +25,6 @@ from .process_locks import put_process_locks
 from .scope import NONE, Scope
 from .semaphores import forget_all, put_all
 
-__all__ = ["Adoption", "adopt"]
-
 _OWN_LOCK: Final = threading.Lock
 _OWN_RLOCK: Final = threading.RLock
 """The factories as they are without adoption."""

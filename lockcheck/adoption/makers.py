@@ -11,8 +11,6 @@ from ..holding.runtime import local
 from .naming import name_at
 from .scope import Scope, is_of_library
 
-__all__ = ["adopted_for"]
-
 _libraries: Final[dict[str, bool]] = {}
 """Whether each file belongs to the standard library."""
 

@@ -12,8 +12,6 @@ from contextlib import suppress
 from types import CodeType, FrameType
 from typing import Final, TypeAlias
 
-__all__ = ["name_at"]
-
 _CLIMB_MAX: Final = 5
 """How many callers are asked for the name at most."""
 _FILES_MAX: Final = 1000

@@ -23,8 +23,6 @@ from .makers import adopted_for
 from .scope import Scope
 from .semaphores import Permits, know_permits, note_release, permits_of, take_permit
 
-__all__ = ["put_process_locks"]
-
 _MODULE: Final = "multiprocessing.synchronize"
 _MAKERS: Final = frozenset({_MODULE, "multiprocessing.context", "multiprocessing.sharedctypes"})
 """Modules that make locks for their caller, which is the program: it can take them itself."""

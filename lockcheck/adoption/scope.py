@@ -10,8 +10,6 @@ from typing import Final, Self, final
 
 from ..findings.errors import LockUsageError
 
-__all__ = ["ALL", "HELP", "NONE", "PROGRAM", "VARIABLE", "Scope", "is_of_library"]
-
 PROGRAM: Final = "program"
 ALL: Final = "all"
 NONE: Final = "none"

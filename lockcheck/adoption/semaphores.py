@@ -31,8 +31,6 @@ from ..interception.hooks import Hooks
 from .makers import adopted_for
 from .scope import Scope
 
-__all__ = ["forget_all", "know_permits", "note_release", "permits_of", "put_all", "take_permit"]
-
 _BOUNDED: Final = threading.BoundedSemaphore.__init__.__code__
 
 _known: Final[ByIdentity[Permits]] = ByIdentity()

@@ -18,8 +18,6 @@ from .scheduling_points import points_of_cycle
 from .taken import has_room, note_taken
 from .watch import Watch
 
-__all__ = ["check_acquisition", "dependency_of", "edge_of_dependency", "edges_of_cycle", "learn"]
-
 
 def check_acquisition(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool:
     """Check an acquisition that is new; `held` is what its execution holds, innermost first.

@@ -19,8 +19,6 @@ from ..holding.stacks import RawStack, caller, resolve
 from .graph import Graph
 from .policy import Policy
 
-__all__ = ["act_on", "act_on_elsewhere", "edge_of", "log_briefly", "log_finding", "log_own_wait"]
-
 logger: Final = logging.getLogger("lockcheck")
 
 _LOG_LEVELS: Final = {Rung.RB: logging.WARNING, Rung.R1: logging.INFO}

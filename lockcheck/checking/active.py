@@ -5,8 +5,6 @@ from __future__ import annotations
 from ..holding.runtime import runtime
 from .watch import Watch
 
-__all__ = ["current"]
-
 
 def current() -> Watch | None:
     """Return the watch of the active session, or `None` if no session is open or a fault switched it off."""

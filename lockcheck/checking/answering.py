@@ -25,8 +25,6 @@ from .slow_path import fold, release_held, take_slow_path_at
 from .waiting import wait_in_slices
 from .watch import Watch
 
-__all__ = ["Answerer", "await_answer"]
-
 RANK_CLAUSE = "a blocking ask goes from a lower rank to a higher one"
 
 

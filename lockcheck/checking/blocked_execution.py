@@ -9,8 +9,6 @@ from ..holding.chains import Acquisition, Execution, held_nodes
 from ..holding.stacks import RawStack
 from .graph import HeldLock
 
-__all__ = ["BlockedExecution", "blocked_execution"]
-
 
 @final
 @dataclass(frozen=True, slots=True)

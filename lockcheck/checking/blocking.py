@@ -12,8 +12,6 @@ from ..holding.runtime import fails_open, local
 from .active import current
 from .watch import Watch
 
-__all__ = ["asks", "blocking", "blocks", "no_locks", "waits_with"]
-
 
 @contextmanager
 def blocking(kind: str, detail: str = "") -> Iterator[None]:

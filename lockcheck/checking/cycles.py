@@ -29,8 +29,6 @@ from ..holding.happens_before import cause_of_order, concurrent
 from ..holding.stacks import line_of
 from .graph import Dependency, Graph
 
-__all__ = ["Cycle", "can_stand_together", "find_cycle"]
-
 STEPS_MAX: Final = 50_000
 """A search that takes more steps is given up, and the session reports that."""
 

@@ -26,8 +26,6 @@ from .graph import Dependency, EndIdentity
 from .taken import has_room, note_taken
 from .watch import Watch
 
-__all__ = ["End"]
-
 
 @final
 class End:

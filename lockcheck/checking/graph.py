@@ -20,8 +20,6 @@ from ..holding.happens_before import Segment
 from ..holding.runtime import LATCH
 from ..holding.stacks import RawStack
 
-__all__ = ["Dependency", "EndIdentity", "Graph", "HeldLock"]
-
 OCCURRENCES_MAX: Final = 64
 """How many occurrences of an edge are kept, by execution and segment; further ones are only counted."""
 

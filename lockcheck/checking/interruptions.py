@@ -37,8 +37,6 @@ from ..holding.runtime import fails_open, runtime
 from ..holding.stacks import RawStack, resolve
 from .watch import Watch
 
-__all__ = ["Interruption", "check_interruption", "collections_noted", "report_survivors"]
-
 FRAMES_MAX: Final = 256
 """How far out a finalizer is looked for."""
 

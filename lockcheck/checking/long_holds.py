@@ -24,8 +24,6 @@ from ..holding.runtime import fails_open, runtime
 from ..holding.stacks import capture, resolve
 from .watch import Watch
 
-__all__ = ["ANY", "HoldWatch"]
-
 ANY: Final = "*"
 """Stands for all classes that have no limit of their own."""
 

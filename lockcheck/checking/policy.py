@@ -13,8 +13,6 @@ from ..findings.levels import Level
 from ..holding.chains import Execution, held_nodes
 from ..order.order import Order
 
-__all__ = ["DEFAULT_ACTIONS", "NOTE_ALL", "FindingAction", "Policy", "VictimPolicy", "least_held", "youngest"]
-
 FindingAction: TypeAlias = Literal["raise", "warn", "log", "record", "break"]
 
 DEFAULT_ACTIONS: Final[Mapping[Rung, FindingAction]] = {

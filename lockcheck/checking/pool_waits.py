@@ -24,8 +24,6 @@ from .cycles import can_stand_together
 from .graph import Dependency, HeldLock
 from .watch import Watch
 
-__all__ = ["PoolWaits"]
-
 WAITS_MAX: Final = 64
 """How many waits of the tasks of a pool are remembered."""
 STEPS_MAX: Final = 10_000

@@ -22,8 +22,6 @@ from ..traces.trace import NOWHERE
 from .blocked_execution import BlockedExecution
 from .graph import Dependency, EndIdentity
 
-__all__ = ["WitnessLocks", "place_of", "points_of_cycle", "points_of_participants", "witness_of"]
-
 
 def witness_of(finding: Finding) -> Witness | None:
     """Return the witness of a finding, if it has one: if it is unguarded, or stronger."""

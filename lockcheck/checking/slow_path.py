@@ -31,18 +31,6 @@ from .active import current
 from .interruptions import check_interruption
 from .watch import Watch
 
-__all__ = [
-    "entered",
-    "fold",
-    "here",
-    "is_for_signal",
-    "many_members",
-    "release_held",
-    "take_out",
-    "take_slow_path",
-    "take_slow_path_at",
-]
-
 
 def take_slow_path(execution: Execution, acquisition: Acquisition) -> TrieNode:
     """Check an acquisition that the execution's trie does not have, and return its node there.

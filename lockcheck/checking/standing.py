@@ -15,8 +15,6 @@ from ..holding.runtime import local, runtime
 from ..holding.stacks import RawStack, capture, resolve
 from .active import current
 
-__all__ = ["report_on_signal", "standing"]
-
 
 def standing() -> str:
     """Return what all threads hold and wait for, and where they are, the innermost frame first.

@@ -12,8 +12,6 @@ from .active import current
 from .graph import Dependency
 from .watch import Watch
 
-__all__ = ["TAKEN_MAX", "Notes", "forget_taken", "has_room", "note_come", "note_taken", "taken_by"]
-
 TAKEN_MAX: Final = 64
 """How many acquisitions of an execution are remembered."""
 EXECUTIONS_MAX: Final = 256

@@ -17,8 +17,6 @@ from typing import Final
 
 from ..holding.chains import TrieNode
 
-__all__ = ["waits_in_loop", "what_follows"]
-
 _DECIDE: Final = ("POP_JUMP", "JUMP_IF", "JUMP_BACKWARD", "FOR_ITER", "SEND", "YIELD")
 _END: Final = ("RETURN", "RAISE", "RERAISE")
 _USE: Final = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF")

@@ -44,8 +44,6 @@ from .scheduling_points import points_of_participants, witness_of
 from .taken import forget_taken
 from .watch import Watch
 
-__all__ = ["LockWait", "refuse_own", "wait_in_slices", "wait_noted", "wanted_lock"]
-
 SLICE_SECONDS: Final = 0.02
 """How long a waiter sleeps between two checks: a deadlock is found within two of them."""
 

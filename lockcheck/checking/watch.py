@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from .interruptions import Interruption
     from .taken import Notes
 
-__all__ = ["Watch"]
-
 FAULTS_MAX: Final = 1000
 """How many errors of the checker itself are kept."""
 

@@ -13,8 +13,6 @@ from ..adoption.scope import HELP, VARIABLE, Scope
 from .describing import described
 from .settings import project_settings
 
-__all__ = ["add_adopt_option", "adopting"]
-
 
 def add_adopt_option(parser: argparse.ArgumentParser) -> None:
     """Add the option."""

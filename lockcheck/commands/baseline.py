@@ -20,8 +20,6 @@ from ..reports.documents import read_document
 from ..sessions.summaries import merged
 from .settings import project_settings
 
-__all__ = ["add_baseline_command", "baseline_text"]
-
 DAYS: Final = 90
 """For how long an entry is accepted, unless `--expires` says otherwise."""
 FILE: Final = Path("lockcheck.toml")

@@ -44,8 +44,6 @@ from .baseline import add_baseline_command
 from .confirm import TIMEOUT_SECONDS, add_confirm_commands, confirmed
 from .settings import project_settings
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None, program: str = "python -m licorne.lockcheck") -> int:
     """Run the command with some arguments, by default those of the process; return the exit code."""

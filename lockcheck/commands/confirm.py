@@ -32,8 +32,6 @@ from ..traces.file import is_trace, read_trace
 from .adopting import add_adopt_option, adopting
 from .settings import project_settings
 
-__all__ = ["TIMEOUT_SECONDS", "add_confirm_commands", "confirmed"]
-
 TIMEOUT_SECONDS: Final = 60.0
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 

@@ -19,8 +19,6 @@ from ..findings import foreign
 from ..findings.errors import LockUsageError
 from ..findings.json_values import shown
 
-__all__ = ["described", "descriptions"]
-
 _KEYS: Final = ("class", "acquire", "release", "read", "write", "reentrant", "policy")
 _POLICIES: Final = ("writer", "reader")
 

@@ -32,8 +32,6 @@ from ..sessions.session import Session
 from ..traces.file import read_trace
 from ..traces.trace import Trace
 
-__all__ = ["Confirming"]
-
 RERUN_SECONDS_MAX: Final = 20.0
 SEGMENTS: Final = 4
 """The size of the trace of a test, in MiB; of a longer one the end is looked at."""

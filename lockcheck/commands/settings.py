@@ -24,8 +24,6 @@ from ..findings.evidence import DEFAULT_FAIL_ON, Rung, failing_of
 from ..findings.json_values import read_text, shown
 from .describing import descriptions
 
-__all__ = ["BlockingRules", "ProjectSettings", "blocking_rules", "project_settings"]
-
 BlockingRules = dict[str, frozenset[str]]
 """The kinds of blocking calls that are allowed while a lock is held, by its class."""
 

@@ -29,17 +29,6 @@ from .participants import edges_of
 from .point_matching import ATTEMPTS_MAX
 from .steering import PAUSE_SECONDS, Steering
 
-__all__ = [
-    "ConfirmationOutcome",
-    "confirm",
-    "in_attempts",
-    "outcome_of",
-    "raised",
-    "steered",
-    "steering_to",
-    "ways_to_confirm",
-]
-
 WAYS_MAX: Final = 4
 """How many sets of threads are tried at most for the same cycle."""
 OBSTACLES_MAX: Final = 4

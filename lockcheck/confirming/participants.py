@@ -12,8 +12,6 @@ from ..holding.chains import Acquisition, Execution, ExecutionWait, class_edge_t
 from ..holding.interpreter import Interpreter
 from ..holding.stacks import resolve
 
-__all__ = ["Joining", "Participant", "Paused", "are_stuck", "chain_with", "edges_of", "way_to"]
-
 
 @final
 class Paused:

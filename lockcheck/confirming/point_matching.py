@@ -12,8 +12,6 @@ from ..findings.witness import Ending, Witness, WitnessLock, class_text, role_of
 from ..holding.chains import Acquisition, Execution, held_nodes
 from ..holding.stacks import resolve
 
-__all__ = ["ATTEMPTS_MAX", "PointMatching"]
-
 ATTEMPTS_MAX: Final = 3
 """How many attempts there are to confirm a witness; the last one compares least."""
 

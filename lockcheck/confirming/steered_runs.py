@@ -32,8 +32,6 @@ from ..sessions.summaries import Summary
 from ..traces.file import read_trace
 from .confirmation import ConfirmationOutcome, outcome_of, steered
 
-__all__ = ["Program", "first_run", "observe_here", "steer_here", "steered_run"]
-
 GRACE_SECONDS: Final = 3.0
 """How long a program may go on after its deadlock was confirmed and broken."""
 POLL_SECONDS: Final = 0.02

@@ -32,8 +32,6 @@ from ..holding.stacks import caller
 from .participants import Joining, Participant, Paused, are_stuck, chain_with, way_to
 from .point_matching import PointMatching
 
-__all__ = ["PAUSE_SECONDS", "Steering"]
-
 PAUSE_SECONDS: Final = 0.5
 """How long an execution is paused in the first attempt; twice as long in each further one."""
 PAUSES_MAX: Final = 4

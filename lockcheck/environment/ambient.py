@@ -12,8 +12,6 @@ from ..findings.levels import Environment, Level
 from ..holding.runtime import LATCH, runtime
 from ..sessions.session import Session
 
-__all__ = ["open_ambient_session"]
-
 
 def open_ambient_session(environment: Environment) -> Session | None:
     """Open the session that the environment asks for, and return it; `None` if one is open already."""

@@ -25,8 +25,6 @@ from ..findings.witness_file import FOLDER, read_witness, write_witness
 from ..holding.runtime import runtime
 from ..sessions.recording import events_written
 
-__all__ = ["begin"]
-
 TRACE: Final = "locks-%p.lct"
 """The name of the trace, unless `LOCKCHECK_TRACE` has another one; `%p` is the number of the process."""
 

@@ -6,8 +6,6 @@ from ..checking.active import current
 from ..findings.levels import Environment, Level, level_of
 from ..holding.runtime import runtime
 
-__all__ = ["level_for", "level_in_force"]
-
 
 def level_in_force() -> Level:
     """Return the level for locks that are made now."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from .evidence import Mode
 
-__all__ = ["ClassEdge"]
-
 
 @dataclass(frozen=True, slots=True)
 class ClassEdge:

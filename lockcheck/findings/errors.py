@@ -7,17 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .findings import Finding
 
-__all__ = [
-    "DeadlockError",
-    "DeadlockPossibleError",
-    "LockCheckError",
-    "LockOrderError",
-    "LockOrderWarning",
-    "LockUsageError",
-    "OrderDeclarationError",
-    "fault_said",
-]
-
 
 class LockCheckError(RuntimeError):
     """The base of all errors of this package.

@@ -15,18 +15,6 @@ from typing import Final, Literal, TypeAlias
 
 from .errors import LockUsageError
 
-__all__ = [
-    "DEFAULT_FAIL_ON",
-    "MODES",
-    "Frame",
-    "Kind",
-    "Mode",
-    "RWPolicy",
-    "Rung",
-    "failing_from",
-    "failing_of",
-]
-
 _INSTALLED: Final = f"{os.sep}site-packages{os.sep}"
 _LIBRARY: Final = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 - likewise
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CLEAN", "FAULT", "FOUND", "USAGE"]
-
 CLEAN: Final = 0
 FOUND: Final = 1
 """Something that fails was found."""

@@ -12,8 +12,6 @@ from typing import Final
 from .evidence import Frame, Kind, Rung
 from .witness import SchedulingPoint
 
-__all__ = ["Edge", "Finding", "fingerprint_of", "fingerprint_of_cycle", "fingerprint_of_steps", "place_text"]
-
 _WORDS: Final[Mapping[tuple[Kind | None, Rung], str]] = {
     (Kind.CYCLE, Rung.R1): "No deadlock, since something guards it",
     (Kind.CYCLE, Rung.R2): "Possible deadlock, not seen yet",

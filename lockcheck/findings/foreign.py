@@ -12,8 +12,6 @@ import weakref
 from collections.abc import Callable
 from typing import Generic, TypeVar, final
 
-__all__ = ["ByIdentity", "name_of_work", "shown"]
-
 Kept = TypeVar("Kept")
 
 

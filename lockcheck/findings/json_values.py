@@ -10,8 +10,6 @@ from typing import Final, TypeAlias, TypeVar, final
 
 from .errors import LockUsageError
 
-__all__ = ["Fields", "JsonValue", "open_document", "read_text", "said", "shown"]
-
 SAID_MAX: Final = 20_000
 """How many characters of an error are shown; more is a value that it repeats."""
 SHOWN_MAX: Final = 60

@@ -10,8 +10,6 @@ from typing import Final
 
 from .errors import LockUsageError
 
-__all__ = ["Environment", "Level", "level_of", "max_hold_of"]
-
 _TRUE: Final = frozenset({"1", "t", "true"})
 _TIMEOUT_SECONDS_DEFAULT: Final = 60.0
 

@@ -17,19 +17,6 @@ from typing import Final, final
 
 from .evidence import Mode
 
-__all__ = [
-    "KEYS_MAX",
-    "OTHER_KEYS",
-    "PENDING_MAX",
-    "UNHEARD",
-    "Spread",
-    "Usage",
-    "UsageTallies",
-    "UsageTally",
-    "together",
-    "usages_together",
-]
-
 PENDING_MAX: Final = 1024
 """How many times are collected before they are sorted."""
 

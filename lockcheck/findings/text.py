@@ -8,8 +8,6 @@ from typing import Final
 from .evidence import Frame, Kind, Rung
 from .findings import Edge, Finding
 
-__all__ = ["FRAMES_MAX", "counted", "finding_text", "scenario", "suggested", "suggestion"]
-
 FRAMES_MAX: Final = 8
 
 

@@ -14,17 +14,6 @@ from typing import Final, final
 
 from .evidence import Frame, Kind, Mode, Rung
 
-__all__ = [
-    "Ending",
-    "SchedulingPoint",
-    "SourcePlace",
-    "Witness",
-    "WitnessLock",
-    "class_text",
-    "role_of",
-    "waiting_order",
-]
-
 _NUMBERED: Final = re.compile(r"^Thread-\d+(?: \((?P<target>.*)\))?$|^(?P<pool>.*?)(?:[-_]\d+)+$")
 """Names that `threading` and pools make: `Thread-3 (work)`, `ThreadPoolExecutor-0_1`."""
 _PLACED: Final = re.compile(r"^(.*\.pyw?):\d+$")

@@ -19,19 +19,6 @@ from .findings import Finding
 from .json_values import Fields, JsonValue, open_document, read_text
 from .witness import Ending, SchedulingPoint, SourcePlace, Witness, WitnessLock
 
-__all__ = [
-    "FOLDER",
-    "FORMAT",
-    "VERSION",
-    "from_json",
-    "json_of_point",
-    "read_point",
-    "read_witness",
-    "to_json",
-    "with_replay",
-    "write_witness",
-]
-
 FOLDER: Final = Path("lockcheck-witnesses")
 """The default folder for replay files."""
 FORMAT: Final = "licorne.lockcheck.witness"

@@ -25,25 +25,6 @@ from ..findings.statistics import UNHEARD, UsageTally
 from .happens_before import Segment
 from .stacks import RawStack
 
-__all__ = [
-    "SWEEP_MIN",
-    "Acquisition",
-    "AnswererIdentity",
-    "Attempt",
-    "Execution",
-    "ExecutionWait",
-    "LockIdentity",
-    "PlainLockIdentity",
-    "SemaphoreIdentity",
-    "TrieNode",
-    "class_edge_text",
-    "copied",
-    "held_names",
-    "held_nodes",
-    "holds_of",
-    "modes_held",
-]
-
 Attempt: TypeAlias = Literal["block", "timed", "try"]
 """How long an acquisition waits: for ever, for a limited time, or not at all."""
 

@@ -10,8 +10,6 @@ from typing import Final
 
 from .interpreter import Interpreter
 
-__all__ = ["handling_functions", "raised_by_handler"]
-
 _SIGNALS: Final = tuple(map(int, signal.valid_signals()))
 _GETSIGNAL: Final[Callable[[int], object]] = signal._signal.getsignal  # type: ignore[attr-defined] # noqa: SLF001
 """The function below the one of `signal`, which makes an enumeration of each result."""

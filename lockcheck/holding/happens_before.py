@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Final, TypeAlias
 
-__all__ = ["Cause", "Segment", "begin", "cause_of_order", "concurrent", "knows", "learn", "together"]
-
 CAUSES_MAX: Final = 32
 """For how many lines a segment keeps why it comes after them: a thread may come after thousands of tasks."""
 

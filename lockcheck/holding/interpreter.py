@@ -9,8 +9,6 @@ import time
 from collections.abc import Mapping
 from typing import final
 
-__all__ = ["Interpreter", "has_global_lock", "this_thread"]
-
 
 @final
 class Interpreter:

@@ -24,21 +24,6 @@ from .happens_before import Segment, begin, knows, learn
 from .interpreter import Interpreter
 from .stacks import waiting_frame
 
-__all__ = [
-    "LATCH",
-    "NOBODY",
-    "EventSink",
-    "Runtime",
-    "Steerer",
-    "fails_open",
-    "forget_order",
-    "go_on_as",
-    "local",
-    "next_segment",
-    "note_fault",
-    "runtime",
-]
-
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 

@@ -14,18 +14,6 @@ from typing import Final, TypeAlias, final
 
 from ..findings.evidence import Frame
 
-__all__ = [
-    "RawStack",
-    "Runtimes",
-    "caller",
-    "caller_code_is",
-    "caller_outside",
-    "capture",
-    "enters",
-    "is_ours",
-    "resolve",
-]
-
 RawStack: TypeAlias = "tuple[tuple[CodeType, int], ...]"
 """Code and instruction of each frame, innermost first."""
 

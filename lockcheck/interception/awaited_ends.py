@@ -24,8 +24,6 @@ from .hand_overs import is_checked
 from .hooks import Hooks, guarded, passed_on
 from .joins import result_text
 
-__all__ = ["HOOKS", "NOTIFICATION", "note_task_end"]
-
 Result = TypeVar("Result")
 
 NOTIFICATION: Final = "a notification"

@@ -32,8 +32,6 @@ from .joins import note_task_of_loop
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["HOOKS", "find"]
-
 Result = TypeVar("Result")
 
 

@@ -27,8 +27,6 @@ from ..holding.interpreter import Interpreter
 from ..holding.runtime import LATCH, fails_open, forget_order, local, next_segment
 from .hooks import IS_SET, Hooks, guarded, passed_on
 
-__all__ = ["HOOKS", "end_of", "is_checked", "note_end"]
-
 Result = TypeVar("Result")
 _Future = concurrent.futures.Future[object]
 

@@ -17,8 +17,6 @@ from ..findings.errors import LockCheckError, LockOrderWarning
 from ..holding.handlers import raised_by_handler
 from ..holding.runtime import LATCH, note_fault, note_fault_of_setup
 
-__all__ = ["DONE", "IS_ALIVE", "IS_SET", "Hooks", "guarded", "like_original", "passed_on"]
-
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 

@@ -25,8 +25,6 @@ from ..holding.interpreter import Interpreter
 from ..holding.runtime import fails_open, local, runtime
 from .hooks import DONE, IS_ALIVE, Hooks
 
-__all__ = ["HOOKS", "note_task_of_loop"]
-
 Result = TypeVar("Result")
 _Future: TypeAlias = "concurrent.futures.Future[object]"
 

@@ -37,8 +37,6 @@ from .awaited_ends import note_task_end
 from .hand_overs import end_of, is_checked, note_end
 from .hooks import DONE, IS_ALIVE, IS_SET, Hooks
 
-__all__ = ["HOOKS", "started_after"]
-
 Result = TypeVar("Result")
 
 _BLOCKING: Final[tuple[tuple[object, str, str], ...]] = (

@@ -30,8 +30,6 @@ from ..holding.stacks import Runtimes, caller_outside
 from .hooks import Hooks
 from .signals import awaited, signalled
 
-__all__ = ["ASK", "HeardFuture", "put_all"]
-
 T = TypeVar("T")
 Result = TypeVar("Result")
 

@@ -21,8 +21,6 @@ from ..holding.runtime import LATCH, local
 from .hand_overs import HAND_OVERS_MAX, is_checked
 from .hooks import Hooks
 
-__all__ = ["ALL_DONE", "HOOKS", "ITEM", "ROOM"]
-
 Result = TypeVar("Result")
 
 ITEM: Final = "an item of a queue"

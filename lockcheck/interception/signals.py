@@ -29,8 +29,6 @@ from ..holding.runtime import LATCH, EventSink, fails_open, runtime
 from ..traces.trace import ThingKind, TracedThing
 from .hooks import IS_ALIVE, Hooks, guarded, passed_on
 
-__all__ = ["awaited", "signalled", "signals_heard", "traced_thing"]
-
 Result = TypeVar("Result")
 
 _HEARD: Final[tuple[tuple[type, str, Mode | None, Mode | None], ...]] = (

@@ -21,8 +21,6 @@ from .hand_overs import is_checked
 from .hooks import Hooks
 from .queue_ends import ALL_DONE, ITEM, ROOM
 
-__all__ = ["HOOKS"]
-
 
 @final
 class _ThingWait:

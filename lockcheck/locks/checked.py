@@ -27,8 +27,6 @@ from ..findings.statistics import PENDING_MAX
 from ..holding.chains import Acquisition, Attempt, Execution, LockIdentity, TrieNode, holds_of
 from ..holding.runtime import NOBODY, local
 
-__all__ = ["AT_ONCE", "FOREVER", "CheckedLock", "CheckedRLock", "FullLock", "FullRLock"]
-
 _getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the caller, looked up once
 FOREVER: Final = -1
 """What `acquire` has as its timeout if none was given; other numbers are other objects, and just slower."""

@@ -20,8 +20,6 @@ from ..holding.stacks import caller
 from .exclusive import ExclusiveLock
 from .executions import identity_of
 
-__all__ = ["CheckedCondition"]
-
 _WAIT_FOR: Final = inspect.unwrap(threading.Condition.wait_for).__code__  # it may be hooked already
 NO_PREDICATE: Final = "wait without a predicate"
 LOST_LOCK: Final = "lost lock"

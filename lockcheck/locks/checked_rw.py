@@ -23,8 +23,6 @@ from ..holding.chains import Acquisition, Attempt, LockIdentity, TrieNode
 from ..holding.runtime import local
 from .rwlock import FOREVER, PlainRWLock, Waiter
 
-__all__ = ["CheckedGuard", "CheckedRWLock", "FullGuard", "FullRWLock", "attempt_of"]
-
 _getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the caller, looked up once
 
 

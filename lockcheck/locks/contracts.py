@@ -20,8 +20,6 @@ from ..holding.chains import TrieNode, held_nodes
 from ..holding.runtime import local
 from .executions import assert_held
 
-__all__ = ["excludes", "leaf", "requires", "unexercised"]
-
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Protocol
 
-__all__ = ["ExclusiveLock"]
-
 
 class ExclusiveLock(Protocol):
     """What `threading.Lock()` and `threading.RLock()` have in common."""

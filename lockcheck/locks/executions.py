@@ -12,8 +12,6 @@ from ..findings.evidence import Kind, Mode
 from ..holding.chains import LockIdentity, held_names, held_nodes, modes_held
 from ..holding.runtime import LATCH, go_on_as, local, runtime
 
-__all__ = ["assert_held", "fresh", "held", "identity_of", "note_write", "publish", "unit"]
-
 
 def identity_of(lock: object) -> LockIdentity | None:
     """Return the identity of a checked lock; `None` for a plain one."""

@@ -22,8 +22,6 @@ from ..order.order import Order
 from .exclusive import ExclusiveLock
 from .rwlock import PlainRWLock
 
-__all__ = ["Condition", "Lock", "RLock", "RWLock", "lock_all"]
-
 _ASSIGNED: Final = re.compile(r"(?:^|;)\s*(?:\w+\.)*(\w+)\s*(?::[^=]+)?=\s*$")
 """The target of an assignment, in the text before a call."""
 

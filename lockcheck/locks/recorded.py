@@ -14,16 +14,6 @@ from ..holding.runtime import fails_open, local, runtime
 from .checked import AT_ONCE, FOREVER, FullLock
 from .checked_rw import FullGuard, FullRWLock, attempt_of
 
-__all__ = [
-    "RecordedLock",
-    "RecordedRLock",
-    "RecordedRWLock",
-    "record_failed",
-    "record_release",
-    "record_taken",
-    "steer",
-]
-
 _getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the caller, looked up once
 _enter, _enter_guard = FullLock.__enter__, FullGuard.__enter__
 

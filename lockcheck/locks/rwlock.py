@@ -23,8 +23,6 @@ from ..findings.errors import LockUsageError
 from ..findings.evidence import Mode, RWPolicy
 from ..findings.foreign import shown
 
-__all__ = ["PlainRWLock", "Waiter"]
-
 FOREVER: Final = -1.0
 
 

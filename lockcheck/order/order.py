@@ -14,8 +14,6 @@ from .proof import OrderStep, find_strong_cycle
 from .same_class import FORBID, SameRule
 from .text import parse_arrow, parse_chains, reject
 
-__all__ = ["Objection", "Order"]
-
 _MODES: Final[tuple[Mode, Mode]] = ("R", "W")
 
 

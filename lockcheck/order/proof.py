@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from ..findings.class_edges import ClassEdge
 from ..findings.evidence import Mode
 
-__all__ = ["OrderStep", "find_strong_cycle", "joins"]
-
 
 @dataclass(frozen=True, slots=True)
 class OrderStep(ClassEdge):

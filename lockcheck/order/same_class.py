@@ -12,8 +12,6 @@ from typing import Final, Protocol
 
 from ..findings.foreign import shown
 
-__all__ = ["FORBID", "TRY_ONLY", "SameRule", "forbid", "key", "tree", "try_only"]
-
 
 class SameRule(Protocol):
     """A rule for locks of one class that are held together."""

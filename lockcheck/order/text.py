@@ -10,8 +10,6 @@ from typing import Final, NoReturn, cast
 from ..findings.errors import OrderDeclarationError
 from ..findings.evidence import Mode
 
-__all__ = ["Arrow", "Chain", "parse_arrow", "parse_chains", "reject"]
-
 _TOKEN: Final = re.compile(r"\s*(?:(?P<name>[A-Za-z_][\w.]*(?:-\w+)*)|(?P<sign>->|[<\[\]*]))")
 _SPLIT: Final = re.compile(r"[,;\n]")
 

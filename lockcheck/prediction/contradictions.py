@@ -16,8 +16,6 @@ from ..findings.witness import SchedulingPoint, WitnessLock
 from ..traces.trace import NOWHERE, Event, EventKind, Trace
 from .trace_index import TraceIndex
 
-__all__ = ["contradictions_of"]
-
 TIMES_MAX: Final = 64
 """How often a step may be taken in a run that is looked at."""
 

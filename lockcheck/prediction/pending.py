@@ -16,8 +16,6 @@ from ..findings.evidence import Mode
 from ..traces.trace import EventKind
 from .trace_index import TraceIndex
 
-__all__ = ["PendingAcquisition", "PendingAcquisitions"]
-
 _Target: TypeAlias = "tuple[EventKind, int]"
 
 

@@ -11,8 +11,6 @@ from ..traces.trace import NOWHERE, Event, EventKind, Trace
 from .predicted_points import points_of_prediction
 from .prediction import PredictedPoint, Prediction, predict
 
-__all__ = ["findings_of"]
-
 _NO_FILTER: Final = (
     "the events of the trace, in another order, lead to it: {} of them come first, and no lock, start, "
     "join or signal is in the way"

@@ -9,8 +9,6 @@ from ..findings.witness import Ending, SchedulingPoint, SourcePlace, Witness, Wi
 from ..traces.trace import NOWHERE, Event, EventKind, Trace
 from .prediction import Prediction
 
-__all__ = ["finding_of", "points_of_prediction"]
-
 
 def finding_of(witness: Witness) -> Finding:
     """Return the finding of a witness, as far as it has one; a confirmed one has to be confirmed anew."""

@@ -25,8 +25,6 @@ from .pending import PendingAcquisition, PendingAcquisitions
 from .reordering import Reordering
 from .trace_index import TraceIndex
 
-__all__ = ["Prediction", "Predictions", "predict"]
-
 PATTERNS_MAX: Final = 100_000
 """How many steps the search for patterns takes at most; a search that was cut off is reported."""
 

@@ -12,8 +12,6 @@ from typing import final
 from ..traces.trace import Event
 from .trace_index import Section, TraceIndex
 
-__all__ = ["Reordering"]
-
 
 @final
 class Reordering:

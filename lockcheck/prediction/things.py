@@ -14,8 +14,6 @@ from typing import final
 
 from ..traces.trace import Event, EventKind, TracedThing
 
-__all__ = ["Things"]
-
 
 @final
 class Things:

@@ -10,8 +10,6 @@ from ..findings.evidence import RWPolicy
 from ..traces.trace import Event, EventKind, Trace, TraceFileError
 from .things import Things
 
-__all__ = ["Section", "TraceIndex"]
-
 _TOOK, _LEFT, _FAILED, _SIGNAL, _AWAIT = (
     EventKind.TOOK,
     EventKind.LEFT,

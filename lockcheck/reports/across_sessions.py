@@ -21,8 +21,6 @@ from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of_cycle
 from ..sessions.summaries import ObservedEdge, Summary, merged, strongest_first
 
-__all__ = ["MergedSummaries", "cycles_across_sessions"]
-
 PENDING_MAX: Final = 64
 """How many summaries are collected before they are merged: one by one, each would be compared with all."""
 _MODE: Final = re.compile(r" \[[RW]\]$")

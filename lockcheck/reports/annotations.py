@@ -14,8 +14,6 @@ from ..findings.findings import Finding
 from ..findings.text import suggestion
 from ..sessions.summaries import Summary
 
-__all__ = ["to_annotations"]
-
 
 def to_annotations(
     summary: Summary, root: Path, fail_on: Collection[Rung], *, accepted: Mapping[str, str] | None = None

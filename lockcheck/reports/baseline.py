@@ -23,8 +23,6 @@ from ..findings.evidence import Rung
 from ..findings.findings import Finding
 from ..findings.json_values import read_text, shown
 
-__all__ = ["NO_REASON", "Accepted", "Baseline", "Verdict", "read_baseline"]
-
 NO_REASON: Final = "TODO: why this is accepted"
 """What `lockcheck baseline` writes as a reason, for a person to replace."""
 

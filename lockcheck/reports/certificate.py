@@ -15,8 +15,6 @@ from ..findings.findings import Finding
 from ..order.proof import OrderStep, find_strong_cycle
 from ..sessions.summaries import Contract, ObservedEdge, Summary
 
-__all__ = ["Certificate", "certify"]
-
 
 @dataclass(frozen=True, slots=True)
 class Certificate:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from ..findings.evidence import Kind, Rung
 from ..sessions.summaries import ObservedEdge, Summary
 
-__all__ = ["dangerous", "dot", "lock_classes", "mermaid"]
-
 
 def dot(summary: Summary) -> str:
     """Return the graph for Graphviz."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from ..findings.findings import Finding
 from ..sessions.summaries import ObservedEdge, Summary
 
-__all__ = ["Differences", "differences"]
-
 
 @dataclass(frozen=True, slots=True)
 class Differences:

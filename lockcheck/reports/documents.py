@@ -20,8 +20,6 @@ from ..findings.witness_file import json_of_point, read_point
 from ..order.proof import OrderStep
 from ..sessions.summaries import Contract, Declaration, ObservedEdge, Role, Summary
 
-__all__ = ["FORMAT", "VERSION", "document_of", "from_json", "read_document", "to_json"]
-
 FORMAT: Final = "licorne.lockcheck.report"
 VERSION: Final = 1
 

@@ -16,8 +16,6 @@ from ..findings.findings import Finding
 from ..findings.text import finding_text
 from ..sessions.summaries import Summary
 
-__all__ = ["to_junit"]
-
 _FORBIDDEN: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot contain in any form."""
 

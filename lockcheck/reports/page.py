@@ -21,8 +21,6 @@ from ..sessions.text import closing
 from .diagrams import dangerous, lock_classes
 from .page_graph import draw
 
-__all__ = ["BYTES_MAX", "to_html"]
-
 BYTES_MAX: Final = 300_000
 _CHOICES_SHARE: Final = 20_000
 _GRAPH_SHARE: Final = 70_000

@@ -11,8 +11,6 @@ from typing import Final, NamedTuple
 
 from ..sessions.summaries import ObservedEdge, Summary
 
-__all__ = ["draw", "lines_of", "rows_of"]
-
 _WIDTH: Final = 190
 _GAP: Final = 68
 """Between the boxes of two rows."""

@@ -18,8 +18,6 @@ from ..findings.json_values import JsonValue
 from ..findings.text import suggestion
 from ..sessions.summaries import Summary
 
-__all__ = ["to_sarif"]
-
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _RULES: Final = tuple(kind.value.replace(" ", "-") for kind in Kind)
 

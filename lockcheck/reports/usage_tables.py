@@ -9,8 +9,6 @@ from typing import Final, Literal, TypeAlias
 from ..findings.errors import LockUsageError
 from ..findings.statistics import Spread, Usage, usages_together
 
-__all__ = ["GROUPS", "Group", "usage_table"]
-
 Group: TypeAlias = Literal["class", "site", "key"]
 GROUPS: Final[tuple[Group, ...]] = ("class", "site", "key")
 

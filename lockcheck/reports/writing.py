@@ -17,8 +17,6 @@ from .junit import to_junit
 from .page import to_html
 from .sarif import to_sarif
 
-__all__ = ["FORMS", "add_report_options", "report_paths", "write_reports"]
-
 
 class ReportInput(NamedTuple):
     """What a report is made of."""

@@ -27,8 +27,6 @@ from ..traces.trace import Event, EventKind, TracedExecution, TracedLock
 from ..traces.writer import SEGMENT_BYTES, SEGMENTS, Description, TraceWriter, Write
 from .session import Session
 
-__all__ = ["TraceRecorder", "events_written", "recording"]
-
 _WITH_PLACE: Final = (EventKind.FAILED, EventKind.JOIN)
 """The events whose place is noted, besides acquisitions and waits: reports show no places of others."""
 CodePlace: TypeAlias = "tuple[CodeType, int]"

@@ -21,8 +21,6 @@ from ..findings.levels import Level
 from ..order.order import Order
 from .session import Session
 
-__all__ = ["execute", "named_order", "run_program"]
-
 INTERRUPTED: Final = 130
 """The exit code of a program that was interrupted, as a shell has it."""
 

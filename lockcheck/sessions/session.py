@@ -31,9 +31,6 @@ from ..order.order import Order
 from .summaries import Summary, summary_of
 from .text import text_report
 
-__all__ = ["Session", "session"]
-
-
 AT_OPENING: Final[list[Callable[[], None]]] = []
 """What is called when a session has opened, in this order."""
 

@@ -20,18 +20,6 @@ from ..holding.stacks import RawStack, line_of, resolve
 from ..order.order import Order
 from ..order.proof import OrderStep
 
-__all__ = [
-    "Contract",
-    "Declaration",
-    "Nesting",
-    "ObservedEdge",
-    "Role",
-    "Summary",
-    "merged",
-    "strongest_first",
-    "summary_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Declaration:

@@ -10,8 +10,6 @@ from ..findings.findings import Finding
 from ..findings.text import counted, finding_text
 from .summaries import Summary
 
-__all__ = ["blocking_lines", "closing", "remarks", "text_report"]
-
 BLOCKING_LINES_MAX: Final = 10
 """How many blocking calls under locks `blocking_lines` lists; the reports have all."""
 

@@ -37,8 +37,6 @@ from .trace import (
     TraceFileError,
 )
 
-__all__ = ["is_trace", "read_trace"]
-
 _ANY_VERSION: Final = MAGIC[: MAGIC.index(b"\n") - 1]
 
 

@@ -24,24 +24,6 @@ from ..findings.evidence import Mode
 from ..holding.chains import Attempt
 from .trace import Event, EventKind
 
-__all__ = [
-    "EXECUTION",
-    "FILE_HEAD",
-    "LOCK",
-    "MAGIC",
-    "NAME_HEAD",
-    "NUMBER_MAX",
-    "SEGMENT_HEAD",
-    "SITE",
-    "THING",
-    "WORD_BYTES",
-    "packed_event",
-    "packed_name",
-    "packed_segment_head",
-    "table_of",
-    "unpacked_event",
-]
-
 MAGIC: Final = b"LOCKTRACE2\n\0\0\0\0\0"
 FILE_HEAD: Final = struct.Struct("<16sII")
 """Magic, bytes a segment, number of segments."""

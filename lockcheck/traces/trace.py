@@ -15,18 +15,6 @@ from ..findings.errors import LockCheckError
 from ..findings.evidence import Frame, Mode, RWPolicy
 from ..holding.chains import Attempt
 
-__all__ = [
-    "THING_KINDS",
-    "Event",
-    "EventKind",
-    "ThingKind",
-    "Trace",
-    "TraceFileError",
-    "TracedExecution",
-    "TracedLock",
-    "TracedThing",
-]
-
 ThingKind: TypeAlias = Literal["flag", "items", "wakeups"]
 """How signals end waits for a thing: a flag stays set, an item is for one that waits, and a wakeup is for one
 that waits already."""

@@ -40,8 +40,6 @@ from .format import (
 )
 from .trace import Event, EventKind, TracedExecution, TracedLock, TracedThing
 
-__all__ = ["SEGMENTS", "SEGMENT_BYTES", "Description", "TraceWriter", "Write"]
-
 Said: TypeAlias = "TracedExecution | TracedLock | TracedThing | Frame | None"
 """The contents of a name besides its number."""
 Description: TypeAlias = "tuple[Said, Said, Said]"

@@ -16,8 +16,6 @@ from .holdings import Placed
 from .reservations import Reservation
 from .state import ACTIVE_STATES, ApplicationEvent, ApplicationState
 
-__all__ = ["ApplicationAllocations"]
-
 
 @final
 class ApplicationAllocations:

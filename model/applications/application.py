@@ -29,8 +29,6 @@ from .swaps import ApplicationSwaps
 from .time_limits import end_overdue_allocations, follow_walltimes, limit_execution
 from .views import ShownApplication, application_summary, shown_application, validate_application
 
-__all__ = ["Application"]
-
 _COMPLETE_TEXT: Final = "releasing placeholders on app complete"
 
 

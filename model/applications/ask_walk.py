@@ -30,8 +30,6 @@ from .pending_asks import (
 from .reservations import Reservations
 from .task_groups import TaskGroups
 
-__all__ = ["RESERVATION_DELAY_NS", "AskWalk", "Candidate", "CandidateKind", "FailedTry", "next_candidate"]
-
 RESERVATION_DELAY_NS: Final = 2_000_000_000
 """How old an ask must be before a node is reserved for it."""
 

@@ -19,8 +19,6 @@ from .next_tries import NextTry, first_waiting
 from .pending_asks import AskRecord
 from .state import ApplicationEvent, ApplicationState
 
-__all__ = ["ApplicationAsks"]
-
 
 @final
 class ApplicationAsks:

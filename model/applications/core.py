@@ -23,8 +23,6 @@ from .state import ApplicationEvent, ApplicationState
 from .task_groups import TaskGroups
 from .time_limits import watch_limits
 
-__all__ = ["ApplicationCore", "application_facts"]
-
 
 @final
 class ApplicationCore:

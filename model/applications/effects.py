@@ -21,16 +21,6 @@ from .state import ApplicationState
 if TYPE_CHECKING:
     from .views import ApplicationSummary
 
-__all__ = [
-    "Answer",
-    "ApplicationFacts",
-    "Effect",
-    "ReleaseWanted",
-    "StateEntered",
-    "TimerKind",
-    "TimerSet",
-]
-
 
 class TimerKind(Enum):
     """The timers of an application."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Final, final
 
-__all__ = ["ExecutionLimits"]
-
 _STALE_MAX: Final = 64
 """How many stale entries are kept in addition to as many as there are valid ones."""
 

@@ -26,18 +26,6 @@ from .task_groups import TaskGroups
 if TYPE_CHECKING:
     from .core import ApplicationCore
 
-__all__ = [
-    "DEFAULT_PLACEHOLDER_TIMEOUT_MS",
-    "INCOMPLETE_TEXT",
-    "PLACED_TIMEOUT_TEXT",
-    "WAITING_TIMEOUT_TEXT",
-    "WAIT_TEXT",
-    "GangSettings",
-    "SwapOffer",
-    "SwapWalk",
-    "whole_members",
-]
-
 DEFAULT_PLACEHOLDER_TIMEOUT_MS: Final = 15 * 60 * 1000
 PLACED_TIMEOUT_TEXT: Final = "releasing allocated placeholders on placeholder timeout"
 WAITING_TIMEOUT_TEXT: Final = "releasing pending placeholders on placeholder timeout"

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, final
 if TYPE_CHECKING:
     from .holdings import Placed
 
-__all__ = ["GangGrowth"]
-
 
 @final
 class GangGrowth:

@@ -20,8 +20,6 @@ from .report import ApplicationReport
 from .reservations import Reservation
 from .views import ShownApplication
 
-__all__ = ["AllocationsHandle", "ApplicationHandle", "AsksHandle", "ReservationsHandle", "SwapsHandle"]
-
 
 class AsksHandle(Protocol):
     """The asks of an application. See `ApplicationAsks` for each method."""

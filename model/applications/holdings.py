@@ -12,8 +12,6 @@ from ..resources.resource_seconds import TrackedResource
 from ..values.allocation import Allocation
 from .gang_growth import GangGrowth
 
-__all__ = ["Holdings", "Placed", "less"]
-
 _SECOND_NS: Final = 1_000_000_000
 _NOTHING: Final = TrackedResource()
 """Shared by all that have used nothing; nothing is ever added to it."""

@@ -7,8 +7,6 @@ from typing import Final, final
 from .effects import Effect, StateEntered, TimerKind, TimerSet
 from .state import ApplicationEvent, ApplicationState, IllegalTransitionError, next_state
 
-__all__ = ["COMPLETING_TIMEOUT_NS", "LINGERING_TIMEOUT_NS", "TERMINATED_RETENTION_NS", "Life"]
-
 COMPLETING_TIMEOUT_NS: Final = 30 * 1_000_000_000
 LINGERING_TIMEOUT_NS: Final = 3600 * 1_000_000_000
 """How long an application whose RM has released everything at once waits for more work. The recorded

@@ -15,8 +15,6 @@ from .pending_asks import AskGroup, AskRecord, PendingAsks
 from .reservations import Reservations
 from .task_groups import TaskGroups
 
-__all__ = ["NextTry", "TryingPass", "first_waiting"]
-
 
 class TryingPass(Enum):
     """The pass of a cycle that tries an ask, in the order of the passes."""

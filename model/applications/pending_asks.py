@@ -17,19 +17,6 @@ from ..resources.resource import Resource
 from ..values.allocation import Ask
 from ..values.ordered_list import OrderedList
 
-__all__ = [
-    "CHECK_INTERVAL_NS",
-    "EVER_NS",
-    "QUEUE_CHECK",
-    "USER_CHECK",
-    "AskGroup",
-    "AskOrder",
-    "AskRecord",
-    "AskShape",
-    "PendingAsks",
-    "has_own_answer",
-]
-
 AskOrder: TypeAlias = tuple[int, int, int]
 """(negative priority, creation in ns, serial): the smallest goes first."""
 

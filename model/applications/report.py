@@ -15,8 +15,6 @@ from .holdings import Placed
 from .pending_asks import AskRecord
 from .state import ApplicationState
 
-__all__ = ["ApplicationReport", "Noted", "TaskGroupCounts", "WaitingAsk", "application_report"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingAsk:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from .core import ApplicationCore
     from .effects import Answer
 
-__all__ = ["ApplicationReservations", "Reservation", "Reservations"]
-
 
 class Reservation(NamedTuple):
     """A node that waits for an ask."""

@@ -17,15 +17,6 @@ from typing import Final
 
 from ..errors import LicorneError
 
-__all__ = [
-    "ACTIVE_STATES",
-    "TRANSITIONS",
-    "ApplicationEvent",
-    "ApplicationState",
-    "IllegalTransitionError",
-    "next_state",
-]
-
 
 class ApplicationState(Enum):
     """The states of an application; the values are what an RM reads."""

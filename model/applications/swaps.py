@@ -13,8 +13,6 @@ from .effects import Answer, Effect
 from .gang import SwapOffer, SwapWalk
 from .state import ApplicationState
 
-__all__ = ["ApplicationSwaps"]
-
 
 @final
 class ApplicationSwaps:

@@ -8,8 +8,6 @@ from ..resources.resource import Resource
 from ..values.allocation import Ask
 from .pending_asks import AskShape
 
-__all__ = ["TaskGroup", "TaskGroups"]
-
 
 @final
 class TaskGroup:

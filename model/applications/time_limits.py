@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from .core import ApplicationCore
 
 
-__all__ = ["end_overdue_allocations", "follow_walltimes", "limit_execution", "watch_limits"]
-
 _TIMEOUT_TEXT: Final = "releasing allocation on execution timeout"
 _WALLTIME_TEXT: Final = "releasing allocation that has run for its walltime"
 

@@ -13,16 +13,6 @@ from .core import ApplicationCore, application_facts
 from .pending_asks import AskRecord
 from .state import ApplicationState
 
-__all__ = [
-    "ApplicationSummary",
-    "ShownApplication",
-    "ShownAsk",
-    "ShownTaskGroup",
-    "application_summary",
-    "shown_application",
-    "validate_application",
-]
-
 
 class ShownAsk(NamedTuple):
     """All that the document of a waiting ask is made of."""

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from ..configuration.durations import DurationError, parse_duration_ns
 from ..values.allocation import WALLTIME_TAG
 
-__all__ = ["tag_refusal", "walltime_of"]
-
 
 def walltime_of(tags: Mapping[str, str]) -> int | None:
     """Return the walltime that tags name, in nanoseconds; `None` if they name none that can be read."""

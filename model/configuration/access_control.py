@@ -19,8 +19,6 @@ from typing import Final, final
 
 from ..errors import LicorneError
 
-__all__ = ["AccessControlError", "AccessControlList"]
-
 _EVERYONE: Final = "*"
 _USER: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_.@-]*[$]?")
 _GROUP: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_-]*")

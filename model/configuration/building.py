@@ -28,8 +28,6 @@ from .schema import (
     RuleConfig,
 )
 
-__all__ = ["DEFAULT_PARTITION", "ROOT", "build_partition", "has_root", "parse_resource", "partition_name"]
-
 DEFAULT_PARTITION: Final = "default"
 ROOT: Final = "root"
 

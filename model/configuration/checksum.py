@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-__all__ = ["checksum"]
-
 _MARKER: Final = b"checksum: "
 _LENGTH: Final = 64
 

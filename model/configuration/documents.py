@@ -27,18 +27,6 @@ from .problems import RuleFinding
 from .text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
 from .text.scalars import ScalarError, kind_of, read_count, read_flag, read_number, read_text
 
-__all__ = [
-    "Reading",
-    "YamlChildTemplate",
-    "YamlFilter",
-    "YamlLimit",
-    "YamlPartition",
-    "YamlQueue",
-    "YamlResources",
-    "YamlRule",
-    "YamlScheduler",
-]
-
 _Value = TypeVar("_Value")
 
 

@@ -10,8 +10,6 @@ from typing import Final
 
 from ..errors import LicorneError
 
-__all__ = ["DurationError", "duration_text", "parse_duration_ns", "short_duration_text"]
-
 _INT64_MAX: Final = 2**63 - 1
 _SECOND: Final = 10**9
 _MINUTE: Final = 60 * _SECOND

@@ -18,8 +18,6 @@ from .durations import DurationError, parse_duration_ns
 from .flags import flag_of
 from .words import did_you_mean
 
-__all__ = ["ExtraConfig", "LogLevel", "parse_extra_config"]
-
 _T = TypeVar("_T")
 
 _NANOSECONDS: Final = 10**9

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["flag_of"]
-
 _FLAGS: Final = {
     **dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True),
     **dict.fromkeys(("0", "f", "F", "false", "False", "FALSE"), False),

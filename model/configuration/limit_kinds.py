@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["LIMIT_KINDS", "MAX_RESOURCES", "LimitKind"]
-
 
 class LimitKind(NamedTuple):
     """A key of `limits` whose value is a resource."""

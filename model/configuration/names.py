@@ -5,15 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = [
-    "QUEUE_NAME_RULE",
-    "WILDCARD",
-    "is_group_name",
-    "is_queue_name",
-    "is_rule_name",
-    "is_user_name",
-]
-
 WILDCARD: Final = "*"
 """In limits: every user, or every group, that has no limit by name."""
 

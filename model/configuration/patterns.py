@@ -12,8 +12,6 @@ from typing import Any, Final, final
 
 from ..errors import LicorneError
 
-__all__ = ["Pattern", "PatternError", "compile_pattern", "is_pattern"]
-
 _SPECIAL: Final = frozenset("^$*+?()[{}|")
 _LENGTH_MAX: Final = 10_000
 _BYTES_MAX: Final = 128 * 1024

@@ -8,18 +8,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import assert_never
 
-__all__ = [
-    "BackfillOrder",
-    "FairCount",
-    "GangPlacing",
-    "MinRuntimeScope",
-    "Overrun",
-    "PreemptionPolicy",
-    "PreemptionWithin",
-    "PriorityPolicy",
-    "SortPolicy",
-]
-
 
 class SortPolicy(Enum):
     """In which order the applications of a leaf, or the queues of a parent, are served."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["NOWHERE", "Position"]
-
 
 class Position(NamedTuple):
     """A position in the file; lines and columns count from 1, `path` is the YAML path."""

@@ -8,8 +8,6 @@ from typing import Final
 from ..errors import LicorneError, shortened
 from .positions import Position
 
-__all__ = ["ConfigurationError", "Problem", "RuleFinding"]
-
 _DOCUMENT: Final = "document"
 
 

@@ -31,42 +31,6 @@ _Value = TypeVar("_Value")
 _Default = TypeVar("_Default")
 _Kind = TypeVar("_Kind", bound=Enum)
 
-__all__ = [
-    "APPLICATION_SORT_POLICY",
-    "APPLICATION_SORT_PRIORITY",
-    "BACKFILL_ORDER",
-    "BACKFILL_RESERVATIONS",
-    "BACKOFF",
-    "BACKOFF_DELAY",
-    "FAIR_COUNT",
-    "FAIR_HALF_LIFE",
-    "FAIR_WEIGHT",
-    "GANG_PLACING",
-    "PREEMPTION_DELAY",
-    "PREEMPTION_MIN_RUNTIME",
-    "PREEMPTION_MIN_RUNTIME_SCOPE",
-    "PREEMPTION_POLICY",
-    "PREEMPTION_VICTIMS_MAX",
-    "PREEMPTION_WITHIN",
-    "PRIORITY_OFFSET",
-    "PRIORITY_POLICY",
-    "PROPERTIES",
-    "QUOTA_PREEMPTION_DELAY",
-    "REFUSED_IF_UNREADABLE",
-    "RUNTIME_DEFAULT",
-    "RUNTIME_MAX",
-    "RUNTIME_OVERRUN",
-    "BackfillSettings",
-    "DisruptionBudget",
-    "QueueProperties",
-    "RuntimeSettings",
-    "evaluate",
-    "inherit",
-    "read_gang_placing",
-    "read_weight",
-    "reads",
-]
-
 APPLICATION_SORT_POLICY: Final = "application.sort.policy"
 APPLICATION_SORT_PRIORITY: Final = "application.sort.priority"
 PRIORITY_POLICY: Final = "priority.policy"

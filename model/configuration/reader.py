@@ -19,18 +19,6 @@ from .rules.resource_warnings import type_effects
 from .schema import PartitionConfig, SchedulerConfig
 from .words import did_you_mean
 
-__all__ = [
-    "CONFIGURATION_BYTES_MAX",
-    "DEFAULT_CONFIGURATION",
-    "DEFAULT_SOURCE",
-    "ConfigurationError",
-    "Problem",
-    "Report",
-    "inspect",
-    "load",
-    "unusable_rule_problems",
-]
-
 DEFAULT_SOURCE: Final = "queues.yaml"
 
 DEFAULT_CONFIGURATION: Final = """\

@@ -20,21 +20,6 @@ from .limit_kinds import LimitKind
 from .positions import NOWHERE, Position
 from .problems import Problem
 
-__all__ = [
-    "ChildTemplateConfig",
-    "FilterConfig",
-    "LimitConfig",
-    "NodeSortPolicy",
-    "NodeSortPolicyConfig",
-    "PartitionConfig",
-    "PreemptionConfig",
-    "QueueConfig",
-    "RuleConfig",
-    "SchedulerConfig",
-    "VictimJobs",
-    "VictimOrdering",
-]
-
 
 def _nothing() -> Mapping[str, str]:
     return MappingProxyType({})

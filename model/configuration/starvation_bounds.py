@@ -9,8 +9,6 @@ from .problems import RuleFinding
 from .queue_properties import BACKFILL_RESERVATIONS, evaluate, inherit
 from .schema import QueueConfig
 
-__all__ = ["starvation_bounds"]
-
 
 def starvation_bounds(queue: QueueConfig, above: Mapping[str, str] = {}) -> Iterator[RuleFinding]:
     """Walk what each queue promises that backfills, of a queue and all below it.

@@ -6,8 +6,6 @@ import difflib
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["did_you_mean"]
-
 _LENGTH_MAX: Final = 80
 """Longer words are no typing errors, and comparing them takes long."""
 

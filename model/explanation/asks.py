@@ -24,9 +24,6 @@ from .blockers import Blocker, SubjectKind
 from .node_summary import NodeSummary, node_lacks, summarise, used_by_others
 from .quotas import queue_quota_blockers, user_quota_blockers
 
-__all__ = ["ATTEMPT_TEXTS", "AskChecker", "AskObstacles", "not_entitled"]
-
-
 ATTEMPT_TEXTS: Final = frozenset((*(why.text for why in NoPreemption), PRECONDITIONS, EXHAUSTED))
 """What is noted of attempts to preempt that have failed."""
 _OWN_TEXTS: Final = frozenset(

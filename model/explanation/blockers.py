@@ -11,8 +11,6 @@ from ..queues.lending import Withheld
 from ..resources.resource import Resource
 from ..values.refusals import RefusalReason
 
-__all__ = ["APPLICATIONS", "Blocker", "Lack", "SubjectKind", "lacks_of"]
-
 APPLICATIONS = "applications"
 """The name of what is lacking if a number of applications is limited."""
 

@@ -31,8 +31,6 @@ from .planned_starts import StartChecker
 from .protections import ProtectionChecker
 from .values import AskExplanation, AskStatus
 
-__all__ = ["DryRun", "dry_run_application", "dry_run_ask"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:

@@ -36,9 +36,6 @@ from .protections import ProtectionChecker, attempting
 from .quotas import application_count_blockers, queue_quota_blockers, user_quota_blockers
 from .values import AskExplanation, AskStatus, Explanation, Gang
 
-__all__ = ["described", "entry_blockers", "explain", "partition_blockers", "queue_and_user_of"]
-
-
 _ASK_ORDER = "the higher priority first, then the earlier creation"
 
 

@@ -22,8 +22,6 @@ from .blockers import Blocker
 from .explain import partition_blockers
 from .quotas import application_count_blockers
 
-__all__ = ["NEXT_ASKS_MAX", "NextAsk", "NextAsks", "next_asks"]
-
 NEXT_ASKS_MAX: Final = 250
 """How many asks one question is answered with at most."""
 _APPLICATIONS_MAX: Final = 1_000

@@ -12,18 +12,6 @@ from ..resources.comparisons import fit_score
 from ..resources.resource import EMPTY, Resource, add, fits
 from .blockers import Lack, lacks_of
 
-__all__ = [
-    "EXAMPLES_MAX",
-    "NearMiss",
-    "NodeObstacle",
-    "NodeSummary",
-    "NodeTally",
-    "node_lacks",
-    "obstacle_of",
-    "summarise",
-    "used_by_others",
-]
-
 EXAMPLES_MAX: Final = 3
 """How many nodes are named for each reason."""
 

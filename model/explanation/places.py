@@ -26,8 +26,6 @@ from ..resources.decayed_use import level_in_ns, rounded
 from ..resources.quantity_texts import quantity_text
 from ..resources.resource import Resource
 
-__all__ = ["AHEAD_MAX", "Place", "application_place", "place_in", "queue_places"]
-
 AHEAD_MAX: Final = 5
 """How many of those that go before are named."""
 

@@ -42,8 +42,6 @@ from ..values.refusals import RefusalReason
 from .blockers import Blocker, SubjectKind
 from .quotas import application_count_blockers
 
-__all__ = ["PlannedStart", "StartChecker"]
-
 _JOBS_MAX: Final = 500
 """How many jobs are planned for an answer: behind them nothing is said about starts."""
 _DEEP: Final = f"{_JOBS_MAX} jobs or more wait before it"

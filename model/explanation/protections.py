@@ -26,8 +26,6 @@ from .asks import AskObstacles
 from .blockers import Blocker, SubjectKind
 from .planned_starts import StartChecker
 
-__all__ = ["ProtectionChecker", "attempting", "helped_by_preemption", "plan_for", "protected_text"]
-
 _HELPED: Final = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS, RefusalReason.GANG_ROOM})
 """What preemption for a guarantee, or inside of a leaf, can change."""
 

@@ -22,8 +22,6 @@ from ..values.refusals import RefusalReason
 from ..values.users import User
 from .blockers import APPLICATIONS, Blocker, Lack, SubjectKind, lacks_of
 
-__all__ = ["application_count_blockers", "queue_quota_blockers", "user_quota_blockers"]
-
 _HELD: Final = "a part is kept for asks that have preempted"
 _KEPT_BACK: Final = "others keep a part of their guarantees back"
 _WITHHELD_MAX: Final = 3

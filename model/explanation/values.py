@@ -16,8 +16,6 @@ from .node_summary import NodeSummary
 from .places import Place
 from .planned_starts import PlannedStart
 
-__all__ = ["AskExplanation", "AskStatus", "Explanation", "Gang"]
-
 
 class AskStatus(Enum):
     """The status of an ask."""

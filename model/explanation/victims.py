@@ -19,8 +19,6 @@ from .asks import AskChecker, not_entitled
 from .explain import entry_blockers
 from .protections import attempting, helped_by_preemption, plan_for, protected_text
 
-__all__ = ["ASKS_MAX", "Prospect", "prospects"]
-
 ASKS_MAX = 5
 """How many asks of different shapes are decided: a decision looks at all that may be preempted."""
 

@@ -21,14 +21,6 @@ from ..configuration.schema import LimitConfig, QueueConfig
 from ..resources.resource import EMPTY, Resource
 from ..values.events import ChangeDetail
 
-__all__ = [
-    "HolderKind",
-    "Limit",
-    "Limits",
-    "QueueLimits",
-    "levels",
-]
-
 HolderKind: TypeAlias = Literal["user", "group"]
 
 

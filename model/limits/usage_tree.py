@@ -19,17 +19,6 @@ from ..configuration.positions import Position
 from ..resources.resource import EMPTY, Resource, add, fits_undefined_unlimited, subtract_only_existing
 from .limits import HolderKind, Limit, Limits, levels
 
-__all__ = [
-    "NOTHING_HELD",
-    "ApplicationLimitBlocker",
-    "Held",
-    "LimitBlocker",
-    "UsageRow",
-    "UsageTree",
-    "UsageView",
-    "usage_rows",
-]
-
 _ROOT: Final = "root"
 
 Held = Mapping[str, Resource]

@@ -34,16 +34,6 @@ from .usage_tree import (
     usage_rows,
 )
 
-__all__ = [
-    "Link",
-    "SavedLimits",
-    "UserAccount",
-    "UserLimits",
-    "holder_names",
-    "rooms_of_levels",
-    "usage_views",
-]
-
 
 @final
 class Link:

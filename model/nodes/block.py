@@ -14,8 +14,6 @@ from typing import Final, final
 from ..resources.resource import Resource, fits
 from .handle import NodeHandle
 
-__all__ = ["NodeBlock", "NodeEntry"]
-
 _LONG: Final = 8
 """After so many entries without room the next search is to begin behind them."""
 _PASSED_MAX: Final = 16

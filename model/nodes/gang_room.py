@@ -18,8 +18,6 @@ from ..resources.combinations import prune
 from ..resources.resource import Resource, fits, subtract, total_of
 from .order import NodeOrder, score_of
 
-__all__ = ["MayRun", "NodeRoom", "Score", "assign", "by_size", "plan_on", "slots", "usable_rooms"]
-
 Score: TypeAlias = Callable[[str, Resource], float]
 """The place of a node in the order, the lowest first, by its id and what it has available."""
 

@@ -8,8 +8,6 @@ from ..resources.resource import Resource
 from ..values.allocation import Allocation
 from .node import NodeFacts
 
-__all__ = ["NodeHandle"]
-
 
 class NodeHandle(Protocol):
     """A node, or what stands for it. See `Node` for each method."""

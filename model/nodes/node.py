@@ -17,8 +17,6 @@ from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, Resource, add, fits, subtract, take_away
 from ..values.allocation import UNKNOWN_INSTANCE_TYPE, Allocation
 
-__all__ = ["HOSTNAME", "INSTANCE_TYPE", "RACKNAME", "Node", "NodeFacts"]
-
 HOSTNAME: Final = "si/hostname"
 RACKNAME: Final = "si/rackname"
 INSTANCE_TYPE: Final = "si/instance-type"

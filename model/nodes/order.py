@@ -26,8 +26,6 @@ from ..resources.comparisons import fit_score
 from ..resources.resource import Resource, add, fits, subtract, weighted_usage
 from .block import NodeBlock, NodeEntry
 
-__all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "first_to_reserve", "forget_closed", "node_ids", "score_of"]
-
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"vcore": 1.0, "memory": 1.0}
 _BLOCK_SPLIT: Final = 192
 _CLOSED_MIN: Final = 256

@@ -10,8 +10,6 @@ from ..configuration.patterns import Pattern, PatternError, compile_pattern, is_
 from ..configuration.schema import FilterConfig
 from ..values.users import User
 
-__all__ = ["Filter", "FilterNames"]
-
 
 @dataclass(frozen=True, slots=True)
 class FilterNames:

@@ -18,8 +18,6 @@ from .queue_names import DEFAULT_QUEUE, RECOVERY_QUEUE
 from .requests import PlacementRefusal, PlacementRequest, QueueChoice, QueueLookup, RuleOutcome
 from .rules import RECOVERY_RULE, Found, NoMatch, PlacementRule, PlacementRulesError, build_rule
 
-__all__ = ["PlacementRules", "usable_rules"]
-
 _NO_RULE_MATCHED: Final = "application rejected: no placement rule matched"
 _RULES_BY_DEFAULT: Final = (RuleConfig(name="provided"),)
 

@@ -6,15 +6,6 @@ from typing import Final
 
 from ..configuration.names import is_queue_name
 
-__all__ = [
-    "DEFAULT_QUEUE",
-    "RECOVERY_QUEUE",
-    "ROOT",
-    "has_valid_parts",
-    "is_qualified",
-    "without_dots",
-]
-
 ROOT: Final = "root"
 DEFAULT_QUEUE: Final = "root.default"
 RECOVERY_QUEUE: Final = "root.@recovery@"

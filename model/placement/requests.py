@@ -10,15 +10,6 @@ from ..configuration.positions import Position
 from ..values.rejections import RejectionCode
 from ..values.users import User
 
-__all__ = [
-    "PlacementQueue",
-    "PlacementRefusal",
-    "PlacementRequest",
-    "QueueChoice",
-    "QueueLookup",
-    "RuleOutcome",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementRequest:

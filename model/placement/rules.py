@@ -23,19 +23,6 @@ from .filters import Filter
 from .queue_names import RECOVERY_QUEUE, ROOT, has_valid_parts, is_qualified, without_dots
 from .requests import PlacementRequest, QueueLookup
 
-__all__ = [
-    "BUILDERS",
-    "RECOVERY_RULE",
-    "Found",
-    "NoMatch",
-    "Outcome",
-    "PlacementRule",
-    "PlacementRulesError",
-    "QueueRule",
-    "RuleRefusal",
-    "build_rule",
-]
-
 
 class PlacementRulesError(LicorneError):
     """A rule of the configuration cannot be built; `reason` is what is wrong, `position` where it stands."""

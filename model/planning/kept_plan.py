@@ -29,8 +29,6 @@ from .passes import PassOrder, next_standing_ns
 from .plan import JobInPlan, NoPlan, Promise
 from .planned_jobs import Standing, bare_plan, next_correction_ns
 
-__all__ = ["PROMISES_MAX", "KeptPlan", "MovedPromise"]
-
 PROMISES_MAX: Final = 1000
 """How many jobs have promises, whosever they are; those behind them wait until they are among them."""
 _FURTHER_MAX: Final = 1000

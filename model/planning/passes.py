@@ -22,16 +22,6 @@ from ..values.allocation import Ask
 from .plan import JobInPlan, NoPlan, StartPlan
 from .planned_jobs import JobOwner, backfilling_queue, bare_plan, gang_members, job_of
 
-__all__ = [
-    "PassOrder",
-    "PassWatch",
-    "PromisedJob",
-    "next_standing_ns",
-    "outranks",
-    "passes_left",
-    "promised_jobs",
-]
-
 
 def passes_left(state: PartitionState, queue: Queue, key: str, count: PassCount) -> int:
     """Return how many more jobs may pass the promise of a job; 0 for one that stands."""

@@ -19,8 +19,6 @@ from ..resources.combinations import prune
 from ..resources.resource import EMPTY, Resource, add, fits, fits_undefined_unlimited, subtract, total_of
 from ..state.expected_ends import RunningWork, corrected_end_ns
 
-__all__ = ["JobInPlan", "LimitKey", "NoPlan", "Promise", "StartPlan"]
-
 Fits: TypeAlias = "Callable[[Resource, Resource], bool]"
 
 

@@ -31,19 +31,6 @@ from ..values.users import User
 from .plan import JobInPlan, LimitKey, NoPlan, Promise, StartPlan
 from .preempted_work import plan_nodes, preempted_work
 
-__all__ = [
-    "GangStart",
-    "JobOwner",
-    "PlannedJobs",
-    "Standing",
-    "backfilling_queue",
-    "bare_plan",
-    "gang_members",
-    "job_of",
-    "next_correction_ns",
-    "running_work",
-]
-
 
 class JobOwner(NamedTuple):
     """Whose job it is: an application that runs, or one that does not exist yet."""

@@ -18,8 +18,6 @@ from ..state.expected_ends import RunningWork, assumed_walltime_ns, corrected_en
 from ..state.partition_state import PartitionState
 from .plan import JobInPlan, NoPlan, Promise, StartPlan
 
-__all__ = ["JobBesidePromises", "plan_nodes", "preempted_work"]
-
 
 def plan_nodes(state: PartitionState) -> dict[str, Resource]:
     """Return what the nodes of a plan have now: those without a reservation, or with that of a claim."""

@@ -14,8 +14,6 @@ from ..resources.resource import fits
 from ..values.allocation import Ask
 from .node_checks import ImmediateChecks, NodeChecks, NodeSearch, Pending
 
-__all__ = ["AVOIDANCE_NS", "AvoidedNodes"]
-
 AVOIDANCE_NS: Final = 30_000_000_000
 """How long an ask avoids a node on which the RM could not start it."""
 

@@ -43,14 +43,6 @@ from .kept_answers import KeptAnswers, KeptRefusals, refused_by
 from .node_checks import CLASSES_MAX, PENDING_SEARCH, NodeSearch, Pending
 from .open_questions import OpenQuestions
 
-__all__ = [
-    "ASKS_KEPT_MAX",
-    "FRESH_NS",
-    "NODES_PER_STEP",
-    "ROUNDS_MAX",
-    "DeferredChecks",
-]
-
 FRESH_NS: Final = 1_000_000_000
 """How long an answer is used."""
 ASKS_KEPT_MAX: Final = 4_096

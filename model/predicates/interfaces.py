@@ -7,8 +7,6 @@ from typing import Final, Protocol
 
 from ..values.predicate_questions import NumberedQuestion, PredicateAnswer
 
-__all__ = ["QUESTIONS_MAX", "Predicates", "QuestionChannel", "many_questions", "one_question"]
-
 QUESTIONS_MAX: Final = 128
 """How many questions of a partition are open at most."""
 

@@ -13,8 +13,6 @@ from ..values.allocation import Ask
 from ..values.predicate_questions import PreemptionQuestion
 from .node_checks import NodeSearch, Pending
 
-__all__ = ["AGAIN_MAX", "KeptAnswers", "KeptRefusals", "refused_by"]
-
 AGAIN_MAX: Final = 32
 """How many questions are open at most when one is asked again: the others are for asks that are new."""
 

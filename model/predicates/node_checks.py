@@ -16,16 +16,6 @@ from ..resources.resource import Resource
 from ..values.allocation import Ask
 from .interfaces import Predicates
 
-__all__ = [
-    "CLASSES_MAX",
-    "NO_ROOM",
-    "PENDING_SEARCH",
-    "ImmediateChecks",
-    "NodeChecks",
-    "NodeSearch",
-    "Pending",
-]
-
 
 class Pending(Enum):
     """What a check returns while the RM has not answered."""

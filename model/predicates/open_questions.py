@@ -9,8 +9,6 @@ from typing import TypeAlias, final
 from ..values.predicate_questions import NumberedQuestion, PredicateQuestion, PreemptionQuestion
 from .interfaces import QUESTIONS_MAX
 
-__all__ = ["OpenQuestion", "OpenQuestions"]
-
 Question: TypeAlias = PredicateQuestion | PreemptionQuestion
 
 

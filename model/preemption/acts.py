@@ -29,21 +29,6 @@ from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.messages import AllocationsReleased, Release, TerminationType
 from .victims import Victim
 
-__all__ = [
-    "LOOP_WINDOW_NS",
-    "by_ask",
-    "ending_of",
-    "is_still_ending",
-    "mark_all",
-    "release_all",
-    "release_by_application",
-    "remember",
-    "repeats",
-    "repetition_of",
-    "report_preempted",
-    "victim_record",
-]
-
 
 def mark_all(victims: Sequence[Victim]) -> Victim | None:
     """Mark all of them as preempted, or none; return the first that cannot be marked, `None` on success."""

@@ -16,8 +16,6 @@ from ..resources.combinations import component_wise_max
 from ..resources.resource import EMPTY, Resource, add, subtract_only_existing
 from ..state.partition_state import PartitionState
 
-__all__ = ["NOTHING_COMMITTED", "CommittedResources", "committed_resources"]
-
 
 @final
 class CommittedResources:

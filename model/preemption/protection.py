@@ -22,8 +22,6 @@ from ..queues.queue import Queue
 from ..state.disruption import DisruptionLog, Overdraft
 from .victims import Victim, is_of_gang
 
-__all__ = ["Protected", "ProtectedVictims", "Protection", "position_of_property"]
-
 
 class Protected(NamedTuple):
     """A possible victim that has not run long enough, or whose queue may lose no more for now."""

@@ -38,8 +38,6 @@ from .victims import Victim, quota_order, victims_of
 from .whole_jobs import by_whole_jobs
 from .work_lost import WorkLost, described_at
 
-__all__ = ["choose_for_quota", "preempt_over_quota", "shared_out"]
-
 
 def preempt_over_quota(state: PartitionState) -> None:
     """Enforce every maximum whose time is due; to be called every second.

@@ -31,14 +31,6 @@ from .victims import Need, Victim, given_back, needed_only, required_node_order
 from .whole_jobs import by_whole_jobs
 from .work_lost import WorkLost, described_at
 
-__all__ = [
-    "can_be_served",
-    "choose_for_required_node",
-    "preempt_for_required_node",
-    "protected_on",
-    "room_on_node",
-]
-
 NO_HELP: Final = "No fit on required node, preemption does not help"
 PROTECTED: Final = "No fit on required node, and what could end is protected for now"
 

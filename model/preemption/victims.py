@@ -18,24 +18,6 @@ from ..resources.resource import Resource, add, fits, subtract, total_of
 from ..resources.shares import shares
 from ..values.allocation import Allocation
 
-__all__ = [
-    "Need",
-    "Reluctance",
-    "Victim",
-    "cost_of",
-    "described",
-    "differ_in_size",
-    "gangs_cut_by",
-    "given_back",
-    "is_of_gang",
-    "largest_first",
-    "needed_only",
-    "queue_order",
-    "quota_order",
-    "required_node_order",
-    "victims_of",
-]
-
 _HOUR_NS: Final = 3600 * 1_000_000_000
 _HUNDRED_PERCENT: Final = 1_000_000
 

@@ -14,8 +14,6 @@ from ..queues.application_entry import ApplicationEntry
 from ..resources.resource import Resource, fits, total_of
 from .victims import Victim, is_of_gang
 
-__all__ = ["by_whole_jobs", "those_begun_first"]
-
 
 def by_whole_jobs(victims: Sequence[Victim], wanted: Resource) -> list[Victim]:
     """Return possible victims with their places by gangs.

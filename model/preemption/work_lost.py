@@ -13,8 +13,6 @@ from ..resources.resource import EMPTY, Resource
 from ..state.partition_state import PartitionState
 from .victims import Victim, described
 
-__all__ = ["WorkLost", "described_at", "work_text"]
-
 _PARTS: Final = 1_000_000_000
 """Shares are counted in so many parts of the cluster: in thousandths small ones would be nothing."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from .users import UserPlace
     from .waiting import RestKind
 
-__all__ = ["ApplicationEntry", "EntryKey", "wake"]
-
 EntryKey: TypeAlias = "tuple[int | tuple[float, ...] | str | UserPlace, ...]"
 
 

@@ -23,8 +23,6 @@ from .sleep import Stamp
 if TYPE_CHECKING:
     from .queue import Queue
 
-__all__ = ["AwakeLeaves"]
-
 
 @final
 class AwakeLeaves:

@@ -9,8 +9,6 @@ from typing import NamedTuple, final
 from ..resources.resource import EMPTY, Resource, total_of
 from ..values.allocation import Ask
 
-__all__ = ["NO_GANG", "ClosedGangs", "GangSizes"]
-
 
 class GangSizes(NamedTuple):
     """The members of a gang as far as the search for their room depends on them."""

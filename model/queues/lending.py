@@ -22,18 +22,6 @@ from ..resources.combinations import component_wise_max, prune
 from ..resources.resource import EMPTY, Resource, add, subtract, subtract_eliminating_negative, total_of
 from .queue import Queue
 
-__all__ = [
-    "NOTHING_KEPT",
-    "Withheld",
-    "gives_room",
-    "kept_beside",
-    "leave",
-    "settle",
-    "settle_all",
-    "validate_lending",
-    "withheld_from",
-]
-
 NOTHING_KEPT: Final[Mapping[Queue, Resource]] = MappingProxyType({})
 """What is withheld where no queue of a tree lends."""
 

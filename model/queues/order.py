@@ -26,17 +26,6 @@ if TYPE_CHECKING:
     from .queue import Queue
     from .tree import QueueTree
 
-__all__ = [
-    "NEVER_ORDERED",
-    "ApplicationOrder",
-    "ChildKey",
-    "ChildOrder",
-    "OrderStamp",
-    "PriorityCounts",
-    "child_key",
-    "stamp_of",
-]
-
 ChildKey: TypeAlias = "tuple[float, float, float, int, str]"
 
 

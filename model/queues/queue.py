@@ -37,8 +37,6 @@ from .order import ApplicationOrder, ChildOrder, OrderStamp, PriorityCounts
 from .template import QueueTemplate
 from .use_order import DepartedUse, counted_use
 
-__all__ = ["Queue", "exposed_priority", "stand_in_for", "waits"]
-
 _DENY: Final = AccessControlList.parse("")
 _TAKEN_OVER: Final = (
     *("state", "children", "properties", "settings", "template", "submit_acl", "admin_acl", "guaranteed"),

@@ -14,20 +14,6 @@ from ..resources.resource import EMPTY, Resource, component_wise_min
 from .lending import NOTHING_KEPT, kept_beside, settle
 from .queue import Queue
 
-__all__ = [
-    "charge",
-    "fair_maximum",
-    "has_guarantee",
-    "has_place_for",
-    "headroom",
-    "headroom_without_root",
-    "headrooms",
-    "maximum_below_root",
-    "may_preempt",
-    "release_charge",
-    "try_charge",
-]
-
 
 def try_charge(leaf: Queue, resource: Resource) -> Queue | None:
     """Charge the whole path, or nothing; return the queue that has no room, `None` on success."""

@@ -13,16 +13,6 @@ from typing import NamedTuple
 from ..resources.resource import Resource
 from .queue import Queue
 
-__all__ = [
-    "QuotaSettings",
-    "is_over_maximum",
-    "next_due_ns",
-    "quota_changed",
-    "quota_settings",
-    "quotas_changed",
-    "usage_raised",
-]
-
 
 class QuotaSettings(NamedTuple):
     """What the due time of a queue depends on."""

@@ -13,8 +13,6 @@ from .use_order import use_rank
 if TYPE_CHECKING:
     from .tree import QueueTree
 
-__all__ = ["is_reached", "ranked_children", "ranked_leaves"]
-
 
 def is_reached(leaf: Queue) -> bool:
     """Return whether something waits in a leaf that a walk of the tree comes to.

@@ -15,8 +15,6 @@ from ..resources.resource import Resource
 if TYPE_CHECKING:
     from .waiting import PreemptingAsk
 
-__all__ = ["Sleep", "Stamp", "Wake"]
-
 Stamp: TypeAlias = tuple[int, int, int]
 """How often something ended or grew, a node could be reserved, and a node gained room."""
 

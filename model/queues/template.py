@@ -10,8 +10,6 @@ from ..configuration.schema import ChildTemplateConfig
 from ..resources.resource import Resource, strictly_greater_than_zero
 from ..resources.texts import resource_from_texts
 
-__all__ = ["QueueTemplate"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueTemplate:

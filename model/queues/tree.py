@@ -24,8 +24,6 @@ from .template import QueueTemplate
 from .use_order import KeptUse, take_up_use, use_rank
 from .users import after_reload
 
-__all__ = ["RECOVERY_QUEUE", "ROOT", "QueueTree", "awake_in_order"]
-
 ROOT: Final = "root"
 RECOVERY_NAME: Final = "@recovery@"
 RECOVERY_QUEUE: Final = "root.@recovery@"

@@ -29,20 +29,6 @@ from ..resources.shares import fair_share
 if TYPE_CHECKING:
     from .queue import Queue
 
-__all__ = [
-    "DEPARTED_MAX",
-    "NO_KEPT_USE",
-    "DepartedUse",
-    "KeptUse",
-    "count_past",
-    "counted_use",
-    "is_below_guarantee",
-    "mean_use",
-    "take_up_use",
-    "use_rank",
-    "weight_of",
-]
-
 DEPARTED_MAX: Final = 10_000
 """Of how many queues and users that are gone the use is kept; the smallest means are dropped first."""
 _BELOW_GUARANTEE: Final = -1.0

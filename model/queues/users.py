@@ -32,16 +32,6 @@ from .application_entry import ApplicationEntry
 if TYPE_CHECKING:
     from .queue import Queue
 
-__all__ = [
-    "LeafUsers",
-    "UserLists",
-    "UserPlace",
-    "after_reload",
-    "path_of_user",
-    "ranked_by_users",
-    "user_place_of",
-]
-
 UserKey: TypeAlias = "tuple[float, float, str]"
 """The share that the user has used, the one in use now, and the name."""
 

@@ -30,9 +30,6 @@ from .application_entry import ApplicationEntry
 from .gang_sizes import NO_GANG, GangSizes
 from .users import UserLists, UserPlace
 
-__all__ = ["Conditions", "PreemptingAsk", "RestKind", "WaitingApplications"]
-
-
 _Entries: TypeAlias = OrderedList[ApplicationEntry] | UserLists
 
 

@@ -33,8 +33,6 @@ from .foreign import submit_foreign
 from .gang_submissions import gang_sum_refusal
 from .walltimes import change_walltime, walltime_refusal, watch_walltimes
 
-__all__ = ["ask_of", "submission_refusal", "submit_allocations"]
-
 _SECOND_NS: Final = 1_000_000_000
 
 

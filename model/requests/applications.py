@@ -44,19 +44,6 @@ from .quarantining import forget_quarantined
 from .quota_reports import quota_of, report_quota
 from .walltimes import change_application_walltime, names_another, walltime_refusal
 
-__all__ = [
-    "Decided",
-    "QuotaTags",
-    "Refused",
-    "add_applications",
-    "decide",
-    "make_application",
-    "queue_refusal",
-    "quota_tags",
-    "remove_application",
-    "resolve",
-]
-
 CREATE_FORCE_TAG: Final = "application.create.force"
 QUOTA_TAG: Final = "namespace.resourcequota"
 GUARANTEED_TAG: Final = "namespace.resourceguaranteed"

@@ -33,15 +33,6 @@ from ..values.part_keys import PART_MARK, ask_key_of
 from .walltimes import watch_walltimes
 from .withdrawals import withdraw_waiting
 
-__all__ = [
-    "RECOVERED_TOGETHER_MAX",
-    "ExistingBatch",
-    "charge",
-    "note_checkpoint",
-    "place_externally",
-    "recover",
-]
-
 RECOVERED_TOGETHER_MAX: Final = 256
 """How many allocations are recovered in one step at most: so large is an answer to the RM."""
 _SECOND_NS: Final = 1_000_000_000

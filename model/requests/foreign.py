@@ -12,8 +12,6 @@ from ..values.events import ChangeType
 from ..values.messages import AllocationSubmission
 from ..values.rejections import RejectionCode, RejectionReason, invalid
 
-__all__ = ["foreign_name_refusal", "remove_foreign", "submit_foreign"]
-
 _STATIC: Final = "static"
 
 

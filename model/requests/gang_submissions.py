@@ -20,8 +20,6 @@ from ..values.messages import ApplicationSubmission
 from ..values.rejections import RejectionCode, RejectionReason, invalid
 from ..values.users import User
 
-__all__ = ["gang_refusal", "gang_settings", "gang_sum_refusal"]
-
 APPLICATION_CREATION_TAG: Final = "yunikorn.apache.org/creationTime"
 GANG_PLACING_TAG: Final = "gangPlacing"
 GANG_SIZE_TAG: Final = "gangSize"

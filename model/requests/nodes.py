@@ -37,8 +37,6 @@ from .allocations import submission_refusal, submit_allocations
 from .foreign import foreign_name_refusal
 from .quarantining import uncount_quarantined
 
-__all__ = ["CREATIONS", "remove_node", "remove_quarantined_node", "update_nodes", "update_refusal"]
-
 CREATIONS: Final = frozenset({NodeAction.CREATE, NodeAction.CREATE_DRAIN})
 _KNOWN: Final = ", ".join(action.name for action in NodeAction if action.value)
 

@@ -13,8 +13,6 @@ from ..values.rejections import invalid
 from .allocations import submission_refusal, submit_allocations
 from .withdrawals import withdraw_waiting
 
-__all__ = ["ALLOCATIONS_MAX", "submit_with_terms", "timeout_ns"]
-
 ALLOCATIONS_MAX: Final = 10_000
 """How many allocations one ask may be for: each is an ask in the model, and takes about a kilobyte."""
 

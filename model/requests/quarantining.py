@@ -21,15 +21,6 @@ from ..state.placing import unreserve
 from ..state.quarantine import BrokenKind
 from ..values.allocation import Allocation
 
-__all__ = [
-    "end_quarantined",
-    "forget_quarantined",
-    "quarantine_application",
-    "quarantine_node",
-    "uncount_quarantined",
-]
-
-
 # ----------------------------------------------------------------------------------- applications
 
 

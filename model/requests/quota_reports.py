@@ -9,8 +9,6 @@ from ..resources.resource import Resource
 from ..state.partition_state import PartitionState
 from ..values.events import ChangeDetail, ChangeType
 
-__all__ = ["QueueQuota", "quota_of", "report_quota", "report_quotas"]
-
 
 class QueueQuota(NamedTuple):
     """What is reported of a queue when it changes."""

@@ -19,8 +19,6 @@ from ..state.partition_state import PartitionState
 from .quota_reports import quota_of, report_quotas
 from .walltimes import runtime_settings, runtimes_changed
 
-__all__ = ["Savepoint", "reconfigure"]
-
 _SETTINGS: Final = (
     *("state", "is_leaf", "managed", "properties", "settings", "template", "submit_acl", "admin_acl"),
     *("guaranteed", "max_applications", "positions", "quota_preemption_due_ns"),

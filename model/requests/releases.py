@@ -24,8 +24,6 @@ from .nodes import apply_swap_on_nodes, exchange_counts
 from .quarantining import end_quarantined
 from .withdrawals import withdraw_ask, withdraw_waiting
 
-__all__ = ["release_allocation"]
-
 _RELEASE_TEXT: Final = "allocation remove as per RM request"
 
 

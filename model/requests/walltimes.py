@@ -18,16 +18,6 @@ from ..state.partition_state import PartitionState
 from ..values.allocation import WALLTIME_TAG, Ask
 from ..values.rejections import RejectionCode, RejectionReason, invalid
 
-__all__ = [
-    "change_application_walltime",
-    "change_walltime",
-    "names_another",
-    "runtime_settings",
-    "runtimes_changed",
-    "walltime_refusal",
-    "watch_walltimes",
-]
-
 
 def walltime_refusal(whose: str, tags: Mapping[str, str], queue: Queue | None) -> RejectionReason | None:
     """Return why the walltime in tags is refused, `None` if it is not or there is none.

@@ -9,8 +9,6 @@ from ..state.applying import apply
 from ..state.charges import drop_asks
 from ..state.partition_state import PartitionState
 
-__all__ = ["withdraw_ask", "withdraw_waiting"]
-
 
 def withdraw_ask(state: PartitionState, entry: ApplicationEntry, key: str) -> None:
     """Drop an ask, whether it waits or its allocation has just ended."""

@@ -6,12 +6,6 @@ from typing import overload
 
 from .resource import EMPTY, Resource
 
-__all__ = [
-    "component_wise_max",
-    "merge_if_not_present",
-    "prune",
-]
-
 
 @overload
 def prune(resource: Resource) -> Resource: ...

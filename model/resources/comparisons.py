@@ -11,16 +11,6 @@ from collections.abc import Iterator
 
 from .resource import Resource
 
-__all__ = [
-    "equals",
-    "equals_or_empty",
-    "fit_score",
-    "has_negative",
-    "is_zero",
-    "matches_any",
-    "type_match_percent",
-]
-
 
 def is_zero(resource: Resource | None) -> bool:
     """Return whether there is no resource, it names no type, or every quantity is zero."""

@@ -20,22 +20,6 @@ from typing import Final, NamedTuple
 
 from .resource import EMPTY, Resource
 
-__all__ = [
-    "DecayedUse",
-    "TypeUse",
-    "above",
-    "carried",
-    "changed",
-    "decayed_means",
-    "decayed_share",
-    "level_in_ns",
-    "no_use",
-    "raised_to",
-    "rounded",
-    "with_half_life",
-    "with_past",
-]
-
 _BITS: Final = 64
 _SPAN_HALF_LIVES: Final = 64
 _AHEAD_HALF_LIVES_MAX: Final = 20

@@ -13,17 +13,6 @@ from typing import Final
 
 from ..errors import LicorneError
 
-__all__ = [
-    "INT32_MAX",
-    "INT32_MIN",
-    "INT64_MAX",
-    "INT64_MIN",
-    "QuantityError",
-    "parse_quantity",
-    "parse_vcore",
-    "saturate",
-]
-
 INT32_MIN: Final = -(2**31)
 """The lowest priority; also that of a queue or an application in which nothing waits."""
 INT32_MAX: Final = 2**31 - 1

@@ -6,8 +6,6 @@ from typing import Final
 
 from .resource import Resource
 
-__all__ = ["quantity_text", "resource_text"]
-
 _BINARY: Final = ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki"))
 _VCORE: Final = "vcore"
 

@@ -24,27 +24,6 @@ from typing import Final, final, overload
 
 from .quantities import QuantityError
 
-__all__ = [
-    "EMPTY",
-    "Resource",
-    "add",
-    "component_wise_min",
-    "fits",
-    "fits_actual",
-    "fits_in_addition",
-    "fits_undefined_unlimited",
-    "is_any_positive",
-    "is_at_least",
-    "strictly_greater_than_zero",
-    "subtract",
-    "subtract_eliminating_negative",
-    "subtract_only_existing",
-    "subtract_reporting_negative",
-    "take_away",
-    "total_of",
-    "weighted_usage",
-]
-
 
 @final
 class Resource:

@@ -7,8 +7,6 @@ from typing import final
 
 from .resource import Resource
 
-__all__ = ["TrackedResource"]
-
 
 @final
 class TrackedResource:

@@ -12,12 +12,6 @@ from typing import Final
 
 from .resource import EMPTY, Resource
 
-__all__ = [
-    "absolute_used_capacity",
-    "fair_share",
-    "shares",
-]
-
 _PERCENT_MAX: Final = 2**31 - 1
 _NONE: Final[dict[str, int]] = {}
 

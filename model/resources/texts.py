@@ -11,8 +11,6 @@ from ..identifiers import names_refusal
 from .quantities import INT64_MAX, INT64_MIN, QuantityError, parse_quantity, parse_vcore
 from .resource import EMPTY, Resource
 
-__all__ = ["describe", "negative_text", "resource_from_json", "resource_from_texts"]
-
 _VCORE: Final = "vcore"
 
 

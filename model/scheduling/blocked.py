@@ -8,8 +8,6 @@ from ..queues.sleep import Wake
 from ..values.refusals import Refusal, RefusalReason
 from .resting import LACKS_ROOM, PreemptionRefused
 
-__all__ = ["Blocked"]
-
 
 @final
 class Blocked:

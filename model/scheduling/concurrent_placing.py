@@ -28,8 +28,6 @@ from ..values.allocation import Allocation, Ask
 from .cycle import is_idle
 from .resting import conditions_in
 
-__all__ = ["ConcurrentOutcome", "place_concurrently"]
-
 
 class ConcurrentOutcome(Enum):
     """The result of an attempt at concurrent placement."""

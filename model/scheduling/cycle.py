@@ -29,9 +29,6 @@ from .planned_walk import PlannedWalk
 from .reserved_pass import place_reserved
 from .resting import retries_of_resting
 
-__all__ = ["CycleOutcome", "is_idle", "may_skip", "run_cycle"]
-
-
 T = TypeVar("T")
 
 

@@ -37,8 +37,6 @@ from ..values.refusals import Refusal, RefusalReason
 from .required_node import denied_by_rm
 from .resting import Rest
 
-__all__ = ["PLANS_MAX", "GangPreemption", "GangRefused", "GangTry", "place_gang", "preempt_for_gang"]
-
 PLANS_MAX: Final = 8
 """How often a plan is made anew in one cycle that a node or the application has refused."""
 

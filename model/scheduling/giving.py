@@ -21,8 +21,6 @@ from ..state.partition_state import PartitionState
 from ..state.placing import commit, unreserve_all
 from ..values.allocation import Ask
 
-__all__ = ["must_wait", "refusal_of", "try_place"]
-
 
 def try_place(
     state: PartitionState,

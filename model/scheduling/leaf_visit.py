@@ -53,8 +53,6 @@ from .resting import (
     with_limits,
 )
 
-__all__ = ["place_first", "visit_leaf"]
-
 _FAILED: Final = FailedTry()
 """A failed try that means nothing for other asks."""
 

@@ -21,8 +21,6 @@ from ..state.charges import user_headroom
 from ..state.partition_state import PartitionState
 from ..values.messages import SchedulingStateChanged
 
-__all__ = ["outstanding_asks"]
-
 _REASON: Final = "request is waiting for cluster resources become available"
 
 

@@ -18,8 +18,6 @@ from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.messages import AllocationsReleased, Release, TerminationType
 from .giving import must_wait
 
-__all__ = ["replace_placeholder"]
-
 
 def replace_placeholder(state: PartitionState) -> bool:
     """Start one swap if any member can replace a placeholder; return whether one was started."""

@@ -31,8 +31,6 @@ from .gang_pass import GangPreemption, GangTry, preempt_for_gang
 from .giving import must_wait
 from .planned_scope import PlannedScope
 
-__all__ = ["PlannedPreemption", "has_room_for"]
-
 
 @final
 class PlannedPreemption:

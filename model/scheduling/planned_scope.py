@@ -15,8 +15,6 @@ from ..state.partition_state import PartitionState, promises_all
 from ..values.allocation import Ask
 from ..values.refusals import Refusal
 
-__all__ = ["PlannedScope", "WaitingJob"]
-
 
 class WaitingJob(NamedTuple):
     """An ask that is tried when all have been walked: by its walltime, or by its promise."""

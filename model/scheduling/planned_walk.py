@@ -44,8 +44,6 @@ from .planned_scope import PlannedScope, WaitingJob
 from .required_node import denied_by_rm, try_required_node
 from .resting import may_run
 
-__all__ = ["PlannedWalk"]
-
 _ASKS_MAX = 1 << 40
 _PROMISED = frozenset(
     {

@@ -21,8 +21,6 @@ from ..values.allocation import Ask
 from ..values.refusals import Refusal, RefusalReason, refused
 from .giving import try_place
 
-__all__ = ["PASSED_OVER", "denied_by_rm", "room_beside_kept", "try_required_node"]
-
 PASSED_OVER: Final = FailedTry(passed_over=True)
 """A try that did not take place, since the RM has not answered yet."""
 _WAITS_FOR_TIME_NS: Final = 1_000_000_000

@@ -32,8 +32,6 @@ from ..values.allocation import Ask
 from .giving import must_wait, try_place
 from .required_node import room_beside_kept
 
-__all__ = ["RESERVATION_TIMEOUT_NS", "place_reserved"]
-
 _RETRY_INTERVAL_NS: Final = 1_000_000_000
 """How long a reserved ask that the RM's predicates refused waits for the next try, if nothing changes."""
 

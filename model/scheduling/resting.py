@@ -25,20 +25,6 @@ from ..state.partition_state import PartitionState
 from ..state.preemption_attempts import AttemptShape, change_stamp
 from ..values.refusals import RefusalReason
 
-__all__ = [
-    "LACKS_ROOM",
-    "PreemptionRefused",
-    "Rest",
-    "barred_sizes",
-    "conditions_in",
-    "may_run",
-    "refused_preemption",
-    "rest_after",
-    "rest_of_held",
-    "retries_of_resting",
-    "with_limits",
-]
-
 LACKS_ROOM: Final = (RefusalReason.NO_NODE_FITS, RefusalReason.QUEUE_QUOTA)
 """Why an ask is refused that has no room."""
 

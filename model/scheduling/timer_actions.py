@@ -15,8 +15,6 @@ from ..state.partition_state import PartitionState
 from .cycle import is_idle
 from .outstanding import outstanding_asks
 
-__all__ = ["carry_out", "next_retry_ns", "schedule_wakeups", "watch_quotas"]
-
 
 def carry_out(state: PartitionState, action: TimerAction) -> None:
     """Do what is due."""

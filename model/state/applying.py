@@ -17,8 +17,6 @@ from .host import ApplicationTimer
 if TYPE_CHECKING:
     from .partition_state import PartitionState
 
-__all__ = ["announce_state", "apply", "is_starting"]
-
 _STARTING = (ApplicationState.ACCEPTED, ApplicationState.RESUMING)
 _TERMINATED = (ApplicationState.COMPLETED, ApplicationState.FAILED)
 _DETAILS: Final = {

@@ -7,8 +7,6 @@ from typing import Final, final
 
 from ..values.part_keys import ask_key_of, number_of, numbered_key, uuid_of
 
-__all__ = ["AskParts"]
-
 _BOUND_MIN: Final = 4096
 """At how many parts unused ones are searched for; then again at twice as many as are used."""
 

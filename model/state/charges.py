@@ -21,24 +21,6 @@ from ..values.users import User
 if TYPE_CHECKING:
     from .partition_state import PartitionState
 
-__all__ = [
-    "count_ended",
-    "count_placed",
-    "count_victim_ended",
-    "drop_asks",
-    "drop_reservations",
-    "end_claim",
-    "held_of_holders",
-    "holder_of",
-    "leave_node",
-    "leave_swap",
-    "may_start",
-    "report_all_placed",
-    "report_placed",
-    "uncount",
-    "user_headroom",
-]
-
 _new: Final = tuple.__new__
 
 

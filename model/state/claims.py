@@ -31,8 +31,6 @@ from ..resources.resource import EMPTY, Resource, add, component_wise_min, subtr
 from ..values.allocation import Ask
 from ..values.users import User
 
-__all__ = ["CLAIM_GRACE_NS", "EndingVictim", "PreemptionClaim", "PreemptionClaims"]
-
 CLAIM_GRACE_NS: Final = 15 * 1_000_000_000
 """How long a claim lasts after its last victim has ended: until the ask may try to preempt again."""
 

@@ -10,17 +10,6 @@ from typing import Final, NamedTuple, final
 from ..marks import Marks
 from ..values.allocation import Ask
 
-__all__ = [
-    "BOUNDS_NS",
-    "DETAILED_EVERY",
-    "CycleTimes",
-    "Histogram",
-    "HistogramFigures",
-    "PlacedCounts",
-    "TimedPart",
-    "merged",
-]
-
 BOUNDS_NS: Final = tuple(10**power for power in range(5, 13))
 """The upper bounds of the buckets: 0.1 ms, 1 ms, ... to 1,000 s; a last bucket has what took longer."""
 

@@ -12,8 +12,6 @@ from typing import NamedTuple, final
 
 from ..queues.queue import Queue
 
-__all__ = ["DisruptionLog", "Overdraft"]
-
 
 class Overdraft(NamedTuple):
     """A queue that may not lose so many now."""

@@ -13,8 +13,6 @@ from typing import TypeAlias, final
 
 from .host import TimerAction, TimerKey, timer_key
 
-__all__ = ["DueTimer", "DueTimers"]
-
 DueTimer: TypeAlias = "tuple[int, int, str, TimerAction]"
 """When it is due in nanoseconds since 1970, its number, the partition it is for, and what is to be done."""
 

@@ -14,8 +14,6 @@ from ..values.facts import UnschedulableFact
 if TYPE_CHECKING:
     from .partition_state import PartitionState
 
-__all__ = ["EVENT_INTERVAL_NS", "EventRates", "report_no_victim", "report_of_ask", "report_refusals"]
-
 EVENT_INTERVAL_NS: Final = 15_000_000_000
 """How long an ask that had such an event waits for the next one of its kind."""
 _KEPT_MAX: Final = 1024

@@ -20,17 +20,6 @@ from ..resources.resource import Resource
 from ..values.allocation import Allocation, Ask
 from ..values.refusals import Refusal
 
-__all__ = [
-    "NEVER_PASSED",
-    "ExpectedEnds",
-    "KeptPromise",
-    "KeptPromises",
-    "PassCount",
-    "RunningWork",
-    "assumed_walltime_ns",
-    "corrected_end_ns",
-]
-
 _MINUTE_NS: Final = 60 * 1_000_000_000
 _CORRECTIONS_NS: Final = tuple(
     minutes * _MINUTE_NS for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000)

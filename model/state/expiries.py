@@ -17,8 +17,6 @@ from .host import ApplicationTimer, Expiry, PartitionHost
 if TYPE_CHECKING:
     from .partition_state import PartitionState
 
-__all__ = ["Expiries", "expire_due"]
-
 
 @final
 class Expiries:

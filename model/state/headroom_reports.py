@@ -10,8 +10,6 @@ from ..values.events import ChangeDetail, ChangeType
 from ..values.facts import HeadroomFact
 from .partition_state import PartitionState
 
-__all__ = ["report_checks", "report_passed", "set_runnable"]
-
 
 def report_checks(state: PartitionState, walk: AskWalk) -> None:
     """Report which asks of a walk fit the headroom no longer, or again; the walk forgets them."""

@@ -21,21 +21,6 @@ from ..values.facts import FactSink
 from ..values.messages import Announcement
 from ..values.refusals import PlacementHalt
 
-__all__ = [
-    "ANSWER_TIMEOUT_NS",
-    "ApplicationTimer",
-    "Expiry",
-    "Inspection",
-    "Instrument",
-    "PartitionHost",
-    "QueueCleaning",
-    "QuotaCheck",
-    "RetryAsks",
-    "TimerAction",
-    "TimerKey",
-    "timer_key",
-]
-
 ANSWER_TIMEOUT_NS: Final = 2_000_000_000
 """How long the RM has for an answer of its predicates, unless the program says otherwise."""
 

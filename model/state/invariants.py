@@ -9,8 +9,6 @@ from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, Resource, add, fits, total_of
 from .partition_state import PartitionState
 
-__all__ = ["validate_partition"]
-
 
 def validate_partition(state: PartitionState) -> None:
     """Assert that nothing is lost or counted twice between nodes, applications, queues and users."""

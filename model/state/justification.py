@@ -14,17 +14,6 @@ from ..queues.queue import Queue
 from ..resources.resource import EMPTY, Resource, add, subtract, total_of
 from .claims import EndingVictim
 
-__all__ = [
-    "NO_FIGURES",
-    "FramePriorities",
-    "Justification",
-    "NodeBalance",
-    "Preemptor",
-    "QueueBalance",
-    "justify",
-    "priority_among",
-]
-
 
 class Preemptor(NamedTuple):
     """An ask that a preemption makes room for, and its node."""

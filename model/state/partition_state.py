@@ -49,8 +49,6 @@ from .preemption_log import PreemptionLog
 from .quarantine import Quarantine
 from .reserved_asks import ReservedAsks
 
-__all__ = ["KeyClaims", "PartitionState", "RejectedApplication", "TerminatedApplication"]
-
 
 class _Note(NamedTuple):
     """One or more refusals of an ask with the same text."""

@@ -16,8 +16,6 @@ from .host import (
     timer_key,
 )
 
-__all__ = ["CLEANING_INTERVAL_NS", "INSPECTION_DELAY_NS", "QUOTA_CHECK_INTERVAL_NS", "PartitionTimers"]
-
 CLEANING_INTERVAL_NS: Final = 10 * 1_000_000_000
 """How often queues that are empty are removed: at multiples of it since the partition was made."""
 QUOTA_CHECK_INTERVAL_NS: Final = 1_000_000_000

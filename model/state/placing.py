@@ -22,18 +22,6 @@ from .headroom_reports import report_passed
 from .partition_state import PartitionState
 from .reserved_asks import ReservedAsk
 
-__all__ = [
-    "commit",
-    "commit_all",
-    "count_accepted",
-    "drop_left_reserved",
-    "finish_placing",
-    "ordinary_reservations",
-    "reserve",
-    "unreserve",
-    "unreserve_all",
-]
-
 
 def commit(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
     """Place an ask on a node: charge the queues, take the room, place the ask; all or nothing."""

@@ -19,14 +19,6 @@ from ..resources.resource import Resource
 if TYPE_CHECKING:
     from .partition_state import PartitionState
 
-__all__ = [
-    "FAILED_ATTEMPTS_MAX",
-    "AttemptShape",
-    "FailedAttempts",
-    "change_stamp",
-    "due_ns",
-]
-
 FAILED_ATTEMPTS_MAX: Final = 256
 """How many failed shapes are remembered; at the bound the oldest is forgotten, and tried again."""
 

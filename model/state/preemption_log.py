@@ -11,15 +11,6 @@ from typing import Final, final
 from ..resources.resource import EMPTY, Resource
 from .justification import NO_FIGURES, FramePriorities, Justification
 
-__all__ = [
-    "RECORDS_MAX",
-    "PreemptionCause",
-    "PreemptionLog",
-    "PreemptionRecord",
-    "VictimNeed",
-    "VictimRecord",
-]
-
 RECORDS_MAX: Final = 256
 """Preemptions remembered for explanations; at the bound the oldest is forgotten."""
 

@@ -9,8 +9,6 @@ from typing import final
 from ..nodes.block import NodeEntry
 from ..queues.application_entry import ApplicationEntry
 
-__all__ = ["BrokenKind", "Quarantine", "Quarantined"]
-
 
 class BrokenKind(Enum):
     """What has broken."""

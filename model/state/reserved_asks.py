@@ -11,8 +11,6 @@ from ..queues.queue import Queue
 from ..resources.resource import Resource
 from ..values.allocation import Ask
 
-__all__ = ["ReservedAsk", "ReservedAsks"]
-
 
 class ReservedAsk(NamedTuple):
     """An ask that has a reservation, as it is now."""

@@ -13,19 +13,6 @@ from typing import Final, final
 
 from ..resources.resource import Resource
 
-__all__ = [
-    "CHECKPOINT_TIME_TAG",
-    "CREATION_TIME_TAG",
-    "FOREIGN_TAG",
-    "PREDICATE_CLASS_TAG",
-    "REQUIRED_NODE_TAG",
-    "START_TIME_TAG",
-    "UNKNOWN_INSTANCE_TYPE",
-    "WALLTIME_TAG",
-    "Allocation",
-    "Ask",
-]
-
 REQUIRED_NODE_TAG: Final = "yunikorn.apache.org/requiredNode"
 PREDICATE_CLASS_TAG: Final = "licorne/predicate-class"
 """The RM answers for all asks of one class alike, and says when its answers change."""

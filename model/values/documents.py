@@ -12,8 +12,6 @@ from typing import TypeAlias
 from ..resources.quantities import INT64_MAX, INT64_MIN, saturate
 from ..resources.resource import Resource
 
-__all__ = ["Document", "Json", "compact", "quantities_shown"]
-
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Document: TypeAlias = "dict[str, Json]"
 

@@ -10,8 +10,6 @@ from enum import IntEnum
 
 from ..resources.resource import EMPTY, Resource
 
-__all__ = ["ChangeDetail", "ChangeType", "EventRecord", "EventType"]
-
 
 class EventType(IntEnum):
     """What kind of object an event is about."""

@@ -15,23 +15,6 @@ from .allocation import Allocation, Ask
 from .events import ChangeDetail, ChangeType, EventType
 from .messages import TerminationType
 
-__all__ = [
-    "AsksAddedFact",
-    "AsksDroppedFact",
-    "EndedFact",
-    "EventReports",
-    "Fact",
-    "FactSink",
-    "HeadroomFact",
-    "LeftFact",
-    "PlacedFact",
-    "SingleFact",
-    "SwappedFact",
-    "UnschedulableFact",
-    "UsageFact",
-    "unheard",
-]
-
 
 class PlacedFact(NamedTuple):
     """An allocation was placed, and counts for its node, its user and the group, if there is one."""

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-__all__ = ["MANAGER_TRANSITIONS", "ManagerEvent", "ManagerState", "next_manager_state"]
-
 
 class ManagerState(Enum):
     """The states of a resource manager; the values are what a client reads."""

@@ -18,33 +18,6 @@ from .allocation import Allocation
 from .rejections import RejectionCode
 from .users import LookedUp
 
-__all__ = [
-    "AllocationPlaced",
-    "AllocationRejection",
-    "AllocationSubmission",
-    "AllocationsRecovered",
-    "AllocationsRejected",
-    "AllocationsReleased",
-    "Announcement",
-    "ApplicationChanged",
-    "ApplicationRemoval",
-    "ApplicationSubmission",
-    "ApplicationsAnswered",
-    "AskRelease",
-    "AskTerms",
-    "NodeAction",
-    "NodeUpdate",
-    "NodesAnswered",
-    "Registration",
-    "Rejection",
-    "Release",
-    "SchedulingStateChanged",
-    "TerminationType",
-    "UuidRelease",
-    "full_partition_name",
-    "short_partition_name",
-]
-
 
 class NodeAction(Enum):
     """What an RM wants done with a node; names and numbers of `si.v1`."""

@@ -13,8 +13,6 @@ from typing import Final
 
 from ..errors import LicorneError
 
-__all__ = ["OBJECT_TRANSITIONS", "ObjectEvent", "ObjectState", "next_object_state"]
-
 
 class ObjectState(Enum):
     """The states of a queue or a partition; the values are what a client reads."""

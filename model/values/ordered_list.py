@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-__all__ = ["OrderedList"]
-
 
 class _HasOrder(Protocol):
     @property

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["PART_MARK", "ask_key_of", "number_of", "numbered_key", "part_key", "uuid_of"]
-
 PART_MARK: Final = "#allocation"
 
 

@@ -6,16 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = [
-    "NoAnswer",
-    "NodesAnswer",
-    "NumberedQuestion",
-    "PredicateAnswer",
-    "PredicateQuestion",
-    "PreemptionQuestion",
-    "VictimsAnswer",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class PredicateQuestion:

@@ -14,8 +14,6 @@ from enum import Enum
 from ..resources.resource import Resource
 from .allocation import Ask
 
-__all__ = ["PlacementHalt", "Refusal", "RefusalReason", "refused"]
-
 
 class RefusalReason(Enum):
     """Why an ask or an application is refused. The comment says what the scheduler does next."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ["RejectionCode", "RejectionReason", "invalid"]
-
 
 class RejectionCode(Enum):
     """What kind of reason it is; the names are those of the messages to the RM."""

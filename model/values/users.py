@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["LookUpFailure", "LookedUp", "User"]
-
 
 @dataclass(frozen=True, slots=True)
 class User:

@@ -13,8 +13,6 @@ from ..state.partition_state import PartitionState
 from .queues import QueueView, queue_view
 from .rows import NodeView
 
-__all__ = ["PartitionFigures", "partition_figures"]
-
 
 class PartitionFigures(NamedTuple):
     """All that the metrics of a partition are made of, as of one moment."""

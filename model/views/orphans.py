@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from ..state.partition_state import PartitionState
 
-__all__ = ["PlacedOn", "unknown_to_applications", "unknown_to_nodes"]
-
 
 class PlacedOn(NamedTuple):
     """An allocation, by names."""

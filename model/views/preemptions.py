@@ -7,8 +7,6 @@ from ..state.justification import Justification, QueueBalance
 from ..state.preemption_log import PreemptionRecord, VictimRecord
 from ..values.documents import Document, quantities_shown
 
-__all__ = ["preemption_document", "victim_document"]
-
 
 def preemption_document(record: PreemptionRecord) -> Document:
     """Return the document of a preemption, a `PreemptionDocument` of the REST interface."""

@@ -12,8 +12,6 @@ from ..resources.decayed_use import decayed_means, rounded
 from ..resources.resource import EMPTY, Resource
 from ..values.object_state import ObjectState
 
-__all__ = ["QueueView", "queue_and_above", "queue_tree", "queue_view"]
-
 
 class QueueView(NamedTuple):
     """One queue, with those below it where they are shown."""

@@ -23,21 +23,6 @@ from ..state.partition_state import PartitionState
 from ..values.object_state import ObjectState
 from .queues import QueueView, queue_view
 
-__all__ = [
-    "ENDED_MAX",
-    "LiveApplication",
-    "LiveEnded",
-    "LiveNames",
-    "NodeView",
-    "live_applications",
-    "live_ended",
-    "live_names",
-    "live_node_facts",
-    "live_nodes",
-    "live_queues",
-    "live_reasons",
-]
-
 ENDED_MAX: Final = 200
 """How many of the applications that ended last are named, and how many that were rejected last."""
 

@@ -11,8 +11,6 @@ from ..queues.users import path_of_user
 from ..state.partition_state import PartitionState
 from ..values.messages import ApplicationSubmission
 
-__all__ = ["SavedApplication", "SavedPartition", "saved_partition", "use_to_keep"]
-
 
 class SavedApplication(NamedTuple):
     """An active application: what its RM sent, and what it is now."""

@@ -24,28 +24,6 @@ from ..state.quarantine import Quarantined
 from ..values.object_state import ObjectState
 from .queues import QueueView, queue_and_above, queue_tree
 
-__all__ = [
-    "ListedApplication",
-    "ListedApplications",
-    "PartitionValues",
-    "ShownNode",
-    "ShownPartition",
-    "application_ids",
-    "holder_names_of",
-    "holders",
-    "listed_applications",
-    "node_ids",
-    "partition_values",
-    "placement_rules",
-    "quarantined_entries",
-    "shown_active",
-    "shown_completed",
-    "shown_nodes",
-    "shown_partition",
-    "shown_queue",
-    "shown_rejected",
-]
-
 
 class PartitionValues(NamedTuple):
     """What a partition as a whole shows, as of one moment."""

@@ -11,8 +11,6 @@ from .recorder import Recorder
 from .requests import RM_ID
 from .workloads import BenchWorkload
 
-__all__ = ["ConfirmingRecorder", "PredicateRecorder", "recorder_for"]
-
 _ENDED_BY_SCHEDULER: Final = frozenset({si.PLACEHOLDER_REPLACED, si.PREEMPTED_BY_SCHEDULER})
 
 

@@ -20,8 +20,6 @@ from .measurement import measure
 from .workload_table import workload_named
 from .workloads import BenchWorkload
 
-__all__ = ["main", "measure_on_fresh_scheduler"]
-
 
 def main(arguments: Sequence[str]) -> int:
     """Run one workload on one engine.

@@ -9,8 +9,6 @@ from .errors import BenchError
 from .gauges import Gauges
 from .recorder import Goal, Recorder
 
-__all__ = ["BenchDriver", "SelfRunning", "Stepped", "SteppedAPI"]
-
 # The slowest workload of the recorded core needs 70 s; ten times that is no measurement any more.
 _WAIT_SECONDS_MAX: Final = 700.0
 _STEP_INTERVAL_SECONDS: Final = 0.1

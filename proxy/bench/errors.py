@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from ...model.errors import LicorneError
 
-__all__ = ["BenchError", "UnknownWorkloadError"]
-
 
 class BenchError(LicorneError):
     """A run that gave no valid figure; the message names the workload and what did not come."""

@@ -9,19 +9,6 @@ from pydantic import TypeAdapter
 
 from ..scheduler.engine_names import EngineName
 
-__all__ = [
-    "Backlog",
-    "Churn",
-    "Figures",
-    "HalfLoad",
-    "Measurement",
-    "Pods",
-    "figures_from_json",
-    "figures_to_json",
-    "median_figures",
-    "percentile",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Churn:

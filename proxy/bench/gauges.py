@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Gauges", "peak_bytes", "resident_bytes"]
-
 _STATM: Final = Path("/proc/self/statm")
 
 

@@ -40,8 +40,6 @@ from .requests import (
 )
 from .workloads import BenchWorkload, Course, Placement
 
-__all__ = ["measure"]
-
 # The time that a scheduler has for asks that find no room before it must be idle.
 _IDLE_SECONDS: Final = 1.0
 _WAITING_SECONDS: Final = 2.0

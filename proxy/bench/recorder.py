@@ -17,8 +17,6 @@ from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from .errors import BenchError
 
-__all__ = ["Goal", "Recorder"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:

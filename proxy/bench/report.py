@@ -12,8 +12,6 @@ from rich.table import Table
 from ...model.build_kind import build_name
 from .figures import Figures, Measurement, figures_to_json
 
-__all__ = ["report_json", "report_tables"]
-
 _ABSENT: Final = "-"
 
 

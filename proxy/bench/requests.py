@@ -16,24 +16,6 @@ from ..si import si_pb2 as si
 from ..si.constants import ALLOC_TYPE_DEFAULT, CPU, FOREIGN, MEMORY, NODE_PARTITION
 from .workloads import PARTITION, BenchApplication, BenchQueue, BenchWorkload, Course, Placement, Size
 
-__all__ = [
-    "RM_ID",
-    "application_request",
-    "ask_requests",
-    "configuration_text",
-    "end_request",
-    "mark_request",
-    "node_id",
-    "node_request",
-    "placement_request",
-    "registration_request",
-    "release_request",
-    "removal_request",
-    "single_ask_requests",
-    "waiting_application_request",
-    "waiting_ask_request",
-]
-
 RM_ID: Final = "bench"
 _TASK_GROUP: Final = "members"
 

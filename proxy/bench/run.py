@@ -13,8 +13,6 @@ from .errors import BenchError
 from .figures import Figures, figures_from_json, median_figures
 from .workloads import BenchWorkload
 
-__all__ = ["run_all", "run_in_process_of_its_own"]
-
 # More than the measuring code waits at most for anything, so that its error comes first: it knows more.
 _PROCESS_SECONDS_MAX: Final = 3_600
 

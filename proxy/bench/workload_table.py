@@ -12,8 +12,6 @@ from typing import Final
 from .errors import UnknownWorkloadError
 from .workloads import BenchQueue, BenchWorkload, Course, NodeFill, Size
 
-__all__ = ["DEFAULT_NAMES", "WORKLOADS", "workload_named"]
-
 _UNIT: Final = Size(10, 1)
 _FIVE_SIZES: Final = (Size(10, 1), Size(20, 2), Size(30, 3), Size(40, 4), Size(50, 5))
 _MORE_THAN_ALL: Final = Size(1_000_000, 1_000_000)

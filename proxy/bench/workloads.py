@@ -17,19 +17,6 @@ from enum import Enum
 from itertools import cycle
 from typing import Final
 
-__all__ = [
-    "PARTITION",
-    "USER",
-    "BenchApplication",
-    "BenchQueue",
-    "BenchWorkload",
-    "Course",
-    "NodeFill",
-    "Placement",
-    "Size",
-]
-
-
 USER: Final = "bench"
 PARTITION: Final = "default"
 

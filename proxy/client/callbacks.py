@@ -19,17 +19,6 @@ from ..si.api import DeferredPredicates, ResourceManagerCallback, StateDumpPlugi
 from ..si.callbacks import ask_predicate, ask_preemption_predicate
 from .errors import ConnectionLostError
 
-__all__ = [
-    "WAITING_MAX",
-    "CallbackQueue",
-    "StateDumpAnswers",
-    "ask_nodes",
-    "ask_victims",
-    "make_callback",
-    "predicate_answers",
-    "preemption_answers",
-]
-
 WAITING_MAX: Final = 4_096
 """How many callbacks wait for the RM before no more are read from the connection."""
 

@@ -26,8 +26,6 @@ from ..si.merging import MERGED_BYTES_MAX, MERGED_MAX, merges_into
 from ..si.sizes import MESSAGE_BYTES_MAX, largest_entry
 from .errors import ConnectionLostError, NotSentError
 
-__all__ = ["SENDING_MAX", "Connection", "Transport", "first_connection", "refusal_error"]
-
 SENDING_MAX: Final = 256
 """How many messages wait to be sent before the next call waits."""
 _MERGING_SECONDS: Final = 0.001

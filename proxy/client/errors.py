@@ -5,8 +5,6 @@ from __future__ import annotations
 from ...model.errors import RequestError
 from ..scheduler.answering.asking import UnavailableError
 
-__all__ = ["ConnectionLostError", "NotSentError"]
-
 
 class ConnectionLostError(UnavailableError):
     """There is no connection to the scheduler now; the text says to which address, and why.

@@ -15,8 +15,6 @@ from ..si import constants
 from ..si import si_pb2 as si
 from ..si.arguments import check_message, check_messages
 
-__all__ = ["GivenAllocation", "KnownAllocation", "KnownState", "is_foreign", "read_known_state"]
-
 _ACTIONS: Final = (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN)
 
 

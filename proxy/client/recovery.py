@@ -35,9 +35,6 @@ from .recovery_states import RecoveryEvent, RecoveryState, next_recovery_state
 from .recovery_watcher import watcher_of
 from .relisting import ShowsItsState, differences
 
-__all__ = ["OnRejection", "Recovery", "RecoveryState"]
-
-
 HELD_REQUESTS_MAX: Final = 65_536
 """How many requests wait for the end of a recovery at most; a further one is refused."""
 

@@ -19,16 +19,6 @@ from ..si import si_pb2 as si
 from ..si.sizes import batches, message_batches
 from .known_state import KnownAllocation, KnownState
 
-__all__ = [
-    "AllocationBatch",
-    "Before",
-    "RecoveryProgress",
-    "RecoveryRejection",
-    "RejectedKind",
-    "Request",
-    "ask_requests",
-]
-
 Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | AllocationBatch"
 _PROBE: Final = "licorne-recovery"
 """The key of the ask that is rejected after the foreign allocations, which have no answer of their own."""

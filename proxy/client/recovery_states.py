@@ -11,8 +11,6 @@ from typing import Final
 
 from ...model.errors import LicorneError
 
-__all__ = ["RECOVERY_TRANSITIONS", "RecoveryEvent", "RecoveryState", "next_recovery_state"]
-
 
 class RecoveryState(Enum):
     """The states of a recovery."""

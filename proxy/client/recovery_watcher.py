@@ -11,8 +11,6 @@ from ..si import si_pb2 as si
 from ..si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin
 from ..si.callbacks import ask_predicate, replaced_hook
 
-__all__ = ["Watcher", "watcher_of"]
-
 
 class Watcher(ResourceManager):
     """A callback around one that agrees to every node: a scheduler need not ask it.

@@ -22,8 +22,6 @@ from ..si.sizes import message_batches
 from .known_state import KnownAllocation, KnownState
 from .recovery_progress import Before, Request
 
-__all__ = ["ShowsItsState", "StateDifferences", "differences"]
-
 _Size: TypeAlias = "dict[str, int]"
 _ENDED: Final = frozenset(
     state.value

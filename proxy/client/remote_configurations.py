@@ -14,8 +14,6 @@ from .connection import Connection
 from .errors import ConnectionLostError, NotSentError
 from .remote_life import Registered
 
-__all__ = ["RemoteConfigurations"]
-
 
 class RemoteConfigurations(ABC):
     """The methods that update configurations; `RemoteScheduler` has the rest."""

@@ -16,8 +16,6 @@ from ..si.arguments import check_type
 from ..si.callbacks import replaced_hook
 from .connection import Connection
 
-__all__ = ["Registered", "RemoteLife", "reconnected_of"]
-
 
 @final
 class Registered:

@@ -41,8 +41,6 @@ from .remote_configurations import RemoteConfigurations
 from .remote_life import Registered, RemoteLife, reconnected_of
 from .steps import RemoteSteps
 
-__all__ = ["RemoteAnswers", "RemoteScheduler"]
-
 _BACKOFF_MIN_SECONDS: Final = 0.05
 _BACKOFF_MAX_SECONDS: Final = 5.0
 _CALL_SECONDS: Final = 30.0

@@ -7,8 +7,6 @@ from abc import ABC, abstractmethod
 from ..si import licorne_v1_pb2 as v1
 from ..si.arguments import check_type
 
-__all__ = ["RemoteSteps"]
-
 
 class RemoteSteps(ABC):
     """The steps of a stepped scheduler; one that runs by itself refuses them. See `Stepping`."""

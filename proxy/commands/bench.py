@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ..bench.figures import Figures
     from ..bench.workloads import BenchWorkload
 
-__all__ = ["bench"]
-
 _NAMES = " ".join(workload.name for workload in WORKLOADS)
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ..simulation.scheduler_core import SchedulerCore
     from ..simulation.workloads.inputs import InputOptions
 
-__all__ = ["compare"]
-
 _WHO: Final = "licorne compare"
 _FAILED: Final = 1
 """The status of a comparison of which a condition of `--fail-if` holds."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from ..door.workers import Launcher
 
-__all__ = ["door"]
-
 LAUNCHERS: Final = ("local", "fixed", "ray")
 
 

@@ -10,8 +10,6 @@ from ...model.errors import LicorneError
 from .moment import Moment, moment_command
 from .options import number_option, value_option
 
-__all__ = ["dry_run"]
-
 
 @moment_command("licorne dry-run")
 def dry_run(

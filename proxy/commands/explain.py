@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from ...model.explanation import Explanation
     from ..scheduler.scheduler import Scheduler
 
-__all__ = ["explain"]
-
 
 @moment_command("licorne explain")
 def explain(

@@ -12,8 +12,6 @@ from ...model.errors import LicorneError
 from ..terminal.bad_input import ends_on
 from ..terminal.standard_output import write_line
 
-__all__ = ["fuzz"]
-
 _SHRINKING_SECONDS = 120.0
 _LINES_MAX = 200
 _ENGINES = ("direct", "actors", "threads", "reference", "door", "hostile", "files")

@@ -16,8 +16,6 @@ from .options import number_option, value_option, with_settings
 if TYPE_CHECKING:
     from ..simulation.workloads.inputs import InputOptions
 
-__all__ = ["DEFAULT_INPUT_SETTINGS", "InputSettings", "with_input_settings"]
-
 _FACTOR: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from ..kubernetes.running.picture import ClusterPicture
     from ..server.watchdog import Watchdog
 
-__all__ = ["kubernetes"]
-
 _PACKAGES: Final = ("msgspec", "urllib3")
 """What the extra `kubernetes` brings besides that of `server`."""
 

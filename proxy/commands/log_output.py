@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from loguru import Message, Record
 
-__all__ = ["JsonHandler", "LogFormat", "log_format_named", "log_written", "reporter", "write_record"]
-
 LogFormat: TypeAlias = Literal["text", "json"]
 
 _LIVES: Final = frozenset({"core.rmproxy", "kubernetes"})

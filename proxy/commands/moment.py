@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ..explanation.text import TextLine
     from ..scheduler.scheduler import Scheduler
 
-__all__ = ["Moment", "moment_command"]
-
 T = TypeVar("T")
 
 

@@ -14,28 +14,6 @@ from ..scheduler.engine_names import ENGINES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "AddressAsJsonOption",
-    "AsJsonOption",
-    "EngineOption",
-    "InsecurePublicOption",
-    "LogFormatOption",
-    "NoRestOption",
-    "RestAddressOption",
-    "RestHostOption",
-    "RestTokenOption",
-    "ServedConfigOption",
-    "ThreadsOption",
-    "TokenOption",
-    "UsageFileOption",
-    "UsersOption",
-    "number_option",
-    "seconds_of",
-    "value_option",
-    "whole_number",
-    "with_settings",
-]
-
 T = TypeVar("T")
 
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")

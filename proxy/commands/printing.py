@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..explanation.played_input import PlayedInput
     from ..explanation.text import TextLine
 
-__all__ = ["moment_document", "print_document", "print_lines"]
-
 
 def print_lines(played_input: PlayedInput, lines: Iterable[TextLine]) -> None:
     """Print the moment, and below it the lines about it."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ..resolvers.resolver import UserResolver
     from ..scheduler.engine_names import EngineName
 
-__all__ = ["replay_input"]
-
 
 def replay_input(
     path: Path,

@@ -12,8 +12,6 @@ from ..terminal.bad_input import ends_on
 from ..terminal.standard_output import write_line
 from .options import TokenOption, seconds_of, value_option
 
-__all__ = ["save"]
-
 _NO_QUESTION = "a question without a body"
 """What a server answers to a question that it does not know."""
 

@@ -46,17 +46,6 @@ if TYPE_CHECKING:
     from ..server.server import ServerSettings
     from ..server.watchdog import Watchdog
 
-__all__ = [
-    "ListeningOptions",
-    "Readers",
-    "check_installed",
-    "rest_settings",
-    "run_server",
-    "serve",
-    "usage_before",
-    "use_writer",
-]
-
 
 class Readers(AbstractContextManager[object], Protocol):
     """A REST server; `with` starts and stops it."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     CoreOpener = Callable[[EngineName, UserResolver | None, int | None, Mapping[str, KeptUse]], Core]
 
-__all__ = ["simulate_command"]
-
 
 def _open_scheduler_core(
     engine: EngineName, resolver: UserResolver | None, threads: int | None, usage: Mapping[str, KeptUse]

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..top.client import RestClient
     from ..top.reading import ServerReading
 
-__all__ = ["top"]
-
 _INTERVAL_SECONDS_MIN = 0.1
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ...model.configuration.reader import Report
     from ...model.values.documents import Document
 
-__all__ = ["validate"]
-
 _INVALID = 3
 
 

@@ -14,8 +14,6 @@ from ..terminal.standard_output import write_line
 if TYPE_CHECKING:
     from collections import Counter
 
-__all__ = ["verify"]
-
 _REFUTED = 1
 
 

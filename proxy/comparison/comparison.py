@@ -16,8 +16,6 @@ from .effects import Effects, JobEffect, JobEffects, job_effects
 from .first_difference import FirstDifference, difference_document, first_difference
 from .why import Why, why_document
 
-__all__ = ["JOBS_MAX", "ComparedRun", "Comparison", "build_comparison", "comparison_document"]
-
 JOBS_MAX: Final = 10
 """How many jobs are shown in each direction."""
 

@@ -15,8 +15,6 @@ from .effects import Effects, JobEffect
 from .first_difference import difference_lines
 from .why import Why, settings_line
 
-__all__ = ["comparison_html"]
-
 _ROWS_MAX: Final = 50
 _BARS_MAX: Final = 12
 _NOTES: Final = """\

@@ -24,8 +24,6 @@ from .effects import Effects, JobEffect
 from .first_difference import difference_lines
 from .why import why_lines
 
-__all__ = ["print_comparison"]
-
 _COUNTS: Final = ("jobs", "later", "only_a", "earlier", "only_b", "same")
 _HEADS: Final = {"only_a": "only-A", "only_b": "only-B"}
 

@@ -25,8 +25,6 @@ from ...model.errors import LicorneError
 from ..simulation.job_figures import spread
 from .effects import JobEffect, JobEffects
 
-__all__ = ["Condition", "ConditionError", "ConditionResult", "evaluated", "read_condition"]
-
 _STATISTICS: Final = ("mean", "median", "p95", "max")
 _FIGURES: Final = ("wait", "delay")
 _KINDS: Final = ("queue", "user", "group")

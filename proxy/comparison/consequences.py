@@ -15,8 +15,6 @@ from ..simulation.decisions import Decision, DecisionKind
 from ..simulation.job_figures import JobRow
 from .effects import JobEffect, JobEffects
 
-__all__ = ["CONSEQUENCES_MAX", "Consequence", "consequences", "moments_of"]
-
 CONSEQUENCES_MAX: Final = 10
 """How many jobs are followed in each direction."""
 

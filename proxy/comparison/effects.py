@@ -17,8 +17,6 @@ from typing import final
 from ..simulation.job_figures import JobReport, JobRow
 from ..simulation.report import NO_OWNER
 
-__all__ = ["Effects", "JobEffect", "JobEffects", "job_effects"]
-
 
 @final
 @dataclass(frozen=True, slots=True)

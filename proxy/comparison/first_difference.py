@@ -15,8 +15,6 @@ from ...model.configuration.durations import duration_text
 from ..simulation.decisions import Decision, DecisionKind
 from ..simulation.report import JsonDocument
 
-__all__ = ["FirstDifference", "difference_document", "difference_lines", "first_difference"]
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,6 @@ from ..explanation.sentences import Where, lack_line, what_blocks
 from ..simulation.decisions import Decision, DecisionKind
 from .first_difference import FirstDifference
 
-__all__ = ["Explained", "FirstStep", "first_step"]
-
 Explained: TypeAlias = "Mapping[str, Explanation]"
 """The explanations of applications by the key of an ask, as they were before the decision."""
 

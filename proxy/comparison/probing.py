@@ -19,8 +19,6 @@ from ..simulation.decisions import Decision, Decisions
 from ..simulation.reporting.run_series import QueueBounds
 from ..simulation.scheduler_core import SchedulerCore
 
-__all__ = ["ProbedCore", "Probes"]
-
 _CYCLE_MAX: Final = 16
 """How many decisions one cycle makes at most, in a run whose answers are exact."""
 

@@ -15,8 +15,6 @@ from ...model.configuration.positions import Position
 from ...model.configuration.text.nodes import item_path, key_path
 from ..files.located_yaml import LocatedYaml, YamlValue
 
-__all__ = ["DifferingSetting", "changed_text", "differing_settings", "places_in_both"]
-
 _Entry: TypeAlias = "dict[str, YamlValue]"
 _Way: TypeAlias = "tuple[str, ...]"
 _NAMED_LISTS: Final = ("partitions", "queues")

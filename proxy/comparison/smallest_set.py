@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, final
 
-__all__ = ["SmallestSet", "smallest_set"]
-
 T = TypeVar("T")
 
 

@@ -23,8 +23,6 @@ from .conditions import Condition
 from .probing import ProbedCore, Probes
 from .why import InterruptedRunError, explained
 
-__all__ = ["TwoRuns"]
-
 
 @final
 class TwoRuns:

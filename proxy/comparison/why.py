@@ -24,17 +24,6 @@ from .probing import Probes
 from .settings import DifferingSetting, changed_text, differing_settings, places_in_both
 from .smallest_set import SmallestSet, smallest_set
 
-__all__ = [
-    "RUNS_MAX",
-    "InterruptedRunError",
-    "Rerun",
-    "Why",
-    "explained",
-    "settings_line",
-    "why_document",
-    "why_lines",
-]
-
 RUNS_MAX: Final = 60
 """How often the input is simulated at most to find the settings that are needed."""
 

@@ -23,22 +23,6 @@ from .fields import (
     without_empty,
 )
 
-__all__ = [
-    "AllocationDocument",
-    "ApplicationDocument",
-    "AskDocument",
-    "AskMessageDocument",
-    "ForeignAllocationDocument",
-    "ResourceHistoryDocument",
-    "StateEntryDocument",
-    "TaskGroupDocument",
-    "allocation_document",
-    "application_document",
-    "foreign_document",
-    "snapshot_application",
-    "summary_document",
-]
-
 
 class AllocationDocument(TypedDict, total=False):
     """An allocation."""

@@ -16,17 +16,6 @@ from ...model.views.shown import PartitionValues
 from .fields import ObjectStateName, Percents, Quantities, TimeNs, values_of, without_empty
 from .times import whole
 
-__all__ = [
-    "CapacityDocument",
-    "ClusterDocument",
-    "NodeSortingDocument",
-    "PartitionDocument",
-    "WorkerDocument",
-    "cluster_document",
-    "partition_document",
-    "snapshot_partition",
-]
-
 
 class ClusterDocument(TypedDict):
     """A partition, with the resource manager it belongs to."""

@@ -20,21 +20,6 @@ from ...model.values.documents import Document, Json
 from .fields import Names, Texts
 from .times import whole
 
-__all__ = [
-    "ConfigurationDocument",
-    "ConfiguredFilterDocument",
-    "ConfiguredLimitDocument",
-    "ConfiguredNodeSortDocument",
-    "ConfiguredPartitionDocument",
-    "ConfiguredPreemptionDocument",
-    "ConfiguredQueueDocument",
-    "ConfiguredResolverDocument",
-    "ConfiguredResourcesDocument",
-    "ConfiguredRuleDocument",
-    "ConfiguredTemplateDocument",
-    "configuration_document",
-]
-
 
 class ConfigurationDocument(TypedDict, total=False):
     """In the names of Go."""

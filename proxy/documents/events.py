@@ -9,15 +9,6 @@ from typing_extensions import TypedDict
 from ...model.values.events import EventRecord
 from .fields import Int64, TimeNs, without_empty
 
-__all__ = [
-    "EventBatchDocument",
-    "EventDocument",
-    "EventQuantityDocument",
-    "EventResourceDocument",
-    "EventStreamDocument",
-    "event_document",
-]
-
 
 class EventQuantityDocument(TypedDict, total=False):
     """One quantity."""

@@ -24,35 +24,6 @@ from .fields import (
 )
 from .preemptions import PreemptionDocument, VictimDocument
 
-__all__ = [
-    "BlockerDocument",
-    "DryRunAnswerDocument",
-    "DryRunApplicationDocument",
-    "DryRunAskDocument",
-    "DryRunDocument",
-    "DryRunPolicyDocument",
-    "DryRunRequestDocument",
-    "DryRunUserDocument",
-    "ExplainedAskDocument",
-    "ExplainedDocument",
-    "ExplainedTaskGroupDocument",
-    "ExplanationDocument",
-    "GangDocument",
-    "LackDocument",
-    "NearestNodeDocument",
-    "NextAskDocument",
-    "NextAsksDocument",
-    "NodeAnswersDocument",
-    "NotedDocument",
-    "PlaceDocument",
-    "PlannedStartDocument",
-    "ProspectDocument",
-    "QuantityMessageDocument",
-    "RefusingNodesDocument",
-    "ResourceMessageDocument",
-    "RuleAnswerDocument",
-]
-
 
 class BlockerDocument(TypedDict):
     """What blocks an ask or an application, and what would have to change."""

@@ -16,24 +16,6 @@ from pydantic import Field
 from ...model.applications.state import ApplicationState
 from ...model.values.object_state import ObjectState
 
-__all__ = [
-    "ApplicationStateName",
-    "ByInstanceType",
-    "Int32",
-    "Int64",
-    "Int64Message",
-    "Names",
-    "ObjectStateName",
-    "Percents",
-    "Quantities",
-    "SettingPlace",
-    "Texts",
-    "TimeNs",
-    "names_of",
-    "values_of",
-    "without_empty",
-]
-
 P = ParamSpec("P")
 D = TypeVar("D", bound=Mapping[str, object])
 

@@ -16,23 +16,6 @@ from .nodes import NodeDocument
 from .queues import QueueDocument
 from .rules import RuleDocument
 
-__all__ = [
-    "ApplicationCountDocument",
-    "CheckDocument",
-    "ContainerCountDocument",
-    "DumpedNodesDocument",
-    "DumpedRulesDocument",
-    "ErrorDocument",
-    "HealthDocument",
-    "LockClassDocument",
-    "LocksDocument",
-    "ManagedPartitionDocument",
-    "ManagerDocument",
-    "OpenStreamDocument",
-    "StateDumpDocument",
-    "ValidationDocument",
-]
-
 
 class ErrorDocument(TypedDict):
     """An error."""

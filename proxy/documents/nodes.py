@@ -16,15 +16,6 @@ from ...model.views.shown import ShownNode
 from .applications import AllocationDocument, ForeignAllocationDocument, allocation_document, foreign_document
 from .fields import Names, Percents, Quantities, Texts, without_empty
 
-__all__ = [
-    "BucketDocument",
-    "NodeDocument",
-    "TypeUtilizationDocument",
-    "UtilizationsDocument",
-    "node_document",
-    "utilizations_document",
-]
-
 
 class BucketDocument(TypedDict, total=False):
     """How many nodes use a tenth of what they have, such as 10-20%."""

@@ -8,16 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-__all__ = [
-    "JSON",
-    "UINT64_MAX",
-    "YAML",
-    "Operation",
-    "Parameter",
-    "numbered",
-    "text",
-]
-
 JSON: Final = "application/json"
 YAML: Final = "application/x-yaml"
 UINT64_MAX: Final = 2**64 - 1

@@ -9,12 +9,6 @@ from typing_extensions import TypedDict
 
 from .fields import Names, Texts
 
-__all__ = [
-    "PageAllocationDocument",
-    "PageNodeDocument",
-    "TimelineDocument",
-]
-
 
 class PageAllocationDocument(TypedDict):
     """An allocation, as the page shows it."""

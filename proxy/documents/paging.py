@@ -13,8 +13,6 @@ from ...model.applications.views import ShownApplication
 from ...model.limits.usage_tree import UsageView
 from ...model.views.shown import ShownNode
 
-__all__ = ["ITEMS_WANTED", "ROWS_MAX", "paged", "size_of_application", "size_of_node", "size_of_usage"]
-
 T = TypeVar("T")
 K = TypeVar("K")
 

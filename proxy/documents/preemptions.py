@@ -9,8 +9,6 @@ from typing_extensions import TypedDict
 from ...model.state.preemption_log import PreemptionCause, VictimNeed
 from .fields import Names, Quantities, TimeNs, names_of
 
-__all__ = ["JustificationDocument", "PreemptionDocument", "VictimDocument"]
-
 
 class FramePrioritiesDocument(TypedDict):
     """Two priorities where they are compared."""

@@ -23,13 +23,6 @@ from ...model.values.documents import quantities_shown
 from ...model.views.queues import QueueView
 from .fields import Int32, Names, ObjectStateName, Percents, Quantities, Texts, without_empty
 
-__all__ = [
-    "QueueDocument",
-    "TemplateDocument",
-    "queue_document",
-    "template_document",
-]
-
 
 class TemplateDocument(TypedDict, total=False):
     """What dynamic leaf queues get."""

@@ -11,13 +11,6 @@ from ...model.placement.rules import PlacementRule, QueueRule
 from ...model.queues.tree import RECOVERY_QUEUE
 from .fields import Names, Texts, without_empty
 
-__all__ = [
-    "FilterDocument",
-    "RuleDocument",
-    "filter_document",
-    "rule_document",
-]
-
 
 class FilterDocument(TypedDict, total=False):
     """To whom a rule applies."""

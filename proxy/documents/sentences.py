@@ -8,17 +8,6 @@ from typing_extensions import TypedDict
 
 from .fields import ApplicationStateName
 
-__all__ = [
-    "BlockerLineDocument",
-    "LineDocument",
-    "PreemptionLinesDocument",
-    "ProspectLinesDocument",
-    "SentencesDocument",
-    "SettingDocument",
-    "VictimLineDocument",
-    "WaitingDocument",
-]
-
 
 class SettingDocument(TypedDict):
     """The line of the configuration behind something."""

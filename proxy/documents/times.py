@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["time_text", "whole"]
-
 _SECOND_NS = 1_000_000_000
 
 

@@ -11,14 +11,6 @@ from ...model.limits.usage_tree import UsageRow, UsageView
 from ...model.values.documents import quantities_shown
 from .fields import Names, Quantities, without_empty
 
-__all__ = [
-    "GroupUsageDocument",
-    "UsageDocument",
-    "UserUsageDocument",
-    "group_document",
-    "user_document",
-]
-
 
 class UserUsageDocument(TypedDict, total=False):
     """What a user has and may have."""

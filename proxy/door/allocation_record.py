@@ -26,8 +26,6 @@ from ..si.termination_types import termination_of
 from .held_entries import UNANSWERED, HeldAllocations, HeldEntry, has_size, placed_again, without_node
 from .recent_names import RecentNames
 
-__all__ = ["BATCH_MAX", "AllocationRecord"]
-
 _Identity: TypeAlias = "tuple[str, str]"
 """An application and a key."""
 _NODES_GONE_MAX: Final = 4_096

@@ -25,8 +25,6 @@ from .link import PartitionLink
 from .linked_manager import LinkedManager, at_each
 from .routing import short_name
 
-__all__ = ["DoorAnswers"]
-
 _LOOK_SECONDS: Final = 0.1
 _LOOKS_MAX: Final = 10
 """How often it is looked whether a worker has said what was used; a door that ends asks that, and has 5 s."""

@@ -14,8 +14,6 @@ from enum import Enum
 from types import MappingProxyType
 from typing import final
 
-__all__ = ["Creations", "CreationsAgain"]
-
 
 class _DueKind(Enum):
     """What an answer that is due is about."""

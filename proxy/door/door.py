@@ -42,8 +42,6 @@ from .starting import start_worker, wait_until_started
 from .worker_connector import WorkerConnector
 from .workers import Launcher, WorkerTable
 
-__all__ = ["Door"]
-
 _Request = TypeVar("_Request", si.NodeRequest, si.ApplicationRequest, si.AllocationRequest)
 
 _START_SECONDS: Final = 60.0

@@ -7,8 +7,6 @@ from typing import Final, final
 
 from ..si import si_pb2 as si
 
-__all__ = ["UNANSWERED", "HeldAllocations", "HeldEntry", "has_size", "placed_again", "without_node"]
-
 UNANSWERED: Final = -1
 _SIZE_TAG: Final = si.Allocation.DESCRIPTOR.fields_by_name["resourcePerAlloc"].number << 3 | 2
 """The byte that begins a size in the bytes of an ask; that of its length follows."""

@@ -12,8 +12,6 @@ from ...model.values.documents import Document, Json
 from ...model.values.messages import full_partition_name
 from ..scheduler.answering.kept_use import of_manager, taken_use, use_document
 
-__all__ = ["DoorUse"]
-
 
 @final
 class DoorUse:

@@ -15,7 +15,8 @@ from typing import Any, Final, final
 from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError, ReplacedError, RequestError
 from ..client.errors import ConnectionLostError, NotSentError
-from ..client.recovery import Recovery, RecoveryState
+from ..client.recovery import Recovery
+from ..client.recovery_states import RecoveryState
 from ..client.remote_scheduler import RemoteScheduler
 from ..scheduler.answering.asking import UnavailableError
 from ..si import licorne_v1_pb2 as v1
@@ -30,8 +31,6 @@ from .session_callback import session_callback
 from .under_way import SentEntry, UnderWay
 from .worker_checks import lasts
 from .workers import LaunchedWorker, LaunchError, WorkerTable
-
-__all__ = ["HELD_BYTES_MAX", "PartitionLink"]
 
 HELD_BYTES_MAX: Final = 32 << 20
 """How many bytes of requests wait for one worker before the RM that sends them waits, too."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from ..si.api import ResourceManagerCallback
 
-__all__ = ["LinkOwner", "report_doubt"]
-
 
 class LinkOwner(Protocol):
     """The RM of a link, as the door knows it."""

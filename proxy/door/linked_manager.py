@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from ..si.api import ResourceManagerCallback
 
-__all__ = ["LinkedManager", "at_each"]
-
 _Each = TypeVar("_Each")
 _Outcome = TypeVar("_Outcome")
 

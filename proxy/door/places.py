@@ -7,8 +7,6 @@ from enum import Enum
 
 from .workers import LaunchedWorker
 
-__all__ = ["LinkState", "PartitionPlace"]
-
 
 class LinkState(Enum):
     """How the link to the worker of a partition is."""

@@ -15,8 +15,6 @@ from ..client.connection import Connection
 from ..client.errors import ConnectionLostError, NotSentError
 from ..si import licorne_v1_pb2 as v1
 
-__all__ = ["SILENCE_SECONDS", "TICK_SECONDS", "Pulse"]
-
 SILENCE_SECONDS: Final = 30
 """A worker that says nothing for so long, and does not answer meanwhile, is lost."""
 TICK_SECONDS: Final = 1.0

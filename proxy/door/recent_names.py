@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Final, final
 
-__all__ = ["RecentNames"]
-
 _KEPT_SECONDS: Final = 60.0
 """How long a name is kept at least: an answer that is under way for longer is of a worker that is lost."""
 _FEW: Final = 4_096

@@ -31,8 +31,6 @@ from .creations import Creations
 from .recent_names import RecentNames
 from .routing import LinkRequest
 
-__all__ = ["PartitionRecord", "PartsToRecover"]
-
 _Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
 _Response: TypeAlias = "si.NodeResponse | si.ApplicationResponse | si.AllocationResponse"
 _S = ApplicationState

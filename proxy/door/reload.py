@@ -14,8 +14,6 @@ from ..si import si_pb2 as si
 from .link import PartitionLink
 from .linked_manager import LinkedManager, at_each
 
-__all__ = ["DoorChange"]
-
 
 @final
 class DoorChange:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
-from ...model.configuration.reader import (
-    DEFAULT_CONFIGURATION,
-    ConfigurationError,
-    load,
-    unusable_rule_problems,
-)
+from ...model.configuration.problems import ConfigurationError
+from ...model.configuration.reader import DEFAULT_CONFIGURATION, load, unusable_rule_problems
 from ...model.configuration.words import did_you_mean
 from ...model.errors import LicorneError, RequestError
 from ...model.values.messages import full_partition_name, short_partition_name
@@ -18,17 +14,6 @@ from ..si import constants
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.sizes import BATCH_BYTES_MAX, MESSAGE_BYTES_MAX, SiRequest, entry_beyond
-
-__all__ = [
-    "ENTRY_BYTES_MAX",
-    "LinkRequest",
-    "allocations_by_partition",
-    "applications_by_partition",
-    "check_size",
-    "nodes_by_partition",
-    "partition_names",
-    "short_name",
-]
 
 LinkRequest: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | v1.Reconsideration"
 """What a link sends."""

@@ -21,16 +21,6 @@ from .routing import LinkRequest
 from .under_way import Replayed, SentEntry
 from .workers import LaunchedWorker
 
-__all__ = [
-    "CALLBACKS",
-    "STEPS",
-    "Connect",
-    "PatientWorker",
-    "WorkerSession",
-    "is_refusal",
-    "send_at_once",
-]
-
 Connect: TypeAlias = "Callable[[LaunchedWorker, Callable[[RequestError], object]], RemoteScheduler]"
 """Makes a session with a worker; the second argument is called when it is lost."""
 

@@ -13,8 +13,6 @@ from ..si.callbacks import ask_predicate
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-__all__ = ["Hear", "SessionCallback", "session_callback"]
-
 Hear: TypeAlias = "Callable[[str, Message | Sequence[si.EventRecord]], None]"
 """Takes what a worker says: the name of the callback, and its argument."""
 

@@ -12,8 +12,6 @@ from ..scheduler.answering.asking import UnavailableError
 from .link import PartitionLink
 from .workers import LaunchError, WorkerTable
 
-__all__ = ["start_worker", "wait_until_started"]
-
 _AGAIN_SECONDS: Final = 0.05
 """From a worker that has not started to the next try; launchers wait longer after several."""
 

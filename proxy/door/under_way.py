@@ -19,8 +19,6 @@ from ...model.values.rejections import RejectionCode
 from ..si import si_pb2 as si
 from .record import PartsToRecover
 
-__all__ = ["SUSPECTS_MAX", "Replayed", "SentEntry", "SetAside", "UnderWay"]
-
 SUSPECTS_MAX: Final = 64
 """Where more was under way when a worker was lost, the next one gets all of it together, as fast as it can;
 only if that one is lost, too, the entries are sent one by one."""

@@ -9,8 +9,6 @@ from ...model.errors import LicorneError, RequestError
 from ..client.errors import ConnectionLostError
 from .workers import LaunchedWorker, LaunchError
 
-__all__ = ["check_build", "lasts", "unusable_worker"]
-
 _PLAIN: Final = (
     ("Failed parsing HTTP/2", "a server answers there that is no `licorne serve`, such as one for HTTP/1.1"),
     ("Socket closed", "it closes connections without TLS; with TLS, give its authority as --worker-ca"),

@@ -17,8 +17,6 @@ from ..si.build_hash import build_hash
 from .worker_checks import check_build, unusable_worker
 from .workers import LaunchedWorker
 
-__all__ = ["WorkerConnector"]
-
 _CONNECT_SECONDS: Final = 20.0
 """How long a worker may take to listen, and to answer a call."""
 

@@ -8,8 +8,6 @@ from typing import Protocol, final
 
 from ...model.errors import LicorneError
 
-__all__ = ["LaunchError", "LaunchedWorker", "Launcher", "WorkerTable"]
-
 
 class LaunchError(LicorneError):
     """There is no worker for a partition, and trying again does not help; the text says why."""

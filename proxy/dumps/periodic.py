@@ -18,8 +18,6 @@ from .state_dump import state_dump_file
 if TYPE_CHECKING:
     from ..scheduler.scheduler import Scheduler
 
-__all__ = ["DUMPS_KEPT", "PeriodicDumps"]
-
 DUMPS_KEPT: Final = 10
 """How many files are kept; the oldest one is removed for a new one."""
 _PATTERN: Final = "licorne-state-*.json"

@@ -29,8 +29,6 @@ from ..scheduler.answering.views import UnknownPartitionError, Views
 if TYPE_CHECKING:
     from ..scheduler.scheduler import Scheduler
 
-__all__ = ["state_dump", "state_dump_file"]
-
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _IN_MEMORY_MAX: Final = 8 * 2**20
 """How many bytes of a dump are kept in memory; a larger one is in a temporary file."""

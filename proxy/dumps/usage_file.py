@@ -24,15 +24,6 @@ from ..files.output_files import check_writable, write_whole
 from ..scheduler.answering.kept_use import moved_use, not_ahead, read_use, use_document
 from ..scheduler.answering.questions import QuestionSide
 
-__all__ = [
-    "INTERVAL_SECONDS",
-    "UsageFile",
-    "begun_at",
-    "read_usage",
-    "usage_from",
-    "usage_text",
-]
-
 INTERVAL_SECONDS: Final = 300.0
 """From one writing to the next."""
 HALF_LIVES_MAX: Final = 20

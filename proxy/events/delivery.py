@@ -16,8 +16,6 @@ from ..si.api import ResourceManager, ResourceManagerCallback
 from .expanding import expand
 from .log import EventLog
 
-__all__ = ["DELIVERY_SECONDS", "EventDelivery", "Receiver", "takes_events"]
-
 DELIVERY_SECONDS: Final = 2.0
 _MESSAGE_RECORDS_MAX: Final = 1000
 """How many records one callback gets: a message over the wire has at most some megabytes."""

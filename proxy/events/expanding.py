@@ -25,8 +25,6 @@ from ...model.values.facts import (
 from ...model.values.messages import TerminationType
 from .ring import Span
 
-__all__ = ["MESSAGE_BYTES_MAX", "expand", "message_text", "records_from"]
-
 MESSAGE_BYTES_MAX: Final = 1024
 _CUT: Final = "..."
 _ENDS: Final = {

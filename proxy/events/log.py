@@ -20,8 +20,6 @@ from .recent import RecentRecords
 from .ring import FactRing
 from .streams import EventStream
 
-__all__ = ["EventBatch", "EventLog", "TooManyStreamsError"]
-
 _DEFAULTS: Final = ExtraConfig()
 
 

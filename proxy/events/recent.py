@@ -9,8 +9,6 @@ from ...model.values.events import EventRecord
 from .expanding import records_from
 from .ring import FactRing
 
-__all__ = ["KEPT_MAX", "RecentRecords", "Records"]
-
 KEPT_MAX: Final = 8_192
 """How many records are kept; readers that are further behind have theirs made for them alone."""
 

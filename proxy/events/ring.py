@@ -14,8 +14,6 @@ from typing import Final, NamedTuple, final
 
 from ...model.values.facts import Fact
 
-__all__ = ["CHANNEL_FACTS_MAX", "FactRing", "Span"]
-
 CHANNEL_FACTS_MAX: Final = 100_000
 """How many facts wait for a turn of the ring before new ones are dropped: only a lock that is held for
 long can make so many wait."""

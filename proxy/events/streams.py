@@ -14,8 +14,6 @@ from typing import Final, final
 from ...model.values.events import EventRecord
 from .recent import RecentRecords
 
-__all__ = ["LOOK_INTERVAL_SECONDS", "EventStream"]
-
 LOOK_INTERVAL_SECONDS: Final = 0.05
 """How often a stream that waits looks for new events: to wake it would cost the scheduler more."""
 _READ_MAX: Final = 1000

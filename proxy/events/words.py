@@ -8,8 +8,6 @@ from typing import Final
 
 from ...model.values.events import ChangeDetail, ChangeType, EventType
 
-__all__ = ["CHANGE_WORDS", "DETAIL_WORDS", "TYPE_WORDS"]
-
 TYPE_WORDS: Final[Mapping[int, str]] = MappingProxyType(
     {
         EventType.REQUEST: "request",

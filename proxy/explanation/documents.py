@@ -33,17 +33,6 @@ from ..documents.explanations import (
 from ..documents.preemptions import PreemptionDocument, VictimDocument
 from .sentences import Where, changes_of, place_of, what_blocks, withheld_lines
 
-__all__ = [
-    "blocker_document",
-    "document_of",
-    "next_asks_document",
-    "nodes_document",
-    "place_document",
-    "planned_start_document",
-    "prospect_document",
-    "rule_document",
-]
-
 
 def document_of(explanation: Explanation, where: Where) -> ExplainedDocument:
     """Return the document of an explanation."""

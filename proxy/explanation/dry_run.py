@@ -17,8 +17,6 @@ from .documents import blocker_document, nodes_document, place_document, planned
 from .sentences import Where, place_line
 from .text import TextLine, blocker_lines, node_lines, planned_start_lines, rule_lines
 
-__all__ = ["dry_run_document", "dry_run_lines", "new_application", "new_ask"]
-
 
 def dry_run_lines(run: DryRun, where: Where) -> Iterator[TextLine]:
     """Write where an application, and an ask of it, would go."""

@@ -11,8 +11,6 @@ from ...model.values.refusals import RefusalReason
 from ..si.arguments import check_type
 from .sentences import sentence
 
-__all__ = ["LINE_CHARACTERS_MAX", "explanation_line"]
-
 LINE_CHARACTERS_MAX: Final = 1_024
 _COUNTED: Final = (RefusalReason.WAITS_FOR_PLACEHOLDER, RefusalReason.PROTECTED, RefusalReason.WOULD_DELAY)
 """Whose details are counts."""

@@ -18,7 +18,8 @@ from ...model.errors import LicorneError
 from ..files.input_files import read_text
 from ..files.located_yaml import read_located_yaml
 from ..resolvers.user_file import read_users
-from ..scheduler.scheduler import EngineName, Scheduler
+from ..scheduler.engine_names import EngineName
+from ..scheduler.scheduler import Scheduler
 from ..si import si_pb2 as si
 from ..simulation.driver import Driver, NoProgress
 from ..simulation.given_queues import GivenQueues, partitions_in, read_queues
@@ -30,8 +31,6 @@ from ..simulation.workloads.transcript_input import Transcript
 from ..transcripts.replay import Replay
 from ..transcripts.transcript import Line, read_transcript
 from .sentences import Where
-
-__all__ = ["PlayOptions", "PlayedInput", "moment_ns", "play_input"]
 
 _FIRST_PARTITION: Final = "partitions[0]"
 

@@ -22,21 +22,6 @@ from ...model.resources.quantity_texts import quantity_text, resource_text
 from ...model.values.refusals import RefusalReason
 from ..terminal.tables import counted
 
-__all__ = [
-    "Where",
-    "changes_of",
-    "ending_text",
-    "lack_line",
-    "miss_line",
-    "place_line",
-    "place_of",
-    "planned_start_text",
-    "sentence",
-    "tally_line",
-    "what_blocks",
-    "withheld_lines",
-]
-
 Where: TypeAlias = "Callable[[Position], str]"
 """Returns where a position of the configuration is in a file; the empty text if it is in none."""
 

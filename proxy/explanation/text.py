@@ -26,20 +26,6 @@ from .sentences import (
     withheld_lines,
 )
 
-__all__ = [
-    "TextLine",
-    "answer_of",
-    "ask_headline",
-    "blocker_lines",
-    "headline",
-    "lines_of",
-    "node_lines",
-    "other_asks",
-    "planned_start_lines",
-    "preemption_headline",
-    "rule_lines",
-]
-
 _NAMES_MAX = 5
 """How many asks of one answer are named."""
 

@@ -11,8 +11,6 @@ from ...model.configuration.reader import DEFAULT_SOURCE, Report, inspect, load
 from ...model.errors import RequestError
 from .input_files import read_text
 
-__all__ = ["GivenConfiguration", "configuration_text", "inspect_configuration"]
-
 GivenConfiguration: TypeAlias = "str | os.PathLike[str] | Mapping[str, object]"
 """YAML text, a path such as `pathlib.Path` of a file with it, or the mapping that such a text is read as."""
 

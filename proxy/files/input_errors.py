@@ -6,8 +6,6 @@ from pathlib import Path
 
 from ...model.errors import LicorneError
 
-__all__ = ["InputError"]
-
 
 class InputError(LicorneError):
     """An input file that cannot be used; nothing of it has been applied.

@@ -12,16 +12,6 @@ from ...model.resources.quantities import INT64_MAX
 from .input_errors import InputError
 from .packed_files import PACKING_ERRORS, unpacked
 
-__all__ = [
-    "NANOSECONDS_IN_SECOND",
-    "NODES_MAX",
-    "check_node_count",
-    "read_standard_input",
-    "read_text",
-    "virtual_ns",
-    "whole_number",
-]
-
 NANOSECONDS_IN_SECOND: Final = 10**9
 NODES_MAX: Final = 1_000_000
 """How many nodes a simulation has at most, whatever file they come from."""

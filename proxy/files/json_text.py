@@ -9,8 +9,6 @@ from typing import Final, final
 from ...model.errors import LicorneError
 from ...model.values.documents import Json
 
-__all__ = ["DEPTH_MAX", "JsonError", "parse_json"]
-
 DEPTH_MAX: Final = 100
 """How deep lists and objects may nest; no message of `si.v1` needs more than ten levels."""
 

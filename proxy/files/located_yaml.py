@@ -14,8 +14,6 @@ from ...model.configuration.text.composing import compose
 from ...model.configuration.text.nodes import Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
 from .input_files import read_text
 
-__all__ = ["LocatedYaml", "YamlValue", "read_located_yaml"]
-
 _FLAGS: Final = {"true": True, "false": False}
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,40}")
 _WITH_LAST_STEP: Final = re.compile(r"(.*)(\.[^.\[\]]*|\[[0-9]+\])", re.DOTALL)

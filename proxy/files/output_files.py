@@ -8,8 +8,6 @@ from typing import Final
 
 from ...model.errors import LicorneError
 
-__all__ = ["UnwritableFileError", "check_writable", "set_aside", "write_whole"]
-
 _ASIDE_MAX: Final = 1_000
 
 

@@ -11,8 +11,6 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-__all__ = ["PACKING_ERRORS", "unpacked", "unpacked_name"]
-
 PACKING_ERRORS: Final = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
 """What reading a damaged packed file raises; bzip2 raises `OSError`."""
 

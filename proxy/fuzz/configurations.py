@@ -17,16 +17,6 @@ from .plans import one_of
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool"
 
-__all__ = [
-    "DYNAMIC_PARENT",
-    "INVALID_CONFIGURATIONS",
-    "USERS",
-    "Configuration",
-    "node_size",
-    "random_configuration",
-    "task_size",
-]
-
 USERS: Final = {
     "ada": ["analysts"],
     "bob": ["analysts", "builders"],

@@ -11,23 +11,6 @@ from typing import Any, Final, Self, TypeVar, final
 from ...model.errors import LicorneError
 from ..scheduler.engine_names import engine_named
 
-__all__ = [
-    "BEGIN",
-    "DOOR",
-    "FILES",
-    "HOSTILE",
-    "OPERATOR",
-    "PROCESS",
-    "REFERENCE",
-    "SESSION",
-    "STREAMS",
-    "Plan",
-    "PlannedStep",
-    "by_weight",
-    "drawn_plan",
-    "one_of",
-]
-
 T = TypeVar("T")
 
 REFERENCE: Final = "reference"

@@ -17,8 +17,6 @@ from loguru import logger
 from .plans import DOOR, FILES, HOSTILE, Plan, PlannedStep, drawn_plan
 from .world.cluster import Outcome, run_plan
 
-__all__ = ["Result", "RunSummary", "be_quiet", "run_seeds", "shrunk", "text_of"]
-
 _SEEDS_BETWEEN: Final = {DOOR: 4, HOSTILE: 2, FILES: 2}
 """From one seed to the next where others run as well: most faults show on the quick engines."""
 _NAMES: Final = re.compile(r"[\w.-]*\d[\w.-]*")

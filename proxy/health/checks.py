@@ -24,8 +24,6 @@ from ..documents.paging import paged, size_of_application, size_of_node
 from ..metrics.counts import Metrics
 from .report import HealthCheck, HealthReport
 
-__all__ = ["HealthChecks"]
-
 _SUSPECTS_MAX: Final = 100
 """How many allocations are looked at again in one turn."""
 

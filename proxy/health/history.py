@@ -7,8 +7,6 @@ from typing import Final, NamedTuple, final
 
 from ..documents.monitoring import ApplicationCountDocument, ContainerCountDocument
 
-__all__ = ["HISTORY_MAX", "HISTORY_SECONDS", "History"]
-
 HISTORY_MAX: Final = 1440
 """How many entries are kept; the oldest one is dropped for a new one."""
 HISTORY_SECONDS: Final = 60

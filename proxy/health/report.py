@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from ..documents.monitoring import HealthDocument
 
-__all__ = ["HealthCheck", "HealthReport", "health_document"]
-
 
 class HealthCheck(NamedTuple):
     """The outcome of one check."""

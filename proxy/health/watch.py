@@ -11,8 +11,6 @@ from ...actors.services.log import Log
 from ...model.errors import RequestError
 from .history import HISTORY_SECONDS
 
-__all__ = ["HealthWatch"]
-
 _JOIN_SECONDS: Final = 5
 
 

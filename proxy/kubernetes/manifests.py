@@ -11,8 +11,6 @@ from ..files.input_errors import InputError
 from ..files.located_yaml import read_located_yaml
 from .objects import ObjectMeta, Pod
 
-__all__ = ["read_pod"]
-
 _TEMPLATES: Final = {
     **dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"), ("spec", "template")),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),

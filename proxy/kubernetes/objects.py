@@ -13,58 +13,6 @@ import msgspec
 
 from licorne.proxy.kubernetes.struct_types import resolve_structs
 
-__all__ = [
-    "SELECTED_NODE",
-    "Affinity",
-    "Binding",
-    "BindingTarget",
-    "ClaimSource",
-    "ClaimSpec",
-    "ClaimStatus",
-    "ConfigMap",
-    "Container",
-    "ContainerPort",
-    "ContainerResources",
-    "ContainerStatus",
-    "EphemeralSource",
-    "EventSeries",
-    "KubernetesEvent",
-    "KubernetesNode",
-    "LabelRequirement",
-    "LabelSelector",
-    "Lease",
-    "LeaseSpec",
-    "Namespace",
-    "NodeAffinity",
-    "NodeCondition",
-    "NodeSelector",
-    "NodeSelectorTerm",
-    "NodeSpec",
-    "NodeStatus",
-    "ObjectMeta",
-    "ObjectReference",
-    "OwnerReference",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "Pod",
-    "PodAffinityTerm",
-    "PodAffinityTerms",
-    "PodCondition",
-    "PodSpec",
-    "PodStatus",
-    "PriorityClass",
-    "StorageClass",
-    "Taint",
-    "Toleration",
-    "TopologyRequirement",
-    "TopologySpreadConstraint",
-    "TopologyTerm",
-    "Volume",
-    "VolumeNodeAffinity",
-    "VolumeSpec",
-]
-
-
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 """The annotation of a claim that says for which node a volume is to be made."""
 

@@ -6,8 +6,6 @@ import sys
 
 import msgspec
 
-__all__ = ["resolve_structs"]
-
 
 def resolve_structs(module_name: str) -> None:
     """Resolve the fields of every struct that a module defines; call it as the last statement of that module.

@@ -18,8 +18,6 @@ from ...model.values.messages import (
 )
 from ..si.event_messages import EventsHappened
 
-__all__ = ["ManagerCounts", "Metrics", "SentCounts"]
-
 
 class SentCounts(NamedTuple):
     """What was sent to one RM, or to several together, at one moment; see `ManagerCounts`."""

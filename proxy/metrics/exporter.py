@@ -14,8 +14,6 @@ from ...model.values.manager_state import ManagerState
 from .families import gauge, histogram, shared_families, single
 from .figures import MetricsSource, SchedulerFigures
 
-__all__ = ["CONTENT_TYPE", "SchedulerCollector", "exposition", "process_registry", "registry_of", "text_of"]
-
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _STATES: Final = (ManagerState.RUNNING, ManagerState.PAUSED, ManagerState.STOPPED)
 _PHASES: Final = {

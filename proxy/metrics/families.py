@@ -20,8 +20,6 @@ from ...model.views.queues import QueueView
 from ...model.views.rows import NodeView
 from .figures import SchedulerFigures
 
-__all__ = ["counter", "gauge", "histogram", "shared_families", "single"]
-
 _NS: Final = 10**9
 _ACTIVE: Final = (
     ApplicationState.NEW,

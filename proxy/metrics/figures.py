@@ -11,8 +11,6 @@ from ...model.views.figures import PartitionFigures
 from .counts import SentCounts
 from .event_counters import EventCounters
 
-__all__ = ["ManagerFigures", "MetricsSource", "SchedulerFigures"]
-
 
 class ManagerFigures(NamedTuple):
     """What concerns one resource manager (RM)."""

@@ -31,8 +31,6 @@ from ..explanation.sentences import (
 )
 from ..explanation.text import answer_of, ask_headline, headline, node_lines, other_asks, preemption_headline
 
-__all__ = ["ConfigurationLines", "explanation_document", "node_document"]
-
 _GROUPS_MAX: Final = 50
 """Groups of asks with one answer beyond this number are counted, not shown."""
 _ALLOCATIONS_MAX: Final = 500

@@ -28,8 +28,6 @@ from .feed import LiveFeed, TooManyViewersError
 from .files import FolderFiles, PageFiles
 from .rows import Types
 
-__all__ = ["POINTS_MAX", "Page", "Timeline", "files_of_page"]
-
 _NOT_KEPT: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 REASONS_MAX: Final = 100
 """About how many applications one request may ask why they wait: more than a screen shows."""

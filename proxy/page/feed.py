@@ -18,8 +18,6 @@ from ...model.errors import RequestError
 from ..scheduler.scheduler import Scheduler
 from .rows import LiveTables
 
-__all__ = ["INTERVAL_SECONDS", "VIEWERS_MAX", "LiveFeed", "TooManyViewersError", "Viewer", "next_reading"]
-
 INTERVAL_SECONDS: Final = 0.1
 VIEWERS_MAX: Final = 64
 _WAITING_MAX: Final = 16

@@ -19,8 +19,6 @@ from starlette.staticfiles import StaticFiles
 from ...model.errors import LicorneError
 from ..events.words import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
 
-__all__ = ["FolderFiles", "PageFiles"]
-
 _INDEX: Final = "index.html"
 _WORDS: Final = "event_words.js"
 _POLICY: Final = (

@@ -7,8 +7,6 @@ from ...lockcheck.checking.active import current
 from ...lockcheck.sessions.summaries import summary_of
 from ..documents.monitoring import LocksDocument
 
-__all__ = ["locks_document"]
-
 
 def locks_document() -> LocksDocument:
     """Return the classes of locks, the declared order between them, and the edges that were observed.

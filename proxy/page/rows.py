@@ -19,8 +19,6 @@ from ...model.views.queues import QueueView
 from ...model.views.rows import LiveApplication, LiveEnded, NodeView
 from ..scheduler.answering.live_view import KnownRows, LiveRows
 
-__all__ = ["LiveTables", "Types"]
-
 _SCHEDULABLE: Final = 1
 _RESERVED: Final = 2
 _MEAN_DIGITS: Final = 4

@@ -17,8 +17,6 @@ from ...model.configuration.text.composing import compose
 from ...model.configuration.text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
 from .pseudonyms import Pseudonyms
 
-__all__ = ["anonymous_configuration", "tags_of_rules"]
-
 _NAMES: Final = frozenset(
     {("queues", "name"), ("queues", "adminacl"), ("queues", "submitacl")}
     | {(around, names) for around in ("limits", "filter") for names in ("users", "groups")}

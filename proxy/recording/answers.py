@@ -17,18 +17,6 @@ from ...model.state.host import PartitionHost
 from ...model.values.documents import Document, Json
 from ...model.values.predicate_questions import NoAnswer, NodesAnswer, PredicateAnswer, VictimsAnswer
 
-__all__ = [
-    "AskedLater",
-    "TakenAnswer",
-    "how_asked",
-    "read_answer",
-    "read_how_asked",
-    "read_taken",
-    "written_answer",
-    "written_how_asked",
-    "written_taken",
-]
-
 _TAKEN_KEYS: Final = frozenset({"cycle", "question", "refused", "victims"})
 
 

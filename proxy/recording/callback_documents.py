@@ -14,8 +14,6 @@ from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from ..si.writing import dispatch
 
-__all__ = ["CALLBACK_KEYS", "CallbackWriter", "callback_document", "message_document"]
-
 CALLBACK_KEYS: Final = {
     "nodeResponse": "update_node",
     "applicationResponse": "update_application",

@@ -10,8 +10,6 @@ from typing import Final, final
 
 from ...model.errors import LicorneError
 
-__all__ = ["FILE_PATTERN", "FORMAT_VERSION", "RecordingFiles", "new_folder"]
-
 FORMAT_VERSION: Final = 1
 """What the first line of each file says; raised when lines get another meaning."""
 FILE_PATTERN: Final = "transcript-*.jsonl"

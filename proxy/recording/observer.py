@@ -14,8 +14,6 @@ from ...model.values.documents import Document
 from ...model.values.messages import Announcement
 from ..si.older_answers import Delivery, Generation
 
-__all__ = ["Observer", "Unobserved"]
-
 
 class Observer(Protocol):
     """Makes the partitions of a scheduler, and notes what changes all of them or none."""

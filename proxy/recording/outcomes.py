@@ -12,8 +12,6 @@ from ...model.values.messages import Announcement, ApplicationsAnswered
 from ...model.views.preemptions import preemption_document
 from .callback_documents import callback_document
 
-__all__ = ["Outcomes"]
-
 
 @final
 class Outcomes:

@@ -25,8 +25,6 @@ from .outcomes import Outcomes
 if TYPE_CHECKING:
     from .recorder import TurnRecorder
 
-__all__ = ["PartitionTurns"]
-
 T = TypeVar("T")
 
 

@@ -19,8 +19,6 @@ from typing import Final, final
 
 from ...model.values.part_keys import PART_MARK
 
-__all__ = ["Pseudonyms"]
-
 _KEY_BYTES: Final = 32
 _HASH_DIGITS: Final = 20
 """80 bits: two of a billion names are the same with a probability of one in a million."""

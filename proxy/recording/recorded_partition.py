@@ -33,8 +33,6 @@ from .requests import (
 if TYPE_CHECKING:
     from .recorder import TurnRecorder
 
-__all__ = ["STEPS", "RecordedPartition"]
-
 T = TypeVar("T")
 
 STEPS: Final = (

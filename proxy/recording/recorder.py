@@ -51,8 +51,6 @@ from .pseudonyms import Pseudonyms
 from .recorded_partition import RecordedPartition
 from .recording import Recording
 
-__all__ = ["AnonymousLines", "TurnRecorder"]
-
 _encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 """It writes ASCII: half a character in what a predicate raised does no harm."""
 

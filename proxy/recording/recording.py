@@ -9,8 +9,6 @@ from typing import Final, final
 from ...model.errors import LicorneError
 from ..si.arguments import check_type
 
-__all__ = ["ROTATE_BYTES", "Recording", "recording_of"]
-
 ROTATE_BYTES: Final = 64 * 2**20
 
 

@@ -19,8 +19,6 @@ from ..si.older_answers import Generation
 from .answers import AskedLater, TakenAnswer
 from .observer import Unobserved
 
-__all__ = ["MadePartition", "ReplayDifferenceError", "ReplayedAnswers"]
-
 _CONGESTED: Final = PlacementHalt(reason=RefusalReason.CONGESTED)
 
 

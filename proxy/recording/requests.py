@@ -28,17 +28,6 @@ from ...model.values.messages import (
 from ...model.values.part_keys import ask_key_of, uuid_of
 from ...model.values.users import LookUpFailure
 
-__all__ = [
-    "allocation_request",
-    "application_request",
-    "is_secret",
-    "looked_up_groups",
-    "node_request",
-    "short_name",
-    "timer_document",
-    "without_secrets",
-]
-
 _DEFAULT: Final = "default"
 
 

@@ -9,15 +9,6 @@ from typing import Final, final
 from ...lockcheck import Lock
 from .resolver import ResolverUnavailableError, UserResolutionError, UserResolver
 
-__all__ = [
-    "CLEANING_SECONDS",
-    "NEGATIVE_SECONDS",
-    "OUTAGE_SECONDS",
-    "POSITIVE_SECONDS",
-    "USERS_MAX",
-    "CachedResolver",
-]
-
 POSITIVE_SECONDS: Final = 300
 NEGATIVE_SECONDS: Final = 30
 CLEANING_SECONDS: Final = 60

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from .ldap_settings import LdapSettings
 
-__all__ = ["STEP_SECONDS", "LdapResolver", "check_ldap_is_installed", "group_name"]
-
 STEP_SECONDS: Final = 5
 """How long the server may take to connect, and how long for each answer."""
 

@@ -15,8 +15,6 @@ from ...model.configuration.words import did_you_mean
 from .ldap_values import a_base_name, a_filter, a_flag, a_host, a_port, a_text, an_attribute, some_attributes
 from .resolver import ResolverSettingsError
 
-__all__ = ["FILE_BYTES_MAX", "LdapSettings", "read_ldap_settings"]
-
 FILE_BYTES_MAX: Final = 65_536
 _OPTIONAL: Final = ("Insecure", "SSL")
 _NAMES: Final = (

@@ -8,17 +8,6 @@ from typing import Final
 
 from ...model.configuration.flags import flag_of
 
-__all__ = [
-    "a_base_name",
-    "a_filter",
-    "a_flag",
-    "a_host",
-    "a_port",
-    "a_text",
-    "an_attribute",
-    "some_attributes",
-]
-
 PLACE_OF_THE_USER: Final = "%s"
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252})")
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*|[0-9]+(\.[0-9]+)+")

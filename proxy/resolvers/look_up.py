@@ -15,8 +15,6 @@ from ...model.values.messages import ApplicationSubmission
 from ...model.values.users import LookedUp, LookUpFailure
 from .resolver import UserResolutionError, UserResolver
 
-__all__ = ["with_groups"]
-
 
 def with_groups(
     submissions: Sequence[ApplicationSubmission],

@@ -21,15 +21,6 @@ from .ldap_resolver import LdapResolver, check_ldap_is_installed
 from .ldap_settings import LdapSettings, read_ldap_settings
 from .resolver import ResolverSettingsError, ResolverUnavailableError, UserResolutionError, UserResolver
 
-__all__ = [
-    "LDAP_FOLDER",
-    "OperatingSystemResolver",
-    "PartitionResolver",
-    "PrefetchedSettings",
-    "ResolverMaker",
-    "TimedResolver",
-]
-
 LDAP_FOLDER: Final = Path("/run/secrets/ldap")
 _OPERATING_SYSTEM: Final = "os"
 _LDAP: Final = "ldap"

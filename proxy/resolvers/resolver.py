@@ -6,8 +6,6 @@ from typing import Final, Protocol
 
 from ...model.errors import LicorneError
 
-__all__ = ["ResolverSettingsError", "ResolverUnavailableError", "UserResolutionError", "UserResolver"]
-
 
 class ResolverSettingsError(LicorneError):
     """A resolver cannot be made here with these settings; the text has one line for each problem."""

@@ -10,8 +10,6 @@ from ...model.configuration.problems import RuleFinding
 from ..files.located_yaml import LocatedYaml, YamlValue, read_located_yaml
 from .resolver import UserResolutionError
 
-__all__ = ["StaticResolver", "read_users"]
-
 
 def read_users(path: Path) -> StaticResolver:
     """Read a mapping from the name of each user to a list of groups, as YAML or JSON.

@@ -18,8 +18,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ...model.errors import LicorneError
 from .errors import error_response
 
-__all__ = ["Access", "check_tokens", "read_token"]
-
 _TOKEN: Final = re.compile(r"[!-~]{16,}")
 _FILE_BYTES_MAX: Final = 4_096
 _PRIVATE_ZONES: Final = frozenset({"internal", "local", "localhost", "svc"})

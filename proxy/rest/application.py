@@ -33,8 +33,6 @@ from .pacing import Pace, Pacing
 from .routes import OPERATIONS, all_routes
 from .unrouted import EscapedSlashes, method_refused, not_found, redirect, repaired_path
 
-__all__ = ["application_of", "rest_app", "takes_gzip"]
-
 
 def rest_app(
     scheduler: Scheduler,

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Final, final
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["ClosingTransport", "ConnectionTimes"]
-
 _DISCARD_IDLE_SECONDS: Final = 2.0
 """How long a client may send nothing before a connection ends that only discards."""
 _PROGRESS_BYTES: Final = 256 << 10

@@ -14,8 +14,6 @@ from .closing import ClosingTransport, ConnectionTimes
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["BoundedConnection", "bounded_connections"]
-
 _HINTED: Final = frozenset({HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, HTTPStatus.NOT_IMPLEMENTED})
 
 

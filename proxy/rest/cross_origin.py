@@ -9,8 +9,6 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["SHARED", "CrossOrigin", "preflight_headers"]
-
 SHARED: Final = "/ws/v1/"
 """Where the paths begin whose answers pages of other origins may read."""
 _HEADERS: Final = "X-Requested-With,Content-Type,Accept,Origin"

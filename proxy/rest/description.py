@@ -14,8 +14,6 @@ from pydantic import ConfigDict, TypeAdapter
 from ..documents.monitoring import ErrorDocument
 from ..documents.operations import Operation, Parameter
 
-__all__ = ["description_of"]
-
 _SUFFIX: Final = "Document"
 _REFERENCE: Final = "#/components/schemas/"
 _CONFIG: Final = ConfigDict(use_attribute_docstrings=True)

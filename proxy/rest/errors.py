@@ -7,8 +7,6 @@ from starlette.responses import Response
 from ..documents.monitoring import ErrorDocument
 from .responses import json_response
 
-__all__ = ["RestError", "error_response"]
-
 
 class RestError(Exception):
     """A request that is answered with an error."""

@@ -10,8 +10,6 @@ from ..events.log import EventLog
 from ..events.streams import EventStream
 from .responses import json_bytes
 
-__all__ = ["EventTextStream", "EventTexts", "LoggedEvents", "TextBatch"]
-
 _TEXTS_MAX: Final = 8_192
 
 

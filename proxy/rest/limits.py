@@ -15,8 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .errors import RestError, error_response
 
-__all__ = ["LimitsSettings", "RequestLimits"]
-
 _FIELD_BYTES: Final = len(": \r\n")
 _PASSING: Final = frozenset({HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS})
 """The refusals that a client may hope to get rid of by coming again."""

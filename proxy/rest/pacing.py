@@ -19,8 +19,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .errors import error_response
 
-__all__ = ["BURST_SECONDS", "SHARE", "Pace", "Pacing"]
-
 SHARE: Final = 0.05
 """How much of one processor's time readers get in the long run while the scheduler works.
 

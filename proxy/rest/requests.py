@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from .event_texts import EventTexts
     from .pacing import Pace
 
-__all__ = [
-    "checks_of",
-    "events_of",
-    "pace_of",
-    "partition_of",
-    "queue_path_of",
-    "scheduler_of",
-    "unescaped",
-    "views_of",
-]
-
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 
 

@@ -11,8 +11,6 @@ from typing import Final
 
 from starlette.responses import Response
 
-__all__ = ["JSON_TYPE", "json_bytes", "json_response"]
-
 JSON_TYPE: Final = "application/json; charset=UTF-8"
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _INDENTING: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=2)

@@ -34,8 +34,6 @@ from .handlers import (
 from .requests import pace_of
 from .unrouted import allowed_methods
 
-__all__ = ["OPERATIONS", "all_routes", "description"]
-
 
 @cache
 def description() -> bytes:

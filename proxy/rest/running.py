@@ -22,8 +22,6 @@ from .connections import bounded_connections
 from .limits import LimitsSettings
 from .serving import BACKLOG, AsgiServer, ServingThread
 
-__all__ = ["ApplicationServer", "RestServer", "RestSettings"]
-
 _DRAIN_SECONDS: Final = 3
 """How long requests that are under way may take when the server stops."""
 _NAME: Final = "REST"

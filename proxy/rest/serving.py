@@ -18,8 +18,6 @@ from loguru import logger
 
 from ...model.errors import LicorneError
 
-__all__ = ["BACKLOG", "AsgiServer", "ServingThread"]
-
 BACKLOG: Final = 512
 """How many connections may wait to be taken."""
 _THREADS: Final = 8

@@ -16,8 +16,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .cross_origin import preflight_headers
 
-__all__ = ["EscapedSlashes", "allowed_methods", "method_refused", "not_found", "redirect", "repaired_path"]
-
 _NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
 
 

@@ -14,8 +14,6 @@ from ..si.api import ResourceManagerCallback
 from ..si.arguments import check_message, check_names, check_texts, check_type
 from ..si.callbacks import check_callback
 
-__all__ = ["CallingSide", "check_registration"]
-
 
 class CallingSide(ABC):
     """The conveniences of a scheduler, in this process or in another one."""

@@ -6,8 +6,6 @@ from typing import Final, Literal, TypeAlias
 
 from ...model.errors import LicorneError
 
-__all__ = ["ENGINES", "EngineName", "engine_named"]
-
 EngineName: TypeAlias = Literal["actors", "direct", "threads"]
 ENGINES: Final[tuple[EngineName, ...]] = ("actors", "direct", "threads")
 

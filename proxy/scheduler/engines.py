@@ -14,8 +14,6 @@ from ..recording.observer import Observer, Unobserved
 from ..recording.recording import Recording
 from .engine_names import EngineName, engine_named
 
-__all__ = ["make_engine", "observer_for"]
-
 DEFAULT_THREADS: Final = 2
 
 

@@ -8,8 +8,6 @@ from typing import Final, Self, final
 
 from ...model.errors import RequestError
 
-__all__ = ["PreparedConfiguration", "commit_refused"]
-
 
 @final
 class PreparedConfiguration:

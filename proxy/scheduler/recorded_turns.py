@@ -21,8 +21,6 @@ from ..si import si_pb2 as si
 from ..si.older_generation import ask_terms
 from .scheduler import Scheduler
 
-__all__ = ["RecordedTurns"]
-
 
 @final
 class RecordedTurns:

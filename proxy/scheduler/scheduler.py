@@ -41,7 +41,7 @@ from .answering.monitoring import Monitoring
 from .answering.questions import QuestionSide
 from .answering.views import Views
 from .calling import CallingSide, check_registration
-from .engine_names import ENGINES, EngineName
+from .engine_names import EngineName
 from .engines import make_engine, observer_for
 from .managers.answer_wait import AnswerWait
 from .managers.callback_failures import CallbackFailures, ErrorHook
@@ -55,8 +55,6 @@ from .managers.registrations import CheckedUpdate, Registrations
 from .prepared_configuration import PreparedConfiguration
 from .stepping import Stepping
 from .stopping import Stopping
-
-__all__ = ["ENGINES", "EngineName", "Scheduler"]
 
 T = TypeVar("T")
 

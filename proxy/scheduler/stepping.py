@@ -22,8 +22,6 @@ from ..si.arguments import check_type
 from .managers.answer_wait import AnswerWait
 from .managers.outbox import Outbox
 
-__all__ = ["Stepping"]
-
 _ALL_CYCLES: Final = 2**31
 _RESULT, _PREPARED, _NOTHING = 2, 1, 0
 _CODES: Final = {

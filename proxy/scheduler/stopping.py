@@ -9,8 +9,6 @@ from typing import final
 
 from ...actors.services.interrupts import start_thread
 
-__all__ = ["Stopping"]
-
 
 @final
 class Stopping:

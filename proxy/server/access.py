@@ -28,8 +28,6 @@ from ...model.configuration.problems import ConfigurationError, Problem, RuleFin
 from ..files.located_yaml import LocatedYaml, read_located_yaml
 from .statuses import StatusError
 
-__all__ = ["ANYBODY", "AccessRules", "Peer", "read_access_rules"]
-
 _TOKEN: Final = re.compile(r"[!-~]{16,}")
 """A token travels in a header, which has visible characters of ASCII alone."""
 _MESSAGES: Final = {

@@ -9,8 +9,6 @@ from typing import Final
 
 from ...model.errors import LicorneError
 
-__all__ = ["Address", "read_address"]
-
 _FORM: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\[\]:]+):(?P<port>[0-9]{1,5})")
 
 

@@ -14,16 +14,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Generic, TypeVar, final
 
-__all__ = [
-    "INBOX_BYTES_MAX",
-    "INBOX_MAX",
-    "OUTGOING_BYTES_MAX",
-    "OUTGOING_MAX",
-    "Inbox",
-    "Outgoing",
-    "call_soon",
-]
-
 INBOX_MAX: Final = 64
 """How many requests of a peer wait for its thread before the server stops reading from the peer."""
 INBOX_BYTES_MAX: Final = 1 << 20

@@ -15,8 +15,6 @@ import grpc
 
 from .statuses import StatusError, status_of
 
-__all__ = ["LAST_SECONDS", "STRANGERS_MAX", "Calls"]
-
 STRANGERS_MAX: Final = 500
 """How many streams without an RM are open at once."""
 LAST_SECONDS: Final = 5.0

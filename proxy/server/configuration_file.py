@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import final
 
-from ...model.configuration.reader import ConfigurationError, load
+from ...model.configuration.problems import ConfigurationError
+from ...model.configuration.reader import load
 from ...model.errors import LicorneError
 from ..files.input_files import read_text
-
-__all__ = ["ConfigurationFile", "FileRefusedError"]
 
 
 class FileRefusedError(LicorneError):

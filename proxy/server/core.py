@@ -26,8 +26,6 @@ from .remote_managers import RemoteManager, RemoteManagers
 from .served import ServedScheduler, WorksElsewhere
 from .statuses import StatusError, status_of
 
-__all__ = ["BURST_SECONDS", "SHARE", "Budget", "Companion", "DaemonPool", "ServerCore"]
-
 T = TypeVar("T")
 
 _LARGE: Final = 64 << 10

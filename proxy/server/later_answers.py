@@ -16,16 +16,6 @@ from ...model.values.predicate_questions import PredicateQuestion, PreemptionQue
 from ..si import licorne_v1_pb2 as v1
 from .messages import node_questions, preemption_questions, read_node_answers, read_preemption_answers
 
-__all__ = [
-    "AnswersLater",
-    "LaterAnswers",
-    "QuestionSender",
-    "Questions",
-    "ask_state_dump",
-    "batch_of",
-    "refuse_state_dump",
-]
-
 Questions: TypeAlias = "v1.PredicateQuestions | v1.PreemptionQuestions | v1.StateDumpQuestion"
 """A batch of questions; the one for a state dump is a batch of one."""
 

@@ -15,20 +15,6 @@ from ..si import si_pb2 as si
 from ..si.merging import merged
 from .statuses import StatusError
 
-__all__ = [
-    "Callback",
-    "SessionEnd",
-    "Written",
-    "merged_callbacks",
-    "node_questions",
-    "parsed",
-    "preemption_questions",
-    "read_node_answers",
-    "read_preemption_answers",
-    "size_of",
-    "wrapped",
-]
-
 M = TypeVar("M", bound=Message)
 
 

@@ -18,8 +18,6 @@ from ...model.values.manager_state import ManagerState
 from ..scheduler.scheduler import Scheduler
 from .watchdog import Watchdog
 
-__all__ = ["end_with_parent", "orders_line", "read_orders"]
-
 _LOOK_SECONDS: Final = 0.25
 """How often a server without a parent looks whether a resource manager is connected."""
 _ORDERLY_SECONDS: Final = 10.0

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from .served import ServedScheduler
 
-__all__ = ["HANDED_BYTES_MAX", "MANAGERS_MAX", "RemoteManager", "RemoteManagers"]
-
 MANAGERS_MAX: Final = 1_000
 """How many RMs the scheduler knows, stopped ones included: it keeps what they had to be looked at."""
 HANDED_BYTES_MAX: Final = 4 << 20

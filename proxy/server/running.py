@@ -16,8 +16,6 @@ from .served import ServedScheduler
 from .server import Server, ServerSettings
 from .watchdog import Watchdog
 
-__all__ = ["ServerThread", "serve_until_signal"]
-
 _WATCH_SECONDS: Final = 1.0
 """How often the configuration file is looked at."""
 

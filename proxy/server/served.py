@@ -14,8 +14,6 @@ from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback, SchedulerAPI
 
-__all__ = ["AnswersQuestions", "ServedScheduler", "WorksElsewhere"]
-
 
 class AnswersQuestions(Protocol):
     """Answers questions that are messages."""

@@ -29,8 +29,6 @@ from .sessions import Sessions
 from .si_streams import SERVICE as SI_SERVICE
 from .si_streams import SiStreams
 
-__all__ = ["Server", "ServerSettings"]
-
 _STREAMS_MAX: Final = 4_000
 """How many calls are under way at once; further ones are refused with RESOURCE_EXHAUSTED."""
 _DELIVERY_SECONDS: Final = 3.0

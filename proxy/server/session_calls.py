@@ -24,8 +24,6 @@ from .access import Peer
 from .served import ServedScheduler
 from .statuses import StatusError
 
-__all__ = ["SessionCalls"]
-
 
 @final
 class SessionCalls:

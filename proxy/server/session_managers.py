@@ -16,8 +16,6 @@ from .messages import node_questions, read_node_answers
 from .remote_managers import RemoteManager
 from .statuses import StatusError
 
-__all__ = ["DeferringManager", "ManagedSession", "SessionManager", "SteppedManager"]
-
 
 class ManagedSession(QuestionSender, Protocol):
     """A session, as its RMs use it."""

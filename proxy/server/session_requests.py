@@ -19,8 +19,6 @@ from .session_calls import SessionCalls
 from .session_managers import DeferringManager, ManagedSession, SessionManager, SteppedManager
 from .statuses import NotRegisteredError
 
-__all__ = ["SessionRequests"]
-
 
 @final
 class SessionRequests:

@@ -30,8 +30,6 @@ from .session_managers import SessionManager
 from .session_requests import SessionRequests
 from .statuses import StatusError, status_of
 
-__all__ = ["SERVICE", "Sessions"]
-
 SERVICE: Final = "licorne.v1.Session"
 
 _MAY_WAIT: Final = frozenset(

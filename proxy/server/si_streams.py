@@ -33,8 +33,6 @@ from .messages import parsed
 from .remote_managers import RemoteManager
 from .statuses import StatusError, status_of
 
-__all__ = ["SERVICE", "SiStreams"]
-
 SERVICE: Final = "si.v1.Scheduler"
 _SETTLING_SECONDS: Final = 0.25
 """A connection that breaks looks for a moment like one whose peer has closed its side."""

@@ -10,8 +10,6 @@ from ...actors.runtime.errors import ActorEndedError
 from ...model.errors import LicorneError, ReplacedError, RequestError
 from ..scheduler.answering.asking import UnavailableError
 
-__all__ = ["NotRegisteredError", "StatusError", "status_of"]
-
 _DETAILS_BYTES_MAX: Final = 4_000
 """A status travels in headers, which peers bound to 8 KiB or so, with another status in its place."""
 

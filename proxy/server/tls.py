@@ -9,8 +9,6 @@ import grpc
 
 from ...model.errors import LicorneError
 
-__all__ = ["server_credentials"]
-
 _PEM = b"-----BEGIN "
 
 

@@ -31,8 +31,6 @@ from ...model.errors import LicorneError
 from . import watchdog_process
 from .watchdog_process import DUMP_SIGNAL, EXIT_SIGNAL, INPUT_ENDED, LEAVING
 
-__all__ = ["Watchdog"]
-
 PATIENCE_SECONDS: Final = 4.0
 """How long Python may not run after a signal: the process has ended after 5 s."""
 INPUT_SECONDS: Final = 30.0

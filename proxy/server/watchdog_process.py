@@ -13,8 +13,6 @@ import time
 from contextlib import suppress
 from typing import Final, final
 
-__all__ = ["DUMP_SIGNAL", "EXIT_SIGNAL", "INPUT_ENDED", "LEAVING", "HangWatch", "WatchedProcess"]
-
 DUMP_SIGNAL: Final = signal.SIGUSR2
 """Makes the watched process write the stacks of its threads."""
 EXIT_SIGNAL: Final = signal.Signals(getattr(signal, "SIGRTMAX", signal.SIGUSR1))

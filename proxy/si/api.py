@@ -13,16 +13,6 @@ from typing import Protocol, runtime_checkable
 from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from . import si_pb2 as si
 
-__all__ = [
-    "Connected",
-    "DeferredPredicates",
-    "HearsReplaced",
-    "ResourceManager",
-    "ResourceManagerCallback",
-    "SchedulerAPI",
-    "StateDumpPlugin",
-]
-
 
 class SchedulerAPI(Protocol):
     """What a scheduler offers to resource managers; every method may be called from any thread.

@@ -13,16 +13,6 @@ from google.protobuf.message import Message
 from ...model.errors import RequestError
 from . import si_pb2 as si
 
-__all__ = [
-    "check_message",
-    "check_messages",
-    "check_names",
-    "check_seconds",
-    "check_texts",
-    "check_type",
-    "rm_id_of",
-]
-
 _Request: TypeAlias = (
     "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | si.UpdateConfigurationRequest"
 )

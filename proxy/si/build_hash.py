@@ -7,8 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["build_hash", "hash_of_sources"]
-
 _ROOMS: Final = ("model", "actors", "proxy/si")
 """What decides and what is said on the wire; the files of compiled builds have their sources beside them."""
 

@@ -13,8 +13,6 @@ from . import si_pb2 as si
 from .api import ResourceManager, ResourceManagerCallback
 from .arguments import check_message
 
-__all__ = ["ask_predicate", "ask_preemption_predicate", "check_callback", "replaced_hook"]
-
 _REQUIRED: Final = (
     *("update_allocation", "update_application", "update_node", "update_container_scheduling_state"),
     *("predicates", "preemption_predicates", "send_event"),

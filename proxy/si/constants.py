@@ -8,43 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "ALLOC_TYPE_DEFAULT",
-    "ALLOC_TYPE_STATIC",
-    "APPLICATION_ID",
-    "APP_TAG_CREATE_FORCE",
-    "APP_TAG_NAMESPACE_RESOURCE_GUARANTEED",
-    "APP_TAG_NAMESPACE_RESOURCE_MAX_APPS",
-    "APP_TAG_NAMESPACE_RESOURCE_QUOTA",
-    "APP_TAG_STATE_AWARE_DISABLE",
-    "ARCH",
-    "CONTAINER_IMAGE",
-    "CONTAINER_PORTS",
-    "CPU",
-    "CREATION_TIME",
-    "DOMAIN_K8S",
-    "DOMAIN_YUNIKORN",
-    "DOMAIN_YUNIKORN_INTERNAL",
-    "FAILURE_DOMAIN_REGION",
-    "FAILURE_DOMAIN_ZONE",
-    "FOREIGN",
-    "GROUP_ANNOTATION",
-    "GROUP_LABEL",
-    "GROUP_META",
-    "HOST_NAME",
-    "INSTANCE_TYPE",
-    "KEY_ALLOW_PREEMPTION",
-    "KEY_NAMESPACE",
-    "KEY_POD_NAME",
-    "KEY_REQUIRED_NODE",
-    "LOCAL_IMAGES",
-    "MEMORY",
-    "NODE_PARTITION",
-    "NODE_READY_ATTRIBUTE",
-    "OS",
-    "RACK_NAME",
-]
-
 # Attributes of nodes.
 ARCH: Final = "si/arch"
 HOST_NAME: Final = "si/hostname"

@@ -8,8 +8,6 @@ from typing import cast, final
 from ...model.values.events import EventRecord
 from . import si_pb2 as si
 
-__all__ = ["EventsHappened", "write_events"]
-
 
 @final
 class EventsHappened:

@@ -26,8 +26,6 @@ from typing import Final
 
 from ...model.errors import LicorneError
 
-__all__ = ["GenerationError", "generate", "main"]
-
 _FOLDER: Final = Path(__file__).parent
 _SOURCES: Final = ("si", "licorne_v1")
 _DEFAULT_POOL: Final = "DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile("

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["keepalive_options"]
-
 
 def keepalive_options(silence_seconds: float, sign_seconds: float) -> tuple[tuple[str, int], ...]:
     """Return the options.

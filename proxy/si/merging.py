@@ -7,8 +7,6 @@ from typing import Final, TypeVar
 
 from google.protobuf.message import Message
 
-__all__ = ["MERGED_BYTES_MAX", "MERGED_MAX", "merged", "merges_into"]
-
 T = TypeVar("T")
 
 MERGED_MAX: Final = 256

@@ -15,8 +15,6 @@ from ...model.values.part_keys import ask_key_of, uuid_of
 from . import si_pb2 as si
 from .event_messages import EventsHappened
 
-__all__ = ["Delivery", "Generation", "InGeneration", "add_older_names"]
-
 
 @final
 class Generation:

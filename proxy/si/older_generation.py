@@ -29,15 +29,6 @@ from ...model.values.part_keys import PART_MARK, part_key
 from . import si_pb2 as si
 from .termination_types import termination_of
 
-__all__ = [
-    "ask_releases",
-    "ask_terms",
-    "named_allocation",
-    "older_asks",
-    "uses_uuids",
-    "uuid_releases",
-]
-
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 

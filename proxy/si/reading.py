@@ -30,8 +30,6 @@ from .older_answers import Generation
 from .older_generation import ask_releases, named_allocation, older_asks, uses_uuids, uuid_releases
 from .termination_types import termination_of
 
-__all__ = ["RESOURCE_SIZES_MAX", "RequestReader", "application_removals", "registration", "releases"]
-
 RESOURCE_SIZES_MAX: Final = 4096
 """How many different sizes a reader keeps before it drops them all."""
 

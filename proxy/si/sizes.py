@@ -12,16 +12,6 @@ from google.protobuf.message import Message
 
 from . import si_pb2 as si
 
-__all__ = [
-    "BATCH_BYTES_MAX",
-    "MESSAGE_BYTES_MAX",
-    "SiRequest",
-    "batches",
-    "entry_beyond",
-    "largest_entry",
-    "message_batches",
-]
-
 _Entry = TypeVar("_Entry")
 _SentMessage = TypeVar("_SentMessage", bound=Message)
 SiRequest: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"

@@ -7,8 +7,6 @@ from typing import Final, NamedTuple
 from ...model.values.messages import TerminationType
 from . import si_pb2 as si
 
-__all__ = ["Termination", "termination_of"]
-
 _TERMINATIONS: Final = {termination.value: termination for termination in TerminationType}
 _KNOWN: Final = ", ".join(f"{termination.name} {termination.value}" for termination in TerminationType)
 

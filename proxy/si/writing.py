@@ -32,19 +32,6 @@ from .api import ResourceManagerCallback
 from .event_messages import EventsHappened, write_events
 from .older_answers import add_older_names
 
-__all__ = [
-    "callback_for",
-    "dispatch",
-    "write_allocation_placed",
-    "write_allocations_recovered",
-    "write_allocations_rejected",
-    "write_allocations_released",
-    "write_application_changed",
-    "write_applications_answered",
-    "write_nodes_answered",
-    "write_scheduling_state_changed",
-]
-
 _TERMINATIONS: Final = {
     TerminationType.UNKNOWN_TERMINATION_TYPE: si.UNKNOWN_TERMINATION_TYPE,
     TerminationType.STOPPED_BY_RM: si.STOPPED_BY_RM,

@@ -16,8 +16,6 @@ from .usage import StepFunction, sum_of
 if TYPE_CHECKING:
     from ..scheduler.answering.asking import QueueAndUser
 
-__all__ = ["COUNTS", "Account", "Accounts", "Owner", "Remarks", "Tally"]
-
 COUNTS: Final = (
     *("submitted", "placed", "waiting", "running", "completed", "rejected", "withdrawn", "preempted"),
 )

@@ -7,8 +7,6 @@ from typing import final
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 
-__all__ = ["CallbackGuard", "PredicateGuard"]
-
 
 class CallbackGuard(ResourceManager):
     """A callback around another one.

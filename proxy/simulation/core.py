@@ -11,8 +11,6 @@ from .reporting.run_series import QueueBounds
 if TYPE_CHECKING:
     from ..scheduler.answering.asking import QueueAndUser
 
-__all__ = ["Core", "Traffic"]
-
 
 class Core(Protocol):
     """A scheduler on a virtual clock that only its caller moves.

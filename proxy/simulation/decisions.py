@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple, final
 if TYPE_CHECKING:
     from .record import AskEntry
 
-__all__ = ["Decision", "DecisionKind", "Decisions"]
-
 
 class DecisionKind(Enum):
     """What was decided about an ask or an allocation."""

@@ -16,8 +16,6 @@ from .core import Core, Traffic
 from .interruption import never
 from .record import SimulationRecord
 
-__all__ = ["QUIET_LIMIT_NS", "Driver", "NoProgress", "Progress", "RunResult", "SimulationError"]
-
 QUIET_LIMIT_NS: Final = 20 * 60 * 10**9
 """Longer than every delay of the core while work waits; the longest is that of placeholders, 15 minutes."""
 

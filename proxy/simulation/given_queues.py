@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..transcripts.transcript import Line
     from .workloads.transcript_input import Transcript
 
-__all__ = ["GivenQueues", "node_types_in", "partitions_in", "read_queues"]
-
 
 @dataclass(frozen=True, slots=True)
 class GivenQueues:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["interruption_noted", "never"]
-
 
 def never() -> bool:
     """Return false: there is no interrupt."""

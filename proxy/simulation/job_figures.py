@@ -25,17 +25,6 @@ from .jobs import Job, Jobs
 from .report import NO_OWNER, JsonDocument, nearest_rank
 from .usage import StepFunction, permille
 
-__all__ = [
-    "JobFigures",
-    "JobReport",
-    "JobRow",
-    "JobSpread",
-    "build_job_report",
-    "rows_to_csv",
-    "rows_to_jsonl",
-    "spread",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpread:

@@ -16,8 +16,6 @@ from .accounts import Account
 if TYPE_CHECKING:
     from .record import AskEntry
 
-__all__ = ["BOUND_NS", "Job", "Jobs"]
-
 BOUND_NS: Final = 10 * 10**9
 """How long work counts as having run at least, for its slowdown."""
 

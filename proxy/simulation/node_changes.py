@@ -12,8 +12,6 @@ from .record import SimulationRecord
 from .si_messages import node_request
 from .workloads.workload import NodeChange, NodeEvent, SimulatedNode, Workload
 
-__all__ = ["NodeChanges"]
-
 _CREATE: Final = si.NodeInfo.CREATE
 
 

@@ -13,8 +13,6 @@ from ...model.configuration.durations import short_duration_text
 from .driver import NoProgress
 from .driver import Progress as ProgressListener
 
-__all__ = ["TerminalProgress", "progress_on"]
-
 
 @contextmanager
 def progress_on(stream: TextIO, description: str) -> Iterator[ProgressListener]:

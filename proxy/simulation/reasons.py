@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["without_names"]
-
 
 def without_names(reason: str, *names: str) -> str:
     """Return a reason with `...` in place of names; a name inside another word stays."""

@@ -16,8 +16,6 @@ from .jobs import BOUND_NS, Jobs
 from .reporting.run_series import RunSeries
 from .usage import StepFunction
 
-__all__ = ["AskEntry", "SimulationRecord"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskEntry:

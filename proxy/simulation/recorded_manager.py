@@ -23,8 +23,6 @@ from .reasons import without_names
 from .record import AskEntry, SimulationRecord
 from .si_messages import quantities
 
-__all__ = ["RecordedManager"]
-
 _NEW_NODE_ACTIONS: Final = frozenset({si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN})
 
 

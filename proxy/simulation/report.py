@@ -47,18 +47,6 @@ if TYPE_CHECKING:
     from .job_figures import JobReport
     from .reporting.figures import RunFigures
 
-__all__ = [
-    "NO_OWNER",
-    "JsonDocument",
-    "SimulationReport",
-    "TallyReport",
-    "Utilization",
-    "WaitTimes",
-    "build_report",
-    "document_of",
-    "nearest_rank",
-]
-
 _INTERVALS: Final = 60
 _FORMAT: Final = 2
 _SECOND: Final = 10**9

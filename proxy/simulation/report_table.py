@@ -21,8 +21,6 @@ from .job_figures import JobFigures, JobReport
 from .report import SimulationReport, TallyReport, Utilization
 from .workloads.workload import InputNote
 
-__all__ = ["ROWS_MAX", "chart_line", "print_notes", "print_report", "print_rest", "remarks_of"]
-
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS: Final = " .:-=+*#@"
 _LINES_OF_NOTES_MAX: Final = 8

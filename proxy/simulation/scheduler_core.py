@@ -10,12 +10,11 @@ from ...model.queues.use_order import KeptUse
 from ...model.values.documents import Json
 from ..resolvers.resolver import UserResolver
 from ..scheduler.answering.asking import QueueAndUser
-from ..scheduler.scheduler import EngineName, Scheduler
+from ..scheduler.engine_names import EngineName
+from ..scheduler.scheduler import Scheduler
 from ..si.api import SchedulerAPI
 from .reporting.decayed_fairness import FairTerms
 from .reporting.run_series import QueueBounds
-
-__all__ = ["SchedulerCore"]
 
 
 @final

@@ -11,16 +11,6 @@ from ..si import si_pb2 as si
 from ..si.constants import NODE_PARTITION
 from .workloads.workload import SimulatedApplication, SimulatedNode
 
-__all__ = [
-    "PARTITION",
-    "ask_message",
-    "new_application_message",
-    "node_request",
-    "quantities",
-    "release_message",
-    "resource_message",
-]
-
 PARTITION: Final = "default"
 
 _MS_NS: Final = 10**6

@@ -29,8 +29,6 @@ from .record import AskEntry, SimulationRecord
 from .si_messages import ask_message, new_application_message, release_message, resource_message
 from .workloads.workload import SimulatedApplication, SimulatedTask, Workload
 
-__all__ = ["RM_ID", "EventQueue", "PendingRequests", "SimulatedRM"]
-
 
 class ApplicationPhase(Enum):
     """The phase of an application, as its resource manager sees it."""

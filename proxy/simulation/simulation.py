@@ -32,9 +32,7 @@ from .workloads.workload import (
 )
 
 if TYPE_CHECKING:
-    from ..scheduler.scheduler import EngineName
-
-__all__ = ["CoreFactory", "TranscriptTraffic", "simulate"]
+    from ..scheduler.engine_names import EngineName
 
 CoreFactory: TypeAlias = "Callable[[EngineName], Core]"
 """Opens a core with the engine of that name; its clock may have any time."""

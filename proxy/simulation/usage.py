@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import final
 
-__all__ = ["StepFunction", "permille", "permille_by_interval", "sum_of"]
-
 
 @final
 class StepFunction:

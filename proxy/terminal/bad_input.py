@@ -11,8 +11,6 @@ import typer
 
 from ...model.identifiers import UNPRINTABLE
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "ends_on", "escaped", "write_error"]
-
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
 """The status of a program that was ended by Ctrl-C."""

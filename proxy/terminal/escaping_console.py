@@ -10,8 +10,6 @@ from rich.segment import Segment
 
 from .bad_input import escaped
 
-__all__ = ["EscapingConsole"]
-
 
 @final
 class EscapingConsole(Console):

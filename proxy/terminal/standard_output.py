@@ -15,8 +15,6 @@ from .bad_input import BAD_INPUT, escaped, write_error
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["OutputError", "checked_output", "write_line"]
-
 _ESCAPES: Final = "licorne-escapes"
 
 

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["counted", "is_for_people", "output_console", "print_table"]
-
 _ANY_WIDTH: Final = 100_000
 
 

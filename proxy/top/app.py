@@ -14,8 +14,6 @@ from .client import RestClient
 from .main_screen import MainScreen
 from .screen_state import ScreenState
 
-__all__ = ["TopApp"]
-
 
 @final
 class TopApp(App[None]):

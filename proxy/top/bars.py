@@ -12,8 +12,6 @@ from rich.text import Text
 
 from .tables import Bar
 
-__all__ = ["LEGEND", "bar_text"]
-
 LEGEND: Final = "█ used  ▒ pending  · free  ┃ guaranteed  ▶ pending beyond the maximum"
 
 _STYLES: Final = {"█": "green", "!": "red", "▒": "blue", "·": "dim", "┃": "bold magenta", "▶": "bold blue"}

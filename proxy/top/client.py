@@ -16,8 +16,6 @@ from pydantic_core import SchemaValidator, from_json
 
 from .errors import MissingDocumentError, ServerReadError
 
-__all__ = ["ANSWER_BYTES_MAX", "DocumentReader", "RestClient", "checked_address", "tls_context"]
-
 _Read = TypeVar("_Read")
 
 ANSWER_BYTES_MAX: Final = 256 << 20

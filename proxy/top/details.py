@@ -16,8 +16,6 @@ from .reading import ServerReading
 from .tables import ViewTable, printable
 from .views import View
 
-__all__ = ["detail_lines", "explanation_lines"]
-
 _LISTED_MAX = 200
 """How many asks or allocations of one thing are listed."""
 

@@ -6,8 +6,6 @@ from typing import final
 
 from ...model.errors import LicorneError
 
-__all__ = ["MissingDocumentError", "ServerReadError"]
-
 
 class ServerReadError(LicorneError):
     """A server could not be read: it cannot be reached, refuses, or answers what cannot be understood."""

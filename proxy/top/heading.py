@@ -11,8 +11,6 @@ from .quantities import short_quantity
 from .reading import ServerReading, partition_name, worker_lines
 from .tables import printable
 
-__all__ = ["heading_lines", "health_lines", "health_text", "pace_text"]
-
 
 def heading_lines(reading: ServerReading, resource: str, address: str, pace: str = "") -> list[str]:
     """Return two lines, and more if the resource manager is not there, or the server is a door.

@@ -28,8 +28,6 @@ from .screen_state import ScreenState, SortOrder
 from .tables import Cell, Column, ViewTable, column_widths, printable
 from .views import View
 
-__all__ = ["ROWS_MAX", "MainScreen", "TableWidget"]
-
 ROWS_MAX: Final = 1_000
 """How many rows are on the screen; the filter finds the others."""
 

@@ -13,8 +13,6 @@ from .heading import heading_lines
 from .reading import ServerReading
 from .tables import Cell, ViewTable, printable
 
-__all__ = ["print_as_json", "print_as_text"]
-
 
 def print_as_text(reading: ServerReading, table: ViewTable, resource: str, address: str) -> None:
     """Print what a server is like and a table, without bars, each row in a line."""

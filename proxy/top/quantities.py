@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["percent", "short_quantity", "short_resource", "time_text"]
-
 _UNITS: Final = ("k", "M", "G", "T", "P", "E")
 _BINARY_UNITS: Final = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _BYTES: Final = ("memory", "ephemeral-storage", "storage")

@@ -22,8 +22,6 @@ from .client import DocumentReader, RestClient
 from .errors import MissingDocumentError, ServerReadError
 from .views import View
 
-__all__ = ["EVENTS_MAX", "EventFollower", "ServerReader", "ServerReading", "partition_name", "worker_lines"]
-
 _PARTITIONS: Final = DocumentReader(list[PartitionDocument])
 _QUEUE: Final = DocumentReader(QueueDocument)
 _NODES: Final = DocumentReader(list[NodeDocument])

@@ -10,8 +10,6 @@ from .tables import ViewTable
 from .tables_of_views import table_of
 from .views import View
 
-__all__ = ["ScreenState", "SortOrder"]
-
 
 @final
 @dataclass(frozen=True, slots=True)

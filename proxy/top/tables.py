@@ -11,19 +11,6 @@ from typing import Final, TypeAlias, final
 
 from .quantities import short_quantity
 
-__all__ = [
-    "Bar",
-    "Cell",
-    "Column",
-    "Value",
-    "ViewRow",
-    "ViewTable",
-    "column_widths",
-    "name_cell",
-    "printable",
-    "quantity_cell",
-]
-
 Value: TypeAlias = str | int | None
 
 _REPLACEMENT: Final = "\ufffd"

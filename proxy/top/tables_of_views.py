@@ -20,8 +20,6 @@ from .reading import ServerReading
 from .tables import Bar, Cell, Column, ViewRow, ViewTable, name_cell, quantity_cell
 from .views import View
 
-__all__ = ["table_of"]
-
 _QUEUE_COLUMNS: Final = (
     Column("queue", "queue"),
     Column("bar", "use", is_bar=True),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import Enum, unique
 from typing import final
 
-__all__ = ["View"]
-
 
 @final
 @unique

@@ -14,8 +14,6 @@ from ...model.configuration.words import did_you_mean
 from ...model.errors import LicorneError
 from ...model.values.documents import Json
 
-__all__ = ["MessageError", "read_message"]
-
 _MessageType = TypeVar("_MessageType", bound=Message)
 
 _BITS: Final = {FieldDescriptor.CPPTYPE_INT32: 32, FieldDescriptor.CPPTYPE_INT64: 64}

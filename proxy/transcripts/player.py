@@ -14,8 +14,6 @@ from ..si import si_pb2 as si
 from ..si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
 from .transcript import Line, PredicateTable
 
-__all__ = ["PlacementRefusedError", "PlayedManager", "TranscriptPlayer", "TranscriptRules"]
-
 
 class PlacementRefusedError(LicorneError):
     """The transcript says that its resource manager refuses a placement."""

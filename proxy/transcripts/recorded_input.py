@@ -12,8 +12,6 @@ from ..files.input_errors import InputError
 from ..recording.files import FILE_PATTERN
 from .transcript import Line, TranscriptError, read_line
 
-__all__ = ["is_recording", "read_recording", "recording_files", "rows_of_files", "rows_of_text"]
-
 _BEGINNING: Final = '{"recording"'
 _HEADER: Final = "recording"
 

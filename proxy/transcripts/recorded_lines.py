@@ -25,18 +25,6 @@ from ..recording.answers import AskedLater, TakenAnswer, read_answer, read_how_a
 from ..recording.files import FORMAT_VERSION
 from ..recording.recorded_partition import STEPS
 
-__all__ = [
-    "RECORDED_KEYS",
-    "RECORDED_VERBS",
-    "Header",
-    "ManagerLine",
-    "QuarantineLine",
-    "Recorded",
-    "read_header",
-    "read_recorded",
-    "read_recorded_verb",
-]
-
 T = TypeVar("T")
 
 RECORDED_KEYS: Final = frozenset(

@@ -17,8 +17,6 @@ from .player import TranscriptPlayer
 from .recorded_lines import Header, ManagerLine, QuarantineLine, Recorded
 from .transcript import Line
 
-__all__ = ["RecordedPlayer"]
-
 
 @final
 class RecordedPlayer:

@@ -19,13 +19,12 @@ from ..recording.callback_documents import CallbackWriter
 from ..recording.recording import Recording
 from ..recording.replaying import ReplayDifferenceError
 from ..resolvers.resolver import UserResolutionError, UserResolver
-from ..scheduler.scheduler import EngineName, Scheduler
+from ..scheduler.engine_names import EngineName
+from ..scheduler.scheduler import Scheduler
 from ..si import si_pb2 as si
 from .player import PlayedManager, TranscriptPlayer, TranscriptRules
 from .recorded_player import RecordedPlayer
 from .transcript import Line, read_transcript
-
-__all__ = ["Replay", "replay", "replay_recording"]
 
 _SECOND_NS: Final = 1_000_000_000
 

@@ -20,8 +20,6 @@ from ...model.requests.gang_submissions import APPLICATION_CREATION_TAG
 from ...model.values.allocation import CHECKPOINT_TIME_TAG, CREATION_TIME_TAG, START_TIME_TAG
 from ...model.values.documents import Document
 
-__all__ = ["saved_lines"]
-
 _SECOND_NS: Final = 1_000_000_000
 _TIME_TAGS: Final = (
     CREATION_TIME_TAG,

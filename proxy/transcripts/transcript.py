@@ -25,8 +25,6 @@ from .recorded_lines import (
     read_recorded_verb,
 )
 
-__all__ = ["Line", "PredicateTable", "TranscriptError", "read_line", "read_transcript"]
-
 MessageType = TypeVar("MessageType", bound=Message)
 
 _MESSAGES: Final[dict[str, type[Message]]] = {

@@ -8,17 +8,6 @@ from typing import NamedTuple
 
 from .queues import RecordedQueue, RecordedSettings, Size, positive, total
 
-__all__ = [
-    "Bound",
-    "RecordedAccounts",
-    "RecordedAllocation",
-    "RecordedApplication",
-    "RecordedAsk",
-    "RecordedClaim",
-    "RecordedNode",
-    "less",
-]
-
 
 @dataclass
 class RecordedNode:

@@ -9,8 +9,6 @@ from typing import Any, Final
 from .accounts import RecordedAccounts, RecordedAllocation, RecordedAsk, RecordedClaim, less
 from .queues import RecordedQueue, Size, positive, text_of, total
 
-__all__ = ["PreemptionCheck"]
-
 _DELAY_NS: Final = 30 * 10**9
 
 

@@ -10,18 +10,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import yaml
 
-__all__ = [
-    "RecordedLimit",
-    "RecordedQueue",
-    "RecordedSettings",
-    "Size",
-    "UnreadableError",
-    "positive",
-    "size_of",
-    "text_of",
-    "total",
-]
-
 Size: TypeAlias = dict[str, int]
 """Quantities by the type of resource."""
 _PREFIXES: Final = "kMGTPE"

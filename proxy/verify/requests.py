@@ -8,8 +8,6 @@ from typing import Any, Final
 from .accounts import RecordedAccounts, RecordedAllocation, RecordedApplication, RecordedAsk, RecordedNode
 from .queues import RecordedQueue, Size, size_of
 
-__all__ = ["Turn", "carry_out"]
-
 _REPLACED: Final = "PLACEHOLDER_REPLACED"
 _FAILED: Final = "SCHEDULING_FAILED_ON_RM"
 _TIMEOUT: Final = "TIMEOUT"

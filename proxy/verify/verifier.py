@@ -13,8 +13,6 @@ from .preemptions import PreemptionCheck
 from .queues import UnreadableError, positive, size_of, text_of
 from .requests import Turn, carry_out
 
-__all__ = ["Findings", "Refutation", "verify_lines"]
-
 _CLAIM_NS: Final = 15 * 10**9
 """How long a claim lasts after its last victim has ended."""
 _ENDED: Final = frozenset({"Failing", "Failed", "Completed", "Expired", "Rejected"})

@@ -43,7 +43,7 @@ from licorne.model.values.allocation import Allocation
 from licorne.proxy.documents import applications as application_documents
 from licorne.proxy.documents import nodes as node_documents
 from licorne.proxy.documents.applications import AllocationDocument, allocation_document
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.player import PlayedManager
 from licorne.proxy.transcripts.transcript import read_transcript

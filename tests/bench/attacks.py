@@ -32,8 +32,6 @@ from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
 
-__all__ = ["main"]
-
 OPEN: Final = "/licorne.v1.Session/Open"
 ALLOCATIONS: Final = "/si.v1.Scheduler/UpdateAllocation"
 REGISTER: Final = "/si.v1.Scheduler/RegisterResourceManager"

@@ -6,8 +6,6 @@ from threading import Condition
 from types import TracebackType
 from typing import final
 
-__all__ = ["ConditionRWLock"]
-
 
 @final
 class ConditionRWLock:

@@ -31,8 +31,6 @@ from licorne.proxy.rest.event_texts import LoggedEvents
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback
 
-__all__ = ["main"]
-
 _TICKS_PER_SECOND: Final = 100
 
 

@@ -9,8 +9,6 @@ from typing import final
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Figure", "figures_table", "verdict"]
-
 
 @final
 @dataclass(frozen=True, slots=True)

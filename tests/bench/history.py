@@ -16,16 +16,6 @@ from figure import Figure
 from lit_run import LitFigures
 from pydantic import TypeAdapter
 
-__all__ = [
-    "HISTORY",
-    "MeasuredCommit",
-    "MeasuredPace",
-    "against_history",
-    "commit_lines",
-    "read_history",
-    "to_line",
-]
-
 HISTORY: Final = Path(__file__).with_name("history.jsonl")
 _RATIO_MIN: Final = 0.75
 """A pace below this part of the earlier one is a regression: single runs differ by up to a fifth."""

@@ -26,8 +26,6 @@ from sortedcontainers import SortedList
 from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["LIGHT_ALLOCATIONS", "LIGHT_NODES", "Light"]
-
 LIGHT_ALLOCATIONS: Final = 10_000
 LIGHT_NODES: Final = 5_000
 _NODE_CAPACITY: Final = {"memory": 1_000, "vcore": 100}

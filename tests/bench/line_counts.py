@@ -30,8 +30,6 @@ from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.bench.workloads import BenchWorkload, Course
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["counts_of", "main"]
-
 NAMES: Final = ("u1000", "a", "b", "e_fair", "f_lock", "k_pods")
 
 

@@ -24,8 +24,6 @@ from licorne.proxy.bench.workload_table import DEFAULT_NAMES, workload_named
 from licorne.proxy.bench.workloads import BenchWorkload
 from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
 
-__all__ = ["LitFigures", "lit_from_json", "lit_run", "lit_to_json", "main"]
-
 _LIGHT_RUNS: Final = 3
 
 

@@ -14,8 +14,6 @@ from licorne.actors.runtime.actor import PooledActor
 from licorne.actors.runtime.dispatcher import Dispatcher
 from licorne.actors.runtime.reference import PooledRef
 
-__all__ = ["checked_asks"]
-
 _LEVELS: Final = (lockcheck.Level.ORDER, lockcheck.Level.FULL)
 
 

@@ -25,8 +25,6 @@ from licorne.lockcheck.findings.statistics import PENDING_MAX
 from licorne.lockcheck.locks.exclusive import ExclusiveLock
 from licorne.lockcheck.sessions.recording import recording
 
-__all__ = ["CLASSES", "ORDER", "LockCost", "added_by_chain", "measure_lock_costs", "time_taking"]
-
 CLASSES: Final = ("partition", "queue", "application", "node")
 ORDER: Final = " < ".join(CLASSES)
 TIMES: Final = PENDING_MAX + 1

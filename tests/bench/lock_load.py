@@ -18,8 +18,6 @@ from lock_costs import CLASSES, ORDER
 from licorne import lockcheck
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["checked_throughput"]
-
 THREADS: Final = 8
 _NODES: Final = 50
 

@@ -12,8 +12,6 @@ from figure import Figure
 
 from licorne import lockcheck
 
-__all__ = ["bytes_per_lock"]
-
 _LEVELS: Final = (lockcheck.Level.ORDER, lockcheck.Level.FULL)
 _KINDS: Final[dict[str, Callable[[lockcheck.Level], AbstractContextManager[object]]]] = {
     "RLock": lambda level: lockcheck.RLock("queue", check=level),

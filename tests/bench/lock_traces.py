@@ -22,8 +22,6 @@ from licorne.lockcheck.traces.file import read_trace
 from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock
 from licorne.lockcheck.traces.writer import SEGMENT_BYTES, TraceWriter
 
-__all__ = ["analysis", "recorded_events"]
-
 THREADS: Final = 8
 _COUNTS: Final = {"partition": 2, "queue": 20, "application": 200, "node": 200}
 """How many locks of each class the trace has, in the order in which they are taken."""

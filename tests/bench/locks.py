@@ -22,8 +22,6 @@ from thread_pace import LEAVES, PREDICATE_SECONDS, ThreadPace, measure_predicate
 
 from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
 
-__all__ = ["costs_json", "lock_costs_table", "main", "threads_table"]
-
 _TRACE_EVENTS: Final = 50_000
 _TRACE_EVENTS_MIN: Final = 1_000
 

@@ -25,8 +25,6 @@ from licorne.proxy.bench.measurement import measure
 from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["main", "resident_bytes_of"]
-
 _LATENCY_SECONDS: Final = 4.0
 _FULL_LOAD_COUNT: Final = 5_000
 _WAITING_MAX: Final = 32

@@ -27,8 +27,6 @@ from licorne.proxy.bench.workloads import BenchWorkload
 from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
 from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
 
-__all__ = ["ServerFigures", "main", "measure_server", "server_table"]
-
 _CLIENT: Final = str(Path(__file__).with_name("server_client.py"))
 _PROCESS_SECONDS_MAX: Final = 3_600
 _CONNECTIONS: Final = 200

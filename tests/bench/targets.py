@@ -23,8 +23,6 @@ from rich.table import Table
 
 from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
 
-__all__ = ["QUOTED", "Quoted", "comparisons", "goals", "main", "quoted_table"]
-
 _LIGHT_RATIO_MIN: Final = 0.5
 _REACTION_MILLISECONDS_MAX: Final = 1.0
 _APPLICATION_TO_ASK_MAX: Final = 2.5

@@ -16,8 +16,6 @@ from licorne.proxy.scheduler.scheduler import Scheduler
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
 
-__all__ = ["LEAVES", "PREDICATE_SECONDS", "ThreadPace", "measure_predicate_pace", "measure_shared_pace"]
-
 PREDICATE_SECONDS: Final = 0.002
 LEAVES: Final = 8
 """Of a partition that threads share."""

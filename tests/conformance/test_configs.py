@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from licorne.model.configuration.reader import DEFAULT_CONFIGURATION, ConfigurationError, load
+from licorne.model.configuration.problems import ConfigurationError
+from licorne.model.configuration.reader import DEFAULT_CONFIGURATION, load
 
 ROWS = [
     json.loads(line)

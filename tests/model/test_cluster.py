@@ -9,7 +9,7 @@ import pytest
 from support.model.builders import a_host
 
 from licorne.model.cluster import Cluster
-from licorne.model.configuration.reader import ConfigurationError
+from licorne.model.configuration.problems import ConfigurationError
 from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
 from licorne.model.errors import RequestError
 from licorne.model.partition import Partition

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from licorne.model.cluster import Cluster, Reconfigured
-from licorne.model.configuration.reader import ConfigurationError
+from licorne.model.configuration.problems import ConfigurationError
 from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
 from licorne.model.errors import RequestError
 from licorne.model.partition import Partition

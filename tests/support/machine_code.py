@@ -10,8 +10,6 @@ from typing import Any, Final
 
 import pytest
 
-__all__ = ["skipping_machine_code"]
-
 _WHY: Final = "{} is compiled: its functions call each other directly, and none can be replaced"
 
 

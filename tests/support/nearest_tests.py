@@ -16,8 +16,6 @@ from typing import Final, NamedTuple
 
 from support.sources import ROOMS, ROOT, parsed
 
-__all__ = ["imports_of_all", "nearest_tests"]
-
 TEST_ROOTS: Final = (Path("tests"), Path("tests/bench"), Path("tests/lockcheck/corpus"))
 """The folders from which tests import, as `pythonpath` in pyproject.toml lists them."""
 

@@ -13,8 +13,6 @@ from typing import Final
 
 from support.waiting import PROGRAM_SECONDS
 
-__all__ = ["forking_python", "outcome_of", "run_lockcheck", "run_python", "written"]
-
 _FORK_EACH: Final = """
 import json, os, sys
 {imports}

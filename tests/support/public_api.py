@@ -18,8 +18,6 @@ import licorne
 from licorne.lockcheck import __all__ as lockcheck_names
 from licorne.proxy.rest.routes import description
 
-__all__ = ["FOLDER", "texts"]
-
 _PLAIN: Final = (str, int, float, type(None), type(inspect.Parameter.empty))
 """The types of defaults that are shown; others, such as sets, have no order."""
 FOLDER: Final = Path(__file__).parents[1] / "data" / "api"

@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
-__all__ = ["ROOMS", "ROOT", "Nodes", "modules_of", "nodes_of", "parsed", "text_of"]
-
 ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = ("actors", "lockcheck", "model", "proxy")
 """The folders of the product."""

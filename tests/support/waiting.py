@@ -8,17 +8,6 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
-__all__ = [
-    "EXPIRING_SECONDS",
-    "PROGRAM_SECONDS",
-    "WAIT_SECONDS",
-    "happens",
-    "let_time_pass",
-    "on_a_loop",
-    "stays",
-    "wait_until",
-]
-
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 

@@ -12,8 +12,6 @@ from ..problems import RuleFinding
 from ..schema import PartitionConfig, QueueConfig
 from . import limit_levels, limits, nodes, placement, preemption, queues, resources, runtimes, structure
 
-__all__ = ["validate_documents", "validate_partition"]
-
 
 def validate_documents(partitions: Sequence[YamlPartition]) -> Iterator[RuleFinding]:
     """Apply the rules about what is written before a configuration is made of it."""

@@ -17,8 +17,6 @@ from ..names import WILDCARD
 from ..problems import RuleFinding
 from ..schema import LimitConfig, QueueConfig
 
-__all__ = ["limit_applications_fit_levels_above", "limit_resources_fit_levels_above"]
-
 _Holder: TypeAlias = tuple[str, str]
 """`user` or `group`, and the name."""
 _Limit = TypeVar("_Limit", Resource, int)

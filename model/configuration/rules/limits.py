@@ -13,19 +13,6 @@ from ..problems import RuleFinding
 from ..queue_properties import read_weight
 from ..schema import LimitConfig, QueueConfig
 
-__all__ = [
-    "limit_applications_fit_queue",
-    "limit_names_are_valid",
-    "limit_resources_are_positive",
-    "limit_resources_fit_queue",
-    "limit_weights_are_readable",
-    "limits_limit_something",
-    "limits_name_each_once",
-    "limits_name_someone",
-    "wildcard_group_is_not_alone",
-    "wildcards_come_last",
-]
-
 _KINDS = (("user", "users"), ("group", "groups"))
 
 

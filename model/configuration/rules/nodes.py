@@ -9,8 +9,6 @@ from ..problems import RuleFinding
 from ..schema import NodeSortPolicy, PartitionConfig
 from ..words import did_you_mean
 
-__all__ = ["node_policy_is_known", "node_weights_are_not_negative"]
-
 _POLICIES: Final = tuple(policy.value for policy in NodeSortPolicy)
 
 

@@ -12,15 +12,6 @@ from ..problems import RuleFinding
 from ..schema import QueueConfig, RuleConfig
 from ..words import did_you_mean
 
-__all__ = [
-    "chain",
-    "filter_entries_are_readable",
-    "filter_types_are_known",
-    "fixed_queues_exist",
-    "is_fixed",
-    "rule_names_are_valid",
-]
-
 _FILTER_TYPES: Final = ("allow", "deny")
 _FIXED: Final = "fixed"
 _ROOT: Final = "root"

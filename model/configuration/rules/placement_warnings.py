@@ -17,8 +17,6 @@ from ..schema import PartitionConfig, RuleConfig
 from ..words import did_you_mean
 from .placement import chain, is_fixed
 
-__all__ = ["RULE_NAMES", "rule_effects", "unusable_rules"]
-
 RULE_NAMES: Final = ("provided", "user", "fixed", "tag")
 """Those that `licorne.model.placement.rules` builds, which this room cannot import."""
 _RECOVERY: Final = "recovery"

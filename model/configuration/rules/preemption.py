@@ -9,8 +9,6 @@ from ..problems import RuleFinding
 from ..schema import PartitionConfig, VictimJobs, VictimOrdering
 from ..words import did_you_mean
 
-__all__ = ["victims_are_known"]
-
 _ORDERS: Final = tuple(order.value for order in VictimOrdering)
 _JOBS: Final = tuple(jobs.value for jobs in VictimJobs)
 

@@ -28,8 +28,6 @@ from ..queue_properties import (
 from ..schema import PartitionConfig, PreemptionConfig, QueueConfig
 from ..words import did_you_mean
 
-__all__ = ["queue_effects"]
-
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     APPLICATION_SORT_POLICY: ("fifo", "fair"),
     "application.sort.priority": ("enabled", "disabled"),

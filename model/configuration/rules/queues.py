@@ -31,15 +31,6 @@ from ..queue_properties import (
 from ..schema import QueueConfig
 from ..words import did_you_mean
 
-__all__ = [
-    "access_lists_are_readable",
-    "application_maxima_fit",
-    "child_names_are_unique",
-    "child_names_are_valid",
-    "own_properties_are_readable",
-    "template_resources_are_readable",
-]
-
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     FAIR_COUNT: tuple(count.value for count in FairCount),
     PREEMPTION_MIN_RUNTIME_SCOPE: tuple(scope.value for scope in MinRuntimeScope),

@@ -11,8 +11,6 @@ from ..problems import RuleFinding
 from ..schema import LimitConfig, PartitionConfig, QueueConfig
 from ..words import did_you_mean
 
-__all__ = ["KNOWN_TYPES", "type_effects"]
-
 KNOWN_TYPES: Final = ("vcore", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu")
 """The types that resource managers commonly have; others are known where a file names them twice."""
 

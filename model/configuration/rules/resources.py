@@ -17,8 +17,6 @@ from ..positions import Position
 from ..problems import RuleFinding
 from ..schema import ChildTemplateConfig, QueueConfig
 
-__all__ = ["lend_fits_guarantee", "resources_fit"]
-
 
 def resources_fit(
     queue: QueueConfig, findings: list[RuleFinding], *, parent_max: Resource | None = None

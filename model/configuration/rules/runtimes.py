@@ -10,8 +10,6 @@ from ..problems import RuleFinding
 from ..queue_properties import RUNTIME_DEFAULT, RUNTIME_MAX, evaluate, inherit
 from ..schema import QueueConfig
 
-__all__ = ["run_times_fit"]
-
 
 def run_times_fit(queue: QueueConfig, above: Mapping[str, str]) -> Iterator[RuleFinding]:
     """Refuse defaults above the maximum, of a queue and all below it.

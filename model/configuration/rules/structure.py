@@ -11,15 +11,6 @@ from ..documents import YamlPartition
 from ..problems import RuleFinding
 from ..schema import PartitionConfig
 
-__all__ = [
-    "limits_agree",
-    "partition_names_are_plain",
-    "partition_names_are_unique",
-    "queues_are_listed",
-    "root_has_no_resources",
-    "root_is_spelled_root",
-]
-
 PARTITION_NAME_MAX: Final = 256
 _PLAIN_NAME: Final = re.compile(r"[^\[\]/\\\s\x00-\x1f\x7f]+")
 

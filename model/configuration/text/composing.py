@@ -23,8 +23,6 @@ from ..problems import RuleFinding
 from .nodes import Entry, MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
 from .scalars import plain_tag
 
-__all__ = ["ALIASED_NODES_MAX", "DEPTH_MAX", "compose"]
-
 DEPTH_MAX: Final = 200
 """How deep lists and mappings may nest; a level of queues takes two."""
 

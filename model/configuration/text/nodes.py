@@ -9,8 +9,6 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 from ..positions import Position
 
-__all__ = ["Entry", "MappingNode", "Node", "ScalarNode", "ScalarTag", "SequenceNode", "item_path", "key_path"]
-
 
 class ScalarTag(Enum):
     """What a scalar is by the rules of YAML 1.2, or by its explicit tag."""

@@ -13,17 +13,6 @@ from typing import Final
 
 from .nodes import MappingNode, Node, ScalarNode, ScalarTag
 
-__all__ = [
-    "UINT64_MAX",
-    "ScalarError",
-    "kind_of",
-    "plain_tag",
-    "read_count",
-    "read_flag",
-    "read_number",
-    "read_text",
-]
-
 UINT64_MAX: Final = 2**64 - 1
 
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})

@@ -17,8 +17,6 @@ from ..words import did_you_mean
 from .composing import compose
 from .nodes import Entry, MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, key_path
 
-__all__ = ["read_document", "with_partitions"]
-
 _UNKNOWN_KEY: Final = "extra_forbidden"
 _PARTITIONS: Final = re.compile(r"^[ \t]*partitions:", re.MULTILINE)
 _KIND_MAX: Final = 60

@@ -50,8 +50,6 @@ from .limited import (
 )
 from .records import record_of
 
-__all__ = ["EXHAUSTED", "PRECONDITIONS", "plan_now", "preempt_for_queue"]
-
 NO_HELP: Final = NoPreemption.NO_NODE.text
 PRECONDITIONS: Final = "Preemption preconditions failed"
 EXHAUSTED: Final = "Preemption max attempts exhausted"

@@ -8,8 +8,6 @@ from ...applications.ask_walk import Candidate
 from ...queues.waiting import PreemptingAsk
 from ..victims import Victim
 
-__all__ = ["ATTEMPTS_MAX", "AttemptBudget", "RefusedAttempt", "preempting_ask"]
-
 ATTEMPTS_MAX: Final = 10
 """Attempts during one visit of a leaf; the next visit has as many again."""
 

@@ -18,13 +18,6 @@ from .candidate_victims import CandidateVictims
 from .ledger import ProjectedUsage, QueueFactsOf
 from .node_solver import CandidateNode
 
-__all__ = [
-    "STALE_AFTER_NS",
-    "find_candidate_nodes",
-    "yielding_nodes",
-    "yielding_nodes_inside",
-]
-
 STALE_AFTER_NS: Final = (2 * 60 * 60 + 2) * 1_000_000_000
 """How old a reserved ask must be before one of higher priority may take its node over, whatever its own queue
 is entitled to: twice the time a reservation waits, and the time until it is made."""

@@ -24,8 +24,6 @@ from ..whole_jobs import by_whole_jobs
 from ..work_lost import WorkLost
 from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf, unbound_facts
 
-__all__ = ["CandidateVictims", "collect_victims", "fence_root"]
-
 
 class CandidateVictims(NamedTuple):
     """The possible victims in their order, and the queues they are counted in."""

@@ -37,16 +37,6 @@ from .ledger import ProjectedUsage, QueueFacts
 from .node_choice import NodeChoice, NoNode, choose_node
 from .node_solver import CandidateNode, NodeSolver, helps
 
-__all__ = [
-    "NoPreemption",
-    "PreemptionPlan",
-    "PreemptionView",
-    "PromisesOfOthers",
-    "decide",
-    "lack_of_queues",
-    "may_be_entitled",
-]
-
 
 class NoPreemption(Enum):
     """Why nothing is preempted for an ask; it is tried again 15 seconds later.

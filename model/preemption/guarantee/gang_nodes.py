@@ -25,8 +25,6 @@ from .ledger import QueueFacts
 from .node_choice import NodeChoice, NoNode, evaluate
 from .node_solver import CandidateNode, NodeSolution, NodeSolver
 
-__all__ = ["SETS_OF_MAX", "GangView", "all_sets", "as_one", "nodes_for_members", "nodes_once_ended"]
-
 SETS_OF_MAX: Final = 10
 """Up to how many possible victims all sets are compared."""
 

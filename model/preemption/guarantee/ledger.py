@@ -36,8 +36,6 @@ from ...queues.queue import Queue
 from ...resources.resource import EMPTY, Resource, add, subtract
 from ..claims import NOTHING_COMMITTED, CommittedResources
 
-__all__ = ["ProjectedUsage", "QueueFacts", "QueueFactsOf", "unbound_facts"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueueFacts:

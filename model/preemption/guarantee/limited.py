@@ -22,15 +22,6 @@ from ...values.allocation import Ask
 from ...values.users import User
 from .candidate_victims import CandidateVictims
 
-__all__ = [
-    "coming_to",
-    "lets_end_inside",
-    "limited_holder",
-    "limits_without_room",
-    "of_holders",
-    "within_limits_if_ended",
-]
-
 _COUNTING: frozenset[str] = frozenset(kind.key for kind in LIMIT_KINDS if kind.counts_usage)
 
 

@@ -12,8 +12,6 @@ from ...values.allocation import Ask
 from ..victims import Victim, cost_of, gangs_cut_by
 from .node_solver import NodeSolution
 
-__all__ = ["SOLUTIONS_PER_BATCH", "NoNode", "NodeChoice", "choose_node", "evaluate"]
-
 SOLUTIONS_PER_BATCH: Final = 10
 """So many solutions are compared; the next ones are evaluated only if none of these is mild."""
 

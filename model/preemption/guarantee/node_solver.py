@@ -18,8 +18,6 @@ from ..victims import Need, Victim, cost_of, differ_in_size, largest_first, need
 from .candidate_victims import CandidateVictims
 from .ledger import ProjectedUsage, QueueFacts
 
-__all__ = ["CandidateNode", "NodeSolution", "NodeSolver", "helps"]
-
 
 def helps(lack: Resource, victim: Victim, given: Iterable[str]) -> bool:
     """Return whether a victim reduces what is lacking of one of the types that its queue gives."""

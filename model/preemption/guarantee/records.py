@@ -17,8 +17,6 @@ from ..work_lost import work_text
 from .decision import PreemptionPlan, PreemptionView
 from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf
 
-__all__ = ["record_of"]
-
 
 def record_of(
     view: PreemptionView,

@@ -12,8 +12,6 @@ from ...si.arguments import check_texts
 from ..workers import LaunchedWorker, LaunchError
 from .pauses import GrowingPauses
 
-__all__ = ["FixedLauncher", "read_worker_addresses"]
-
 _FORM: Final = "expected PARTITION=HOST:PORT,..., for example batch=10.0.0.7:3333,default=[fd00::7]:3333"
 
 

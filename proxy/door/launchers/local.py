@@ -14,8 +14,6 @@ from ..workers import LaunchedWorker
 from .pauses import GrowingPauses
 from .serving_process import ServingProcess
 
-__all__ = ["LocalLauncher"]
-
 _LISTENING_SECONDS: Final = 120.0
 """How long a worker may take until it listens; on a machine with too much to do it took 18 s."""
 _SPARE_AFTER_SECONDS: Final = 10.0

@@ -10,8 +10,6 @@ from typing import Final, final
 
 from ....model.errors import LicorneError
 
-__all__ = ["GrowingPauses"]
-
 _LASTING_SECONDS: Final = 10.0
 """A worker that was there so long did well: the next one does not wait."""
 _FIRST_SECONDS: Final = 0.2

@@ -26,8 +26,6 @@ from .pauses import GrowingPauses
 from .ray_workers import RayWorkers
 from .serving_process import piped_process
 
-__all__ = ["RayLauncher"]
-
 _SPARES: Final = 2
 """Ray spreads them over its nodes: a node that dies takes one of them at most, where there are two."""
 _WORKER_SECONDS: Final = 120.0

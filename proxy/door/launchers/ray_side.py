@@ -24,8 +24,6 @@ from ...server.addresses import read_address
 from ...terminal.bad_input import BAD_INPUT
 from .ray_worker import RayWorker, WorkerSeen
 
-__all__ = ["main"]
-
 _LOOK_SECONDS: Final = 1.0
 """How often an actor is asked for its process."""
 _ANSWER_SECONDS: Final = 5.0

@@ -18,8 +18,6 @@ from ...server.addresses import Address
 from ..workers import LaunchError
 from .serving_process import ServingProcess
 
-__all__ = ["RayWorker", "WorkerSeen"]
-
 _LISTENING_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 1.0
 _FORGOTTEN_SECONDS: Final = 600.0

@@ -10,8 +10,6 @@ from ..workers import LaunchedWorker
 if TYPE_CHECKING:
     from .ray_worker import WorkerSeen
 
-__all__ = ["RayWorkers", "WorkerToEnd"]
-
 _LOST_MAX: Final = 1_000
 """How many lost workers are remembered."""
 

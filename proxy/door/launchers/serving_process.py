@@ -21,8 +21,6 @@ from ...server.watchdog_process import DUMP_SIGNAL
 from ...terminal.bad_input import BAD_INPUT, write_error
 from ..workers import LaunchError
 
-__all__ = ["ServingProcess", "line_of", "piped_process"]
-
 _LOOK_SECONDS: Final = 0.05
 """How often who waits for a process looks whether it was given up."""
 _LAST_LINES_SECONDS: Final = 2.0

@@ -26,8 +26,6 @@ from .questions import QUESTIONS
 from .reading import DoorReader, ViewedDoor
 from .worker_client import WorkerClient
 
-__all__ = ["OWN_PATHS", "DoorRest", "door_app", "door_operations"]
-
 _ENDPOINTS: Final[Mapping[str, Callable[..., Any]]] = {
     **LISTS,
     **METRICS,

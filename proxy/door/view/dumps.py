@@ -28,8 +28,6 @@ from .merging import Json, clusters, summed_history
 from .reading import AskedWorker, DoorReader, WorkerAnswers, noted, reader_of
 from .worker_client import WorkerSilentError
 
-__all__ = ["DUMPS", "merged_dump"]
-
 _IN_MEMORY_MAX: Final = 1 << 20
 _HEAD: Final = re.compile(rb'  "(\w+)": (.*?),?\n', re.DOTALL)
 _LISTS: Final = ("partitions", "applications", "nodes", "queues", "placementRules")

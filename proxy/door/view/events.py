@@ -26,8 +26,6 @@ from ...rest.handlers.events import event_batch, event_stream, server_sent_event
 from .reading import AskedWorker, DoorReader
 from .worker_client import WorkerClient, WorkerSilentError
 
-__all__ = ["EVENTS", "KEPT_MAX", "DoorEvents"]
-
 KEPT_MAX: Final = 20_000
 """How many events the door keeps."""
 _HISTORY: Final = 10_000

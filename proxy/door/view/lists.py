@@ -30,8 +30,6 @@ from .merging import (
 )
 from .reading import DoorReader, WorkerAnswers, full_name, noted, reader_of
 
-__all__ = ["LISTS", "effective_configuration"]
-
 
 async def _clusters(request: Request) -> Response:
     reader = reader_of(request)

@@ -21,8 +21,6 @@ from .merging import worker_document
 from .reading import AskedWorker, DoorReader, full_name, reader_of
 from .worker_client import WorkerAnswer, WorkerSilentError
 
-__all__ = ["LIVE", "LiveViewers"]
-
 _RETRY_MS: Final = 1000
 _BEGIN_SECONDS: Final = 2.0
 """How long the first document waits for the workers; those that are later come as changes."""

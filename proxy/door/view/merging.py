@@ -12,19 +12,6 @@ from ...health.history import HISTORY_MAX
 from ..places import PartitionPlace
 from .reading import AskedWorker, full_name
 
-__all__ = [
-    "Json",
-    "builds_of",
-    "by_partition",
-    "clusters",
-    "health",
-    "locks",
-    "managed_partitions",
-    "missing_workers",
-    "summed_history",
-    "worker_document",
-]
-
 Json: TypeAlias = "dict[str, Any]"
 
 _MINUTE_NS: Final = 60 * 10**9

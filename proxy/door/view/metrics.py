@@ -16,8 +16,6 @@ from ...rest.errors import RestError
 from ..places import LinkState, PartitionPlace
 from .reading import Said, WorkerAnswers, noted, reader_of
 
-__all__ = ["METRICS", "merged_metrics"]
-
 _FAMILY: Final = "# HELP "
 
 

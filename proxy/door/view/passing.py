@@ -15,8 +15,6 @@ from ..places import LinkState, PartitionPlace
 from .reading import DoorReader, full_name, noted, reader_of
 from .worker_client import HeaderFields, WorkerAnswer, WorkerSilentError
 
-__all__ = ["BELOW", "PASSED", "pass_on", "passed", "target_of"]
-
 BELOW: Final = "/ws/v1/partition/"
 _ASKED: Final = (b"accept", b"accept-encoding", b"content-type")
 """The fields of a request that go on."""

@@ -17,8 +17,6 @@ from ..places import PartitionPlace
 from .passing import passed, target_of
 from .reading import DoorReader, Said, full_name, noted, reader_of
 
-__all__ = ["QUESTIONS"]
-
 _WHICH: Final = ("rm", "partition")
 _DEFAULT: Final = "default"
 """The partition of a request that names none."""

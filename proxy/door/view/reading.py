@@ -22,18 +22,6 @@ from ...server.addresses import Address, read_address
 from ..places import LinkState, PartitionPlace
 from .worker_client import HeaderFields, WorkerClient, WorkerSilentError
 
-__all__ = [
-    "MISSING_HEADER",
-    "AskedWorker",
-    "DoorReader",
-    "Said",
-    "ViewedDoor",
-    "WorkerAnswers",
-    "full_name",
-    "noted",
-    "reader_of",
-]
-
 MISSING_HEADER: Final = "Licorne-Missing"
 """Names the partitions that a merged document does not have, since their workers did not answer."""
 _MERGE_SECONDS: Final = 10.0

@@ -14,8 +14,6 @@ import h11
 from ....model.errors import LicorneError
 from ...server.addresses import read_address
 
-__all__ = ["ANSWER_SECONDS", "HeaderFields", "WorkerAnswer", "WorkerClient", "WorkerSilentError"]
-
 HeaderFields: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 ANSWER_SECONDS: Final = 30.0

@@ -17,8 +17,6 @@ from .cluster_record import RecordError
 if TYPE_CHECKING:
     from .manager import SimulatedManager
 
-__all__ = ["CALLBACKS", "CallbackFault", "CallbackFaults", "Takeover", "World"]
-
 _UNDER_WAY_SECONDS: Final = 15.0
 """How long messages may be under way, and callbacks take."""
 

@@ -23,8 +23,6 @@ from ...si import constants
 from ...si import si_pb2 as si
 from ...simulation.si_messages import resource_message
 
-__all__ = ["ClusterRecord", "KnownApplication", "KnownNode", "RecordError", "Size", "Task"]
-
 Size: TypeAlias = "dict[str, int]"
 """A quantity of each resource type."""
 OVER: Final = frozenset({"Completed", "Failed", "Rejected", "Expired"})

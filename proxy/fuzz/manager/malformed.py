@@ -12,8 +12,6 @@ from ...si import constants
 from ...si import si_pb2 as si
 from ..plans import one_of
 
-__all__ = ["Identity", "KnownPartition", "Malformed", "identities_rejected", "malformed_entry", "request_of"]
-
 Entry: TypeAlias = (
     "si.Allocation | si.AllocationRelease | si.NodeInfo | si.AddApplicationRequest | "
     "si.RemoveApplicationRequest"

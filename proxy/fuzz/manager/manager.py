@@ -33,8 +33,6 @@ from .runtime_floor import RuntimeFloor
 from .si_client import OlderGeneration
 from .submissions import Submissions
 
-__all__ = ["SimulatedManager"]
-
 _STOPPED: Final = si.STOPPED_BY_RM
 _AWAY_SECONDS: Final = (0.0, 0.0, 1.0, 30.0, 100.0)
 """How long a killed process is away; a server stops a resource manager after a minute."""

@@ -10,8 +10,6 @@ from ..configurations import node_size, task_size
 from ..plans import one_of
 from .cluster_record import ClusterRecord, KnownNode, Size, Task
 
-__all__ = ["NodeActions", "action_of"]
-
 _STOPPED: Final = si.STOPPED_BY_RM
 _NODES_MAX: Final = 12
 _GROWING: Final = 0.7

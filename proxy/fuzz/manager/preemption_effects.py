@@ -12,8 +12,6 @@ from typing import Any, Final, final
 from ...si import si_pb2 as si
 from .cluster_record import RecordError
 
-__all__ = ["FOR_ASK", "PreemptionEffects"]
-
 FOR_ASK: Final = "preempting allocations to free up resources to run ask: "
 """How the texts of releases for a guarantee, or for a priority in a queue, begin."""
 

@@ -14,8 +14,6 @@ from ...si import si_pb2 as si
 from .cluster_record import RecordError
 from .preemption_effects import FOR_ASK
 
-__all__ = ["RuntimeFloor"]
-
 _RUNTIME: Final = "preemption.min-runtime"
 _SCOPE: Final = "preemption.min-runtime.scope"
 

@@ -16,8 +16,6 @@ from ...si import constants
 from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback, SchedulerAPI
 
-__all__ = ["OlderGeneration", "SchedulerDoor", "SiClient"]
-
 _SERVICE: Final = "/si.v1.Scheduler"
 _KINDS: Final[dict[str, tuple[str, Any, Any]]] = {
     "update_allocation": ("UpdateAllocation", si.AllocationRequest, si.AllocationResponse),

@@ -21,8 +21,6 @@ from .callbacks import World
 from .cluster_record import RecordError
 from .malformed import Identity, KnownPartition, identities_rejected, malformed_entry, request_of
 
-__all__ = ["STEADY", "SteadyManager"]
-
 STEADY, SHAKY = "steady", "shaky"
 _RM_ID: Final = "steady"
 _TEXT: Final = (

@@ -16,8 +16,6 @@ from ..configurations import task_size
 from ..plans import one_of
 from .cluster_record import KnownApplication, Size, Task
 
-__all__ = ["Submissions"]
-
 _WALLTIMES: Final = ("1ms", "20ms", "20ms", "1s", "1s", "10s", "10s", "1h", "1h", "2h", "soon")
 """The last one is none, and two hours are more than some queues allow."""
 _WAITS: Final = ("20ms", "5s", "5s", "5s", "1m", "1m", "1m", "never")

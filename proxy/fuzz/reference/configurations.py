@@ -11,8 +11,6 @@ from ....model.configuration.reader import inspect
 from ..configurations import DYNAMIC_PARENT, USERS, random_configuration
 from ..plans import one_of
 
-__all__ = ["LARGE", "ReferenceConfigurations"]
-
 Json: TypeAlias = "dict[str, Any]"
 
 LARGE: Final = 2**53

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["FEATURES", "LIKELY", "MODES", "WAITS"]
-
 MODES: Final = (
     *("plain", "plain", "preempts", "reserves", "gangs"),
     *("gangs", "promises", "promises", "daemons", "quotas"),

@@ -10,8 +10,6 @@ from ..manager.cluster_record import RecordError, Size
 from .queues import ReferenceApplication, ReferenceAsk, ReferenceQueue, add_to, fits_within
 from .scheduler import BlockedBy, ReferenceScheduler
 
-__all__ = ["compare_figures", "compare_reasons"]
-
 
 def compare_figures(reference: ReferenceScheduler, snapshot: Any) -> None:
     """Compare all that a snapshot shows of nodes, queues, applications, users and groups.

@@ -17,8 +17,6 @@ from .queues import (
     fits_within,
 )
 
-__all__ = ["ReferenceLife"]
-
 _SECOND_NS: Final = 1_000_000_000
 _COMPLETING_NS: Final = 30 * _SECOND_NS
 _PLACEHOLDERS_NS: Final = 15 * 60 * _SECOND_NS

@@ -8,8 +8,6 @@ from typing import Any, Final, NamedTuple, final
 
 from .queues import ReferenceQueue, fits_within
 
-__all__ = ["Submission", "queue_for"]
-
 _DEFAULT_RULES: Final[list[dict[str, Any]]] = [{"name": "provided"}]
 _SPECIAL: Final = frozenset("^$*+?()[{}|")
 """A single entry of a filter with one of these is an expression."""

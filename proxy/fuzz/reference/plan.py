@@ -15,8 +15,6 @@ from .queues import ReferenceApplication, ReferenceAsk, ReferenceNode, add_to, f
 if TYPE_CHECKING:
     from .scheduler import ReferenceDecision, ReferenceScheduler
 
-__all__ = ["next_start"]
-
 _MINUTE_NS: Final = 60_000_000_000
 _LATER_NS: Final = tuple(
     minutes * _MINUTE_NS for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1_200, 3_000, 6_000)

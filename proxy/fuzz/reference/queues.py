@@ -9,22 +9,6 @@ from typing import Any, Final, NamedTuple, final
 from ....model.configuration.durations import parse_duration_ns
 from ..manager.cluster_record import Size
 
-__all__ = [
-    "LOWEST",
-    "ReferenceApplication",
-    "ReferenceAsk",
-    "ReferenceLimit",
-    "ReferenceNode",
-    "ReferenceQueue",
-    "RunningTask",
-    "add_to",
-    "fits_within",
-    "is_starting",
-    "largest_share",
-    "mean_of",
-    "part_of",
-]
-
 LOWEST: Final = -(2**31)
 _INHERITED_AS: Final = {"priority.policy": "default", "priority.offset": "0"}
 """What children have of these properties of their parent, if they do not have their own."""

@@ -18,8 +18,6 @@ from .features import FEATURES, LIKELY, MODES
 from .figures import compare_figures, compare_reasons
 from .scheduler import ReferenceDecision, ReferenceScheduler
 
-__all__ = ["MILLISECOND_NS", "PARTITION", "RM_ID", "SECOND_NS", "ReferenceRun"]
-
 RM_ID: Final = "rm"
 PARTITION: Final = "default"
 MILLISECOND_NS: Final = 1_000_000

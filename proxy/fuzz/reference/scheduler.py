@@ -33,8 +33,6 @@ from .queues import (
     part_of,
 )
 
-__all__ = ["BlockedBy", "ReferenceDecision", "ReferenceScheduler"]
-
 _ATTEMPTS_MAX: Final = 10
 """How many attempts to preempt a visit of a leaf makes."""
 _RESERVATION_DELAY_NS: Final = 2_000_000_000

@@ -22,8 +22,6 @@ from .placement import Submission, queue_for
 from .queues import ReferenceApplication, ReferenceAsk
 from .run import MILLISECOND_NS, PARTITION, RM_ID, SECOND_NS, ReferenceRun
 
-__all__ = ["ACTIONS", "ReferenceWorld"]
-
 _ONE_SIZE: Final = {"memory": 30, "vcore": 300}
 _MORE_TASKS: Final = 3
 """How many tasks are asked for at a time where they have to lack room."""

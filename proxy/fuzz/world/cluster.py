@@ -47,8 +47,6 @@ from .recorded_run import RecordedRun
 from .standard_parts import replaced
 from .thread_control import PriorityPicker, RandomPicker, ThreadControl
 
-__all__ = ["ClusterWorld", "Outcome", "run_plan"]
-
 _ALONE: Final[dict[str, Callable[[Plan, Callable[[str, Any], None]], Any]]] = {
     REFERENCE: ReferenceWorld,
     HOSTILE: HostileWorld,

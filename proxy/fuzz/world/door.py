@@ -22,8 +22,6 @@ from ..plans import PROCESS, Plan, PlannedStep, one_of
 from .cluster import ClusterWorld
 from .memory_workers import MemoryWorkers
 
-__all__ = ["DoorWorld"]
-
 _SILENCE_SECONDS: Final = (1.0, 5.0, 12.0, 40.0, 90.0)
 _CALM_SECONDS: Final = 300
 """After how long without a fault each partition has a worker that runs."""

@@ -16,8 +16,6 @@ from ..configurations import Configuration
 from ..manager.cluster_record import KnownNode, RecordError
 from ..manager.manager import SimulatedManager
 
-__all__ = ["RunEnding", "applications_that_are_held_back", "check_maxima"]
-
 _LIMITING: Final = frozenset({"resources", "limits", "maxapplications", "properties", "childtemplate"})
 """What a configuration has none of, where everything is to be placed."""
 _LARGE: Final = {"memory": 100_000, "vcore": 1_000_000}

@@ -30,8 +30,6 @@ from ..manager.cluster_record import RecordError
 from ..plans import Plan, one_of
 from .standard_parts import replaced
 
-__all__ = ["FILES_ACTIONS", "FilesWorld"]
-
 _RM_ID: Final = "rm"
 _TEXT: Final = (
     "partitions: [{name: default, queues: [{name: root, submitacl: '*', properties: {fair.half-life: 1d}, "

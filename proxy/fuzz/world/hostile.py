@@ -28,8 +28,6 @@ from ..manager.malformed import (
 )
 from ..plans import Plan, one_of
 
-__all__ = ["HOSTILE_ACTIONS", "HostileWorld"]
-
 _RM_ID: Final = "hostile"
 _OTHER: Final = "other"
 _PARTITION: Final = "default"

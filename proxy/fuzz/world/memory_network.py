@@ -23,8 +23,6 @@ import grpc
 
 from .standard_parts import replaced
 
-__all__ = ["MemoryNetwork"]
-
 _WINDOW: Final = 16
 """How many messages are under way to a reader before the writer waits."""
 _ALIVE_SECONDS: Final = 30.0

@@ -14,8 +14,6 @@ from ...server.running import ServerThread
 from ..plans import one_of
 from .memory_network import MemoryNetwork
 
-__all__ = ["MemoryWorkers"]
-
 _START_SECONDS: Final = (0.0, 0.0, 0.1, 1.0, 4.0)
 _FAILING: Final = 0.1
 """How many of the attempts to start a worker fail."""

@@ -20,8 +20,6 @@ from ...verify.verifier import Findings, verify_lines
 from ..manager.cluster_record import RecordError
 from ..manager.si_client import SchedulerDoor
 
-__all__ = ["RecordedRun"]
-
 _KEYS: Final = ("allocationResponse", "applicationResponse", "nodeResponse")
 
 

@@ -19,8 +19,6 @@ from ....actors.runtime.waiting import WAIT_GRAPH
 if TYPE_CHECKING:
     from .thread_control import ControlledThread, ThreadControl
 
-__all__ = ["ControlledLock", "in_place", "replaced"]
-
 _PACKAGES: Final = ("licorne", "pykka", "asyncio", "concurrent", "queue", "threading")
 """The packages whose modules get the parts."""
 _OWN: Final = (__name__, f"{__package__}.thread_control")

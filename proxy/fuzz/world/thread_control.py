@@ -27,8 +27,6 @@ from ....actors.services.virtual_clock import EPOCH_2000_NS
 from ....model.errors import LicorneError
 from .standard_parts import in_place
 
-__all__ = ["ControlError", "ControlledThread", "Picker", "PriorityPicker", "RandomPicker", "ThreadControl"]
-
 T = TypeVar("T")
 
 POINT_NS: Final = 1_000

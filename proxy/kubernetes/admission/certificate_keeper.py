@@ -31,8 +31,6 @@ from .certificates import (
     read_certificate,
 )
 
-__all__ = ["CertificateKeeper"]
-
 _ATTEMPTS: Final = 5
 """How often another replica may be quicker."""
 _PATIENCE_SECONDS: Final = 5.0

@@ -23,14 +23,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ....model.errors import LicorneError
 
-__all__ = [
-    "BadCertificateError",
-    "ServingCertificate",
-    "joined_bundle",
-    "new_certificate",
-    "read_certificate",
-]
-
 LIFETIME: Final = timedelta(days=90)
 _SKEW: Final = timedelta(hours=1)
 """How far the clock of an API server may be behind."""

@@ -23,8 +23,6 @@ from ..objects import ConfigMap, Namespace, ObjectMeta, PriorityClass
 from .queue_files import ConfigMapPair
 from .settings import AdmissionSettings, admission_settings
 
-__all__ = ["AdmissionObjects", "UnlistedError"]
-
 _NAMESPACES: Final = "/api/v1/namespaces"
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _ASK_SECONDS: Final = 2.0

@@ -30,8 +30,6 @@ from ..objects import Namespace, ObjectMeta, Pod, PriorityClass
 from .reviews import ADMITTED, AdmissionRequest, AdmissionVerdict, added_entries, denied, object_of
 from .settings import AdmissionSettings
 
-__all__ = ["ClusterKnowledge", "Marking"]
-
 _POD: Final = "Pod"
 _CREATE: Final = "CREATE"
 _UPDATE: Final = "UPDATE"

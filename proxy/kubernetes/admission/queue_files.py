@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ....model.configuration.reader import ConfigurationError, load
+from ....model.configuration.problems import ConfigurationError
+from ....model.configuration.reader import load
 from ..mapping.names import CONFIGS_NAME, DEFAULT_NAMESPACE, DEFAULTS_NAME
 from ..mapping.settings import ConfigMapError, settings_from_config_maps, values_of_config_maps
 from ..objects import ConfigMap
 from .reviews import ADMITTED, AdmissionRequest, AdmissionVerdict, denied, object_of
 from .settings import admission_settings
-
-__all__ = ["ConfigMapPair", "configuration_verdict"]
 
 _POLICY_GROUP: Final = "service.policyGroup"
 _QUEUES: Final = "queues"

@@ -13,20 +13,6 @@ from licorne.proxy.kubernetes.struct_types import resolve_structs
 
 from ....model.errors import LicorneError
 
-__all__ = [
-    "ADMITTED",
-    "AdmissionRequest",
-    "AdmissionVerdict",
-    "RequestKind",
-    "RequestUser",
-    "UnreadableReviewError",
-    "added_entries",
-    "denied",
-    "encoded_review",
-    "object_of",
-    "request_of",
-]
-
 _VERSION: Final = "admission.k8s.io/v1"
 _WARNING_LENGTH_MAX: Final = 256
 """An API server cuts off what is longer."""

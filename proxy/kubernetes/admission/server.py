@@ -37,8 +37,6 @@ from .marking import Marking
 from .queue_files import configuration_verdict
 from .reviews import AdmissionRequest, AdmissionVerdict, UnreadableReviewError, encoded_review, request_of
 
-__all__ = ["AdmissionServer", "AdmissionServerOptions"]
-
 MUTATE_PATH: Final = "/mutate"
 VALIDATE_PATH: Final = "/validate-conf"
 _LIMITS: Final = LimitsSettings(

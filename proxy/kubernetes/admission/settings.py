@@ -14,8 +14,6 @@ from ..mapping.names import NAMESPACE_ENABLED, NAMESPACE_GENERATES_ID
 from ..mapping.settings import parsed_flag, values_of_config_maps
 from ..objects import ConfigMap, Namespace
 
-__all__ = ["AdmissionSettings", "Patterns", "admission_settings"]
-
 
 @final
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,6 @@ from ..objects import SELECTED_NODE, Binding, BindingTarget, KubernetesEvent, Le
 from .api_client import ApiClient
 from .errors import ApiError, ApiUnreachable
 
-__all__ = ["ApiCalls"]
-
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 

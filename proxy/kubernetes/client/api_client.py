@@ -17,8 +17,6 @@ from .errors import ApiError, ApiUnreachable
 from .identities import Secret
 from .line_stream import LineStream
 
-__all__ = ["ApiClient", "TokenBucket", "backoff_seconds"]
-
 _BACKOFF_SECONDS: Final = (0.1, 5.0)
 
 

@@ -19,8 +19,6 @@ from .errors import ApiError, ApiUnreachable, CredentialError
 from .identities import Secret
 from .line_stream import LineStream
 
-__all__ = ["ApiConnections", "HttpAnswer"]
-
 _CONNECT_TIMEOUT_SECONDS: Final = 10.0
 _HEADERS_TIMEOUT_SECONDS: Final = 30.0
 _KEEPALIVE: Final = (

@@ -15,8 +15,6 @@ from ...files.input_files import read_text
 from .errors import CredentialError
 from .identities import Identity, Secret, TokenFileIdentity
 
-__all__ = ["SERVICE_ACCOUNT_FOLDER", "Credentials", "in_cluster_credentials", "ssl_context"]
-
 SERVICE_ACCOUNT_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds the token of its service account."""
 

@@ -11,8 +11,6 @@ from licorne.proxy.kubernetes.struct_types import resolve_structs
 
 from ....model.errors import LicorneError
 
-__all__ = ["ApiError", "ApiUnreachable", "CredentialError"]
-
 _BODY_LENGTH_MAX: Final = 300
 
 

@@ -20,8 +20,6 @@ from ...files.input_errors import InputError
 from ...files.input_files import read_text
 from .errors import CredentialError
 
-__all__ = ["ExecIdentity", "ExecPlugin", "FixedIdentity", "Identity", "Secret", "TokenFileIdentity"]
-
 _TOKEN_AGE_MAX_SECONDS: Final = 5.0
 """How old a token of a file gets before the file is read again."""
 _PLUGIN_TIMEOUT_SECONDS: Final = 60.0

@@ -22,8 +22,6 @@ from .credentials import SERVICE_ACCOUNT_FOLDER, Credentials, in_cluster_credent
 from .errors import CredentialError
 from .identities import ExecIdentity, ExecPlugin, FixedIdentity, Identity, Secret, TokenFileIdentity
 
-__all__ = ["find_credentials", "kubeconfig_credentials", "kubeconfig_files"]
-
 _EXEC_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
 _AT_PLACE: Final = re.compile(r"(?P<what>.*) - at `\$\.?(?P<way>.*)`", re.DOTALL)

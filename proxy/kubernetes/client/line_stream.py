@@ -10,8 +10,6 @@ from typing import Final, final
 
 from .errors import ApiUnreachable
 
-__all__ = ["ChunkedBody", "LineStream"]
-
 _READ_BYTES: Final = 2**18
 _BATCH_BYTES_MAX: Final = 2**20
 _CHUNK_BYTES_MAX: Final = 2**26

@@ -21,8 +21,6 @@ from .api_client import ApiClient, backoff_seconds
 from .errors import ApiError
 from .line_stream import LineStream
 
-__all__ = ["HasMetadata", "ListWatch", "WatchChange", "WatchedResource"]
-
 _PAGE_SIZE: Final = 500
 _PAGE_PATIENCE_SECONDS: Final = 5.0
 """How long a page of a list is asked for; after that the list begins anew."""

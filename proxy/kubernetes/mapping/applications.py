@@ -49,22 +49,6 @@ from .pods import creation_seconds
 from .quantities import amounts, quantity_nano
 from .settings import KubernetesSettings
 
-__all__ = [
-    "UserAndGroups",
-    "UserInfoError",
-    "add_application_request",
-    "application_id",
-    "application_tags",
-    "application_warnings",
-    "generated_id",
-    "given_id",
-    "ignored_sources",
-    "namespace_tags",
-    "parsed_user_info",
-    "queue_name",
-    "user_and_groups",
-]
-
 _TEXTS: Final = msgspec.json.Decoder(dict[str, str])
 _ID_LENGTH_MAX: Final = 63
 """As a label of a pod may have."""

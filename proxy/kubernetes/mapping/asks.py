@@ -25,16 +25,6 @@ from .pod_sizes import pod_resource
 from .pods import creation_seconds, is_placeholder, task_group_name
 from .settings import KubernetesSettings
 
-__all__ = [
-    "allows_preemption_of_itself",
-    "allows_preemption_of_others",
-    "ask",
-    "foreign_allocation",
-    "foreign_release",
-    "release",
-    "required_node",
-]
-
 _NODE_NAME_FIELD: Final = "metadata.name"
 
 

@@ -24,16 +24,6 @@ from .pod_sizes import PODS
 from .quantities import exact_amounts, quantity_nano
 from .settings import KubernetesSettings
 
-__all__ = [
-    "DeclaredTaskGroup",
-    "RefusedTaskGroups",
-    "SchedulingPolicy",
-    "missing_placeholders",
-    "placeholder_ask",
-    "scheduling_policy",
-    "task_groups",
-]
-
 _INT32_MAX: Final = 2**31 - 1
 _TIMEOUT_SECONDS_MAX: Final = INT64_MAX // 10**9
 _STYLES: Final = frozenset({"Hard", "Soft"})

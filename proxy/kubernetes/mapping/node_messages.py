@@ -12,8 +12,6 @@ from .names import DEFAULT_RACK, HOST_NAME_OF_SHIM, RACK_NAME_OF_SHIM
 from .pod_sizes import node_resource
 from .settings import KubernetesSettings
 
-__all__ = ["node_changes", "node_info"]
-
 _WITH_SIZE = frozenset({si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN, si.NodeInfo.UPDATE})
 
 

@@ -24,8 +24,6 @@ from .names import (
 )
 from .settings import KubernetesSettings
 
-__all__ = ["placeholder_manifest", "placeholder_name"]
-
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 _RANDOM_LENGTH: Final = 10
 _ID_LENGTH_MAX: Final = 28

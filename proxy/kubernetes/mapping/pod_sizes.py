@@ -12,8 +12,6 @@ from typing import Final
 from ..objects import Container, ContainerStatus, KubernetesNode, Pod
 from .quantities import Quantities, amounts, quantity_nano
 
-__all__ = ["PODS", "node_resource", "pod_resource"]
-
 PODS: Final = "pods"
 """The resource that counts pods; each needs one."""
 _INFEASIBLE: Final = "Infeasible"

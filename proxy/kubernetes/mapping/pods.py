@@ -9,15 +9,6 @@ from ..objects import Pod
 from .names import PLACEHOLDER, TASK_GROUP_NAME
 from .settings import KubernetesSettings
 
-__all__ = [
-    "counts_as_foreign",
-    "creation_seconds",
-    "gate_names",
-    "is_ours",
-    "is_placeholder",
-    "task_group_name",
-]
-
 
 def is_ours(pod: Pod, settings: KubernetesSettings) -> bool:
     """Return whether a pod names this scheduler; the others are foreign."""

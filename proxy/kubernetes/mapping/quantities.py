@@ -15,8 +15,6 @@ from typing import Final, TypeAlias
 from ....model.resources.quantities import QuantityError, saturate
 from ...si import constants
 
-__all__ = ["Quantities", "amounts", "exact_amounts", "milli_value", "quantity_nano", "rounded_up"]
-
 Quantities: TypeAlias = Mapping[str, str | float]
 """Quantities as Kubernetes writes them, by resource."""
 

@@ -21,17 +21,6 @@ from ....model.errors import LicorneError
 from ..objects import ConfigMap
 from .names import CONFIGS_NAME, DEFAULTS_NAME
 
-__all__ = [
-    "ConfigMapError",
-    "ConfigMapsRead",
-    "ConfigValue",
-    "KubernetesSettings",
-    "parsed_flag",
-    "reloaded",
-    "settings_from_config_maps",
-    "values_of_config_maps",
-]
-
 _INT32_MAX: Final = 2**31 - 1
 _SECOND_NS: Final = 10**9
 _COMPRESSED: Final = ".gz"

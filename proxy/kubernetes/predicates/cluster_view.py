@@ -20,8 +20,6 @@ from licorne.proxy.kubernetes.objects import (
     StorageClass,
 )
 
-__all__ = ["ClusterView", "NodeState", "anti_affinity_terms"]
-
 
 def anti_affinity_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
     """Return the required terms that say which pods this one must not share a domain with."""

@@ -30,8 +30,6 @@ from licorne.proxy.kubernetes.predicates.node_filters import fits_node_selection
 from licorne.proxy.kubernetes.predicates.selectors import labels_match
 from licorne.proxy.kubernetes.predicates.topology_tally import Contribution, TopologyTally
 
-__all__ = ["NeighbourRule", "imposed_rule", "looks_at_neighbours", "own_rules", "refused_by_ports"]
-
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what Kubernetes calls all addresses of a node; nothing listens here
 _EMPTY_SELECTOR: Final = LabelSelector()
 

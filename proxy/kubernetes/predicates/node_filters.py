@@ -12,15 +12,6 @@ from collections.abc import Iterable
 from licorne.proxy.kubernetes.objects import Affinity, KubernetesNode, Pod, Taint, Toleration
 from licorne.proxy.kubernetes.predicates.selectors import node_matches, whole_number
 
-__all__ = [
-    "fits_node_selection",
-    "refused_by_affinity",
-    "refused_by_name",
-    "refused_by_taint",
-    "refused_for_cordon",
-    "untolerated_taint",
-]
-
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _REFUSING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 _PLAIN_DECIMAL = re.compile(r"0|-?[1-9][0-9]*")

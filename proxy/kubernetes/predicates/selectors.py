@@ -12,8 +12,6 @@ from collections.abc import Mapping
 
 from licorne.proxy.kubernetes.objects import LabelRequirement, LabelSelector, NodeSelector, NodeSelectorTerm
 
-__all__ = ["labels_match", "node_matches", "whole_number"]
-
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1

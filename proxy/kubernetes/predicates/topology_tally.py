@@ -11,8 +11,6 @@ from typing import TypeAlias, final
 
 from licorne.proxy.kubernetes.predicates.cluster_view import NodeState
 
-__all__ = ["Contribution", "Domain", "TopologyTally"]
-
 Domain: TypeAlias = tuple[str, str]
 """The key of a label of nodes, and one of its values."""
 

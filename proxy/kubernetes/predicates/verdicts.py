@@ -36,8 +36,6 @@ from licorne.proxy.kubernetes.predicates.volume_filters import (
     refused_for_exclusive_claim,
 )
 
-__all__ = ["PodFilters", "predicate_class"]
-
 _TALLIES_MAX = 64
 """How many tallies are kept. One is about 200 bytes per node that contributes."""
 

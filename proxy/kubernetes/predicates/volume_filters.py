@@ -22,15 +22,6 @@ from licorne.proxy.kubernetes.objects import (
 from licorne.proxy.kubernetes.predicates.cluster_view import ClusterView
 from licorne.proxy.kubernetes.predicates.selectors import node_matches
 
-__all__ = [
-    "claim_keys",
-    "is_to_be_provided",
-    "refused_by_binding",
-    "refused_by_zone",
-    "refused_for_devices",
-    "refused_for_exclusive_claim",
-]
-
 _ALONE = "ReadWriteOncePod"
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"

@@ -17,8 +17,6 @@ from .gang_life import GANG_TIMEOUT, GANG_TIMEOUT_TEXT, GangLife, GangTasks
 from .shared_parts import SharedParts
 from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
 
-__all__ = ["Applications", "TaskSide"]
-
 _NAMESPACE_SECONDS: Final = 5.0
 """How long an application waits for its namespace to be known; then it is submitted without quotas."""
 _LATER_SECONDS: Final = 5.0

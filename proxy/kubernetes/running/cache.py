@@ -20,8 +20,6 @@ from ..objects import (
 )
 from ..predicates.cluster_view import NodeState
 
-__all__ = ["ClusterCache"]
-
 
 @final
 class ClusterCache:

@@ -17,8 +17,6 @@ from ..mapping.settings import (
 )
 from ..objects import ConfigMap
 
-__all__ = ["ClusterConfiguration"]
-
 
 @final
 class ClusterConfiguration:

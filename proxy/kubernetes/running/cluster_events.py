@@ -22,8 +22,6 @@ from ..objects import (
 from .shared_parts import SharedParts
 from .task_life import TaskLife
 
-__all__ = ["ClusterEvents"]
-
 
 @final
 class ClusterEvents:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, final
 from .... import __version__
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
-from ...client.recovery import Recovery, RecoveryState
+from ...client.recovery import Recovery
+from ...client.recovery_states import RecoveryState
 from ...explanation.one_line import explanation_line
 from ...si import si_pb2 as si
 from ..client.api_calls import ApiCalls
@@ -46,8 +47,6 @@ from .waiting_reports import WaitingReports
 if TYPE_CHECKING:
     from ...client.remote_scheduler import RemoteScheduler
     from ...scheduler.scheduler import Scheduler
-
-__all__ = ["CLUSTER_KINDS", "Coordinator", "PodSchedulerOptions"]
 
 CLUSTER_KINDS: Final[tuple[tuple[type[Any], str], ...]] = (
     (Namespace, "/api/v1/namespaces"),

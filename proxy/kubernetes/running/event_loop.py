@@ -11,8 +11,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, Protocol, TypeVar, final
 
-__all__ = ["EventLoop", "EventThread"]
-
 T = TypeVar("T")
 _BATCH_MAX: Final = 500
 _REPORTERS_MAX: Final = 4

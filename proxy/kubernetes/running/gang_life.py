@@ -17,8 +17,6 @@ from ..objects import Pod
 from .shared_parts import SharedParts
 from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
 
-__all__ = ["GANG_TIMEOUT", "GANG_TIMEOUT_TEXT", "GangApplications", "GangLife", "GangTasks"]
-
 GANG_TIMEOUT: Final = "ResourceReservationTimeout"
 GANG_TIMEOUT_TEXT: Final = "Scheduling has timed out due to insufficient resources"
 _TIMEOUT_SECONDS: Final = 15 * 60

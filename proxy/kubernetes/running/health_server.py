@@ -14,8 +14,6 @@ from typing import Final, Self, final
 from ....model.errors import LicorneError
 from ...server.addresses import Address
 
-__all__ = ["HealthServer"]
-
 _READ_SECONDS: Final = 5.0
 
 

@@ -16,8 +16,6 @@ from ..client.api_calls import ApiCalls
 from ..client.errors import ApiError
 from ..objects import Lease, LeaseSpec, ObjectMeta
 
-__all__ = ["LEASE_SECONDS", "LeaderElection"]
-
 LEASE_SECONDS: Final = 10
 """After how long without a renewal another process may take the lease."""
 _RENEWED_WITHIN_SECONDS: Final = 7.0

@@ -19,8 +19,6 @@ from ..objects import KubernetesNode, ObjectMeta, Pod, PriorityClass
 from ..predicates.verdicts import PodFilters
 from .cache import ClusterCache
 
-__all__ = ["NodeRefusedError", "PodManager"]
-
 _GONE: Final = Pod(metadata=ObjectMeta())
 """Stands for a victim that is gone: its end changes nothing."""
 

@@ -20,8 +20,6 @@ from ..objects import ConfigMap, Namespace, ObjectMeta, Pod, PriorityClass
 from .coordinator import CLUSTER_KINDS, Coordinator, PodSchedulerOptions
 from .tasks import PodApplicationPhase, PodTask, TaskState
 
-__all__ = ["ClusterPicture", "PodMissingError"]
-
 T = TypeVar("T")
 _ROUNDS_MAX = 100
 """How often the scheduler and what is around it take turns; both have come to rest long before."""

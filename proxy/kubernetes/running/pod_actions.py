@@ -13,15 +13,6 @@ from ..objects import Pod
 from .event_loop import EventLoop
 from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
 
-__all__ = [
-    "BIND_DELAYS_SECONDS",
-    "ActionAnswers",
-    "BindOutcome",
-    "PodActions",
-    "bind_outcome",
-    "seen_outcome",
-]
-
 BIND_DELAYS_SECONDS: Final = (1, 2, 4, 8, 16, 30, 30, 30)
 """The pauses after the attempts of a bind; after the last one it has failed."""
 _PAUSE_MAX_SECONDS: Final = 30

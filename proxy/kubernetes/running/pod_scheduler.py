@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ...client.remote_scheduler import RemoteScheduler
     from ...scheduler.scheduler import Scheduler
 
-__all__ = ["PodScheduler"]
-
 
 @final
 class PodScheduler:

@@ -8,8 +8,6 @@ from typing import Final, final
 from .event_loop import EventLoop
 from .tasks import PodTask
 
-__all__ = ["Reconsidering"]
-
 _PAUSE_SECONDS: Final = 0.2
 """What changes within this time is one reason to ask again, not many."""
 

@@ -13,8 +13,6 @@ from ..client.errors import ApiError
 from ..objects import ConfigMap, KubernetesEvent, KubernetesNode, Pod
 from .event_loop import EventLoop
 
-__all__ = ["Reporter"]
-
 Reported: TypeAlias = Pod | KubernetesNode | ConfigMap
 _KINDS: Final = {Pod: "Pod", KubernetesNode: "Node", ConfigMap: "ConfigMap"}
 _SERIES_MAX: Final = 20_000

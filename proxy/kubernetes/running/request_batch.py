@@ -9,8 +9,6 @@ from typing import Any, Final, Protocol, TypeAlias, final
 from ....model.errors import LicorneError
 from ...si import si_pb2 as si
 
-__all__ = ["Entry", "RequestBatch", "RequestTarget"]
-
 Entry: TypeAlias = (
     si.NodeInfo
     | si.AddApplicationRequest

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ...client.remote_scheduler import RemoteScheduler
     from ...scheduler.scheduler import Scheduler
 
-__all__ = ["LEASE_NAME", "ROLE_LABEL", "OwnPod", "PodRole", "PodService"]
-
 LEASE_NAME: Final = "licorne"
 _ANSWER_SECONDS: Final = 3.0
 ROLE_LABEL: Final = "licorne.io/role"

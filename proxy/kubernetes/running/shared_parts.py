@@ -14,8 +14,6 @@ from .reconsidering import Reconsidering
 from .reporting import Reporter
 from .request_batch import RequestBatch
 
-__all__ = ["SharedParts"]
-
 
 @final
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,6 @@ from .shared_parts import SharedParts
 from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
 from .volume_binding import VolumeBinding
 
-__all__ = ["TaskLife"]
-
 _REJECTED_PAUSE_SECONDS: Final = 10
 _REJECTED_PAUSE_MAX_SECONDS: Final = 300
 _BINDS_IN_A_ROW: Final = 3

@@ -10,8 +10,6 @@ from ...si import si_pb2 as si
 from ..mapping.gangs import DeclaredTaskGroup
 from ..objects import Pod
 
-__all__ = ["PodApplication", "PodApplicationPhase", "PodTask", "TaskState"]
-
 
 class TaskState(Enum):
     """What a task waits for, from its first sight to its end."""

@@ -13,8 +13,6 @@ from .cache import ClusterCache
 from .event_loop import EventLoop
 from .tasks import PodTask, TaskState
 
-__all__ = ["VolumeBinding", "VolumeSide"]
-
 _NANOSECONDS: Final = 1e9
 
 

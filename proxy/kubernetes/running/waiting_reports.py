@@ -11,8 +11,6 @@ from .event_loop import EventLoop
 from .reporting import Reporter
 from .tasks import PodTask, TaskState
 
-__all__ = ["WaitingReports"]
-
 _AT_ONCE: Final = 4
 _PAUSE_SECONDS: Final = 0.05
 _AGAIN_SECONDS: Final = 30.0

@@ -16,8 +16,6 @@ from ..requests import partition_of, queue_path_of, views_of
 from ..responses import json_response
 from .pages import paged_response
 
-__all__ = ["OPERATIONS"]
-
 _BELOW: Final = "/ws/v1/partition/{partition}"
 _STATUSES: Final = ("new", "accepted", "running", "completing", "failing", "resuming")
 

@@ -16,8 +16,6 @@ from ...documents.operations import JSON, Operation
 from ..requests import views_of
 from ..responses import json_response
 
-__all__ = ["OPERATIONS"]
-
 
 def _clusters(request: Request) -> Response:
     views = views_of(request)

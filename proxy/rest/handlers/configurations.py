@@ -11,15 +11,14 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ....model.configuration.reader import DEFAULT_CONFIGURATION, ConfigurationError, load
+from ....model.configuration.problems import ConfigurationError
+from ....model.configuration.reader import DEFAULT_CONFIGURATION, load
 from ....model.configuration.schema import SchedulerConfig
 from ...documents.configurations import ConfigurationDocument, configuration_document
 from ...documents.monitoring import ValidationDocument
 from ...documents.operations import JSON, YAML, Operation
 from ..requests import checks_of, scheduler_of, views_of
 from ..responses import JSON_TYPE, json_response
-
-__all__ = ["OPERATIONS", "config_response", "validate_configuration"]
 
 _YAML_TYPE = "application/x-yaml; charset=UTF-8"
 

@@ -14,8 +14,6 @@ from ...documents.operations import Operation
 from ..errors import error_response
 from ..unrouted import redirect
 
-__all__ = ["OPERATIONS"]
-
 _PROFILES = (
     *("", "heap", "threadcreate", "goroutine", "allocs", "block"),
     *("mutex", "cmdline", "profile", "symbol", "trace"),

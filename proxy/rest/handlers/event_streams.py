@@ -14,8 +14,6 @@ from ..event_texts import EventTextStream
 from ..pacing import Pace
 from ..responses import json_bytes
 
-__all__ = ["EventStreamResponse", "line_of", "message_of"]
-
 WRITE_SECONDS: Final = 5.0
 """How long a client has to take what was sent, before its stream ends."""
 PAUSE_SECONDS: Final = 15.0

@@ -18,8 +18,6 @@ from ..requests import events_of, pace_of
 from ..responses import JSON_TYPE, json_bytes
 from .event_streams import EventStreamResponse, line_of, message_of
 
-__all__ = ["OPERATIONS", "event_batch", "event_stream", "server_sent_events"]
-
 _DIGITS: Final = re.compile("[0-9]+")
 _PARSING: Final = "strconv.ParseUint: parsing"
 

@@ -29,8 +29,6 @@ from ..errors import RestError
 from ..requests import scheduler_of
 from ..responses import JSON_TYPE, json_response
 
-__all__ = ["OPERATIONS", "managers_document"]
-
 _PIECE: Final = 2**16
 """How many bytes of a state dump are sent at once."""
 

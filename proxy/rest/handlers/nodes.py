@@ -15,8 +15,6 @@ from ..requests import partition_of, views_of
 from ..responses import json_response
 from .pages import paged_response
 
-__all__ = ["OPERATIONS"]
-
 _BELOW = "/ws/v1/partition/{partition}"
 
 

@@ -13,8 +13,6 @@ from ..pacing import Pace
 from ..requests import pace_of
 from ..responses import JSON_TYPE, json_bytes, json_response
 
-__all__ = ["paged_response"]
-
 T = TypeVar("T")
 
 

@@ -36,8 +36,6 @@ from ..errors import RestError
 from ..requests import pace_of, scheduler_of
 from ..responses import json_response
 
-__all__ = ["OPERATIONS", "parameters_of"]
-
 T = TypeVar("T")
 M = TypeVar("M", si.AddApplicationRequest, si.Allocation)
 

@@ -22,8 +22,6 @@ from ..errors import RestError
 from ..requests import partition_of, queue_path_of, unescaped, views_of
 from ..responses import json_response
 
-__all__ = ["OPERATIONS"]
-
 _BELOW = "/ws/v1/partition/{partition}"
 
 

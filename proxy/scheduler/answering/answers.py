@@ -39,8 +39,6 @@ from .monitoring import Monitoring
 from .questions import TITLES
 from .saved import saved
 
-__all__ = ["Answers", "given", "quarantined"]
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

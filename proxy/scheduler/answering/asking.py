@@ -11,8 +11,6 @@ from ....model.errors import RequestError
 from ....model.partition import Partition
 from ....model.values.messages import short_partition_name
 
-__all__ = ["NotKnownError", "QueueAndUser", "StoppedError", "ask_each", "matching"]
-
 T = TypeVar("T")
 
 

@@ -16,8 +16,6 @@ from ....model.queues.use_order import KeptUse
 from ....model.resources.decayed_use import DecayedUse, TypeUse, carried, raised_to
 from ....model.values.documents import Document
 
-__all__ = ["later_use", "moved_use", "not_ahead", "of_manager", "read_use", "taken_use", "use_document"]
-
 KIND: Final = "licorne usage"
 VERSION: Final = 1
 _Time = Annotated[int, Field(ge=0, lt=2**63)]

@@ -28,8 +28,6 @@ from ...health.checks import AskAll
 from ..managers.manager_life import ManagerStatus
 from .asking import ask_each, matching
 
-__all__ = ["PIECE", "KnownRows", "LiveQueues", "LiveRows", "LiveView"]
-
 T = TypeVar("T")
 N = TypeVar("N")
 

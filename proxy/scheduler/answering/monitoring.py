@@ -26,8 +26,6 @@ from ..managers.managers import Managers
 from .asking import ask_each
 from .live_view import LiveView
 
-__all__ = ["Monitoring"]
-
 
 @final
 class Monitoring:

@@ -23,8 +23,6 @@ from ...si.arguments import check_message, check_type
 from ..managers.manager_life import ManagerStatus
 from .asking import QueueAndUser
 
-__all__ = ["DOCUMENTS", "TITLES", "QuestionSide"]
-
 TITLES: Final[Mapping[str, str]] = {
     "explain": "an explanation",
     "dry_run": "a dry run",

@@ -27,8 +27,6 @@ from ....model.views.saved import SavedApplication, SavedPartition, saved_partit
 from ...recording.requests import allocation_request, application_request, node_request
 from .asking import ask_each
 
-__all__ = ["saved"]
-
 _SECOND_NS = 1_000_000_000
 
 

@@ -68,8 +68,6 @@ from ...metrics.figures import ManagerFigures, SchedulerFigures
 from ..managers.manager_life import ManagerStatus
 from .asking import QueueAndUser
 
-__all__ = ["VALUE_VERSION", "fields_of_kinds", "value_from_json", "value_to_json"]
-
 VALUE_VERSION: Final = 1
 """The version of what is written here; `Question.value_version` of `licorne.v1` asks for it."""
 

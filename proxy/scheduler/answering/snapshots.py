@@ -17,8 +17,6 @@ from ...documents.queues import QueueDocument, queue_document
 from ...documents.usages import group_document, user_document
 from .asking import ask_each
 
-__all__ = ["snapshot"]
-
 
 def snapshot(partitions: Sequence[Partition]) -> Document:
     """Return the documents of the REST interface, those of a partition under its short name.

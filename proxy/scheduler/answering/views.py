@@ -41,8 +41,6 @@ from ...health.checks import AskAll
 from ..managers.managers import Managers
 from .asking import ask_each
 
-__all__ = ["Build", "UnknownPartitionError", "Views"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -12,8 +12,6 @@ from typing import final
 from ....lockcheck import Condition, excludes
 from ....model.values.predicate_questions import NoAnswer, PredicateAnswer
 
-__all__ = ["AnswerWait", "HeldAnswers"]
-
 
 @final
 class HeldAnswers:

@@ -10,8 +10,6 @@ from typing import Final, TypeAlias, final
 
 from ....model.errors import LicorneError
 
-__all__ = ["CallbackFailure", "CallbackFailures", "ErrorHook", "is_fault", "text_of"]
-
 _FAULTS: Final = (
     ArithmeticError,
     AssertionError,

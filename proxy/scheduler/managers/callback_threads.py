@@ -9,8 +9,6 @@ from typing import final
 
 from ....model.errors import RequestError
 
-__all__ = ["CallbackThreads"]
-
 
 @final
 class CallbackThreads(threading.local):

@@ -25,8 +25,6 @@ from .answer_wait import AnswerWait
 from .callback_failures import text_of
 from .callback_threads import CallbackThreads
 
-__all__ = ["CallbackQuestions", "DeferredCalls"]
-
 _NO_REASON: Final = "the resource manager gave no reason"
 _Reader: TypeAlias = "Callable[[int, object, dict[int, Mapping[str, str]]], PredicateAnswer]"
 """Makes an answer of the number of a question and of what the RM says."""

@@ -9,8 +9,6 @@ from ....actors.services.log import Log
 from ....model.configuration.extra import ExtraConfig, LogLevel
 from ....model.configuration.problems import Problem
 
-__all__ = ["ExtraConfigurations"]
-
 _DEFAULTS: Final = ExtraConfig()
 
 

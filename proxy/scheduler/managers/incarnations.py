@@ -10,8 +10,6 @@ from ....model.errors import RequestError
 from ....model.partition import Partition
 from ....model.state.host import TimerAction
 
-__all__ = ["Incarnations"]
-
 
 @final
 class Incarnations:

@@ -16,8 +16,6 @@ from ....model.values.messages import (
     NodesAnswered,
 )
 
-__all__ = ["announcement_fields", "summariser"]
-
 _FIELDS: Final = {
     "partition": "partition",
     "application_id": "application",

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from .managers import Managers
     from .registrations import Registrations
 
-__all__ = ["LifeSide", "ManagerLife", "ManagerStatus"]
-
 T = TypeVar("T")
 
 _HALTS: Final[Mapping[ManagerState, RefusalReason]] = {

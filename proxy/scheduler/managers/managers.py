@@ -46,8 +46,6 @@ from .manager_life import ManagerLife, ManagerStatus
 from .outbox import Outbox
 from .predicates import predicates_of
 
-__all__ = ["Manager", "Managers"]
-
 _CONGESTED: Final = PlacementHalt(reason=RefusalReason.CONGESTED)
 
 

@@ -19,8 +19,6 @@ from ....model.values.messages import (
 from ....model.values.rejections import RejectionCode
 from .managers import Manager
 
-__all__ = ["refuse_allocations", "refuse_applications", "refuse_nodes"]
-
 
 def refuse_nodes(manager: Manager, partition: str, updates: Sequence[NodeUpdate]) -> None:
     """Refuse what an RM says of nodes in a partition that does not exist, except that they are gone.

@@ -9,8 +9,6 @@ from typing import final
 from ....actors.services.interrupts import Uninterrupted
 from ...si.older_answers import Delivery
 
-__all__ = ["Outbox"]
-
 
 @final
 class Outbox:

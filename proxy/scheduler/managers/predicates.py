@@ -16,8 +16,6 @@ from ...si.older_answers import Generation
 from .callback_failures import is_fault, text_of
 from .callback_threads import CallbackThreads
 
-__all__ = ["CallbackPredicates", "predicates_of"]
-
 
 @final
 class CallbackPredicates:

@@ -34,8 +34,6 @@ from ..prepared_configuration import commit_refused
 from .extra_configurations import ExtraConfigurations
 from .managers import Manager, Managers
 
-__all__ = ["CheckedUpdate", "Registrations"]
-
 _UPDATE: Final = "update of configuration"
 _REGISTERED_AGAIN: Final = "the RM has registered again since"
 _UPDATED: Final = "the configuration has been updated since"

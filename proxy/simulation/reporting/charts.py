@@ -13,8 +13,6 @@ from typing import Final
 
 from .page_text import table, time
 
-__all__ = ["Area", "Axis", "Chart", "LimitLine", "bars", "draw"]
-
 _WIDTH: Final = 1000
 _HEIGHT: Final = 240
 _TABLE_ROWS_MAX: Final = 24

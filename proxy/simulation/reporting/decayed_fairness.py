@@ -14,8 +14,6 @@ from typing import NamedTuple
 from ....model.resources.decayed_use import DecayedUse, decayed_means, decayed_share, no_use, raised_to
 from ....model.resources.resource import Resource
 
-__all__ = ["DecayedSeries", "FairTerms", "WeighedQueue", "decayed_fairness", "jain_permille"]
-
 
 class FairTerms(NamedTuple):
     """What a queue says about fair share."""

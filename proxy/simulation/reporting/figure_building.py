@@ -31,8 +31,6 @@ from .figures import (
 from .node_packing import CLASSES
 from .run_series import QueueBounds, RunSeries, with_parents
 
-__all__ = ["Claim", "build_figures", "fair_shares", "fairness_permille"]
-
 _NO_QUEUE = "(no queue)"
 _NO_LIMITS = QueueBounds({}, {})
 

@@ -15,8 +15,6 @@ from ...files.input_files import read_text
 from ...files.json_text import JsonError, parse_json
 from .figures import FORMAT, KIND, QueueFigures, RunFigures
 
-__all__ = ["read_figures", "to_csv", "to_json"]
-
 _COLUMNS: Final = ("figure", "queue", "item", "start_ns", "end_ns", "value")
 
 _Row = tuple[str, str, str, int, int, int]

@@ -14,23 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from .interval_series import INTERVALS_MAX
 from .node_packing import CLASSES
 
-__all__ = [
-    "FORMAT",
-    "KIND",
-    "WAIT_BOUNDS_NS",
-    "CountFigures",
-    "DecayedFairness",
-    "NodeFigures",
-    "PreemptionCount",
-    "PreemptionFigures",
-    "PreemptionListed",
-    "QueueFigures",
-    "RunFigures",
-    "SlowdownFigures",
-    "UserFigures",
-    "WaitFigures",
-]
-
 KIND: Final = "licorne simulation figures"
 FORMAT: Final = 1
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final, final
 
-__all__ = ["INTERVALS_MAX", "Gauge", "IntervalSeries", "Intervals"]
-
 INTERVALS_MAX: Final = 240
 """An even number: pairs of neighbours become one."""
 

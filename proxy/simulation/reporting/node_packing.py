@@ -12,8 +12,6 @@ from typing import Final, final
 
 from .interval_series import Gauge, Intervals
 
-__all__ = ["CLASSES", "NodePacking"]
-
 CLASSES: Final = ("empty", *(f"{low}-{low + 10} %" for low in range(0, 100, 10)))
 """Nothing in use; then more than the first number, and at most the second."""
 

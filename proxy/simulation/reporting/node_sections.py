@@ -10,8 +10,6 @@ from .figures import RunFigures
 from .page_text import change_of, number, percent, table, time
 from .shown_runs import ShownRun, longest_ns, side_by_side
 
-__all__ = ["fairness_section", "packing_section", "preemption_section"]
-
 _STYLES: Final = ("first", "second", "third", "fourth")
 _GROUPS_MAX: Final = 200
 _LISTED_MAX: Final = 200

@@ -15,8 +15,6 @@ from .page_text import change_of, factor, number, percent, time
 from .queue_sections import dominant_resource, queue_section, wait_section
 from .shown_runs import ShownRun
 
-__all__ = ["filled_page", "to_html"]
-
 _TEMPLATE: Final = Path(__file__).with_name("page.html")
 _NOTES: Final = Path(__file__).with_name("figure_notes.html")
 _PLACE: Final = re.compile(r"@([a-z_]+)@")

@@ -8,8 +8,6 @@ from typing import Final
 
 from ....model.configuration.durations import short_duration_text
 
-__all__ = ["amount", "change_of", "decimal", "number", "percent", "table", "time", "unit_of"]
-
 _BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _BYTES: Final = frozenset({"memory", "ephemeral-storage"})
 

@@ -11,8 +11,6 @@ from .figures import QueueFigures, RunFigures, UserFigures
 from .page_text import amount, change_of, factor, number, percent, table, time
 from .shown_runs import ShownRun, longest_ns, named_queue, side_by_side
 
-__all__ = ["dominant_resource", "queue_section", "wait_section"]
-
 _QUEUES_DRAWN_MAX: Final = 40
 _ROWS_MAX: Final = 500
 

@@ -18,14 +18,6 @@ from .node_packing import NodePacking
 if TYPE_CHECKING:
     from ..record import AskEntry
 
-__all__ = [
-    "PREEMPTIONS_LISTED_MAX",
-    "PreemptionGroup",
-    "QueueBounds",
-    "RunSeries",
-    "with_parents",
-]
-
 PREEMPTIONS_LISTED_MAX: Final = 500
 """All preemptions are counted; of the first ones it is also written down which they were."""
 

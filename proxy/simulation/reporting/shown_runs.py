@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from .figures import QueueFigures, RunFigures
 
-__all__ = ["ShownRun", "longest_ns", "named_queue", "side_by_side"]
-
 
 class ShownRun(NamedTuple):
     """One simulation: how it is called in the page, the end of its keys, and its figures."""

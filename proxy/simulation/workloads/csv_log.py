@@ -21,8 +21,6 @@ from .csv_mapping import ColumnDocument, CsvMapping, MemoryColumnDocument, TimeC
 from .swf_log import UNKNOWN, SwfJob, SwfLog
 from .swf_machines import BYTES_IN_KILOBYTE
 
-__all__ = ["read_csv_log"]
-
 _UNITS_NS: Final = {
     "ns": 1,
     "us": 10**3,

@@ -27,8 +27,6 @@ from ....model.configuration.words import did_you_mean
 from ...files.located_yaml import LocatedYaml, read_located_yaml
 from .scenario_errors import text_of
 
-__all__ = ["ColumnDocument", "CsvMapping", "read_csv_mapping"]
-
 _Name: TypeAlias = Annotated[str, Field(min_length=1)]
 
 

@@ -19,8 +19,6 @@ from .workload import (
     count_gangs_larger_than_the_cluster,
 )
 
-__all__ = ["WorkloadCut", "cut_workload"]
-
 _ONE: Final = Fraction(1)
 
 

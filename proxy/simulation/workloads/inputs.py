@@ -20,8 +20,6 @@ from .swf import JobOptions, read_swf, workload_of_log
 from .transcript_input import Transcript, read_timed_transcript
 from .workload import Workload
 
-__all__ = ["InputKind", "InputOptions", "checked_kind", "kind_of_input", "load_input"]
-
 _COLUMNS_OF_A_JOB: Final = 18
 _FORMATS: Final = f"openb pods ({','.join(POD_COLUMNS)}), SWF, a transcript and a scenario"
 

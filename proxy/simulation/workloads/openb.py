@@ -32,8 +32,6 @@ from ...files.input_files import NANOSECONDS_IN_SECOND, check_node_count, read_t
 from .queue_tree import configuration_for, queue_name
 from .workload import InputNote, SimulatedApplication, SimulatedNode, SimulatedTask, Workload
 
-__all__ = ["POD_COLUMNS", "OpenbMode", "read_openb"]
-
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu")
 """The columns that a file of nodes must have; if it has the `model` of devices, that becomes an attribute."""
 

@@ -8,8 +8,6 @@ from typing import Final, TypeAlias
 
 import yaml
 
-__all__ = ["configuration_for", "queue_name"]
-
 _FORBIDDEN: Final = re.compile(r"[^a-z0-9_:#/@-]")
 _NAME_LENGTH_MAX: Final = 64
 _ROOT: Final = "root"

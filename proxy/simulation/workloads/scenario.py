@@ -29,8 +29,6 @@ from .scenario_errors import text_of
 from .scenario_events import node_event_findings, node_events, nodes_of
 from .workload import GangStyle, InputNote, SimulatedApplication, SimulatedTask, Workload
 
-__all__ = ["read_scenario"]
-
 _PARTITION_KEYS: Final = ("placementrules", "limits", "nodesortpolicy", "preemption", "queues")
 _TASKS_MAX: Final = 1_000_000
 _SECTIONS: Final[dict[str, type[BaseModel]]] = {

@@ -46,15 +46,6 @@ from ....model.resources.quantities import QuantityError
 from ....model.resources.texts import resource_from_texts
 from .scenario_errors import shown
 
-__all__ = [
-    "ApplicationsDocument",
-    "DurationRange",
-    "NodeEventDocument",
-    "NodesDocument",
-    "ScenarioDocument",
-    "TasksDocument",
-]
-
 _RANGE: Final = ".."
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
 

@@ -6,8 +6,6 @@ from typing import Final
 
 from pydantic_core import ErrorDetails
 
-__all__ = ["shown", "text_of"]
-
 _WANTED: Final = {
     "int_type": "expected a whole number",
     "bool_type": "expected true or false",

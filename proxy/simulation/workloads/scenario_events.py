@@ -14,8 +14,6 @@ from ...files.located_yaml import LocatedYaml
 from .scenario_documents import NodeEventDocument, NodesDocument, ScenarioDocument
 from .workload import NodeChange, NodeEvent, SimulatedNode
 
-__all__ = ["node_event_findings", "node_events", "nodes_of"]
-
 
 class _StateInScenario(Enum):
     """The state of a node that has been there."""

@@ -51,8 +51,6 @@ from .swf_machines import (
 )
 from .workload import GangStyle, InputNote, SimulatedApplication, SimulatedTask, Workload
 
-__all__ = ["JobOptions", "read_swf", "workload_of_log"]
-
 _MILLI: Final = 1000
 _PROCESSORS_MAX: Final = 10**6
 _PLACEHOLDER_TIMEOUT_NS: Final = 100 * 365 * 86_400 * NANOSECONDS_IN_SECOND

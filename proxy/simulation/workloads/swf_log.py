@@ -21,8 +21,6 @@ from ....model.resources.quantities import INT64_MAX
 from ...files.input_errors import InputError
 from ...files.input_files import NANOSECONDS_IN_SECOND, read_text
 
-__all__ = ["CANCELLED", "UNKNOWN", "SwfJob", "SwfLog", "read_swf_log"]
-
 UNKNOWN: Final = -1
 CANCELLED: Final = 5
 

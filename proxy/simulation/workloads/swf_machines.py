@@ -16,15 +16,6 @@ from ...files.input_files import check_node_count, read_text, whole_number
 from .swf_log import SwfLog
 from .workload import SimulatedNode
 
-__all__ = [
-    "BYTES_IN_KILOBYTE",
-    "MACHINES_SUFFIX",
-    "Machine",
-    "machines_of_header",
-    "nodes_of",
-    "read_machines",
-]
-
 MACHINES_SUFFIX: Final = ".machines"
 BYTES_IN_KILOBYTE: Final = 1024
 _COLUMNS: Final = "id, name, nodes, processors, speed, memory in kB"

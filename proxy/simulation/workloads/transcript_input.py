@@ -9,8 +9,6 @@ from ...files.input_errors import InputError
 from ...files.input_files import read_text
 from ...transcripts.transcript import Line, read_transcript
 
-__all__ = ["Step", "Transcript", "read_timed_transcript"]
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -10,19 +10,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain, repeat
 
-__all__ = [
-    "GangStyle",
-    "InputNote",
-    "NodeChange",
-    "NodeEvent",
-    "SimulatedApplication",
-    "SimulatedNode",
-    "SimulatedTask",
-    "Workload",
-    "count_gangs_larger_than_the_cluster",
-    "count_tasks_larger_than_every_node",
-]
-
 
 class GangStyle(Enum):
     """The styles of a gang whose placeholders are not all placed in time; names of `si.v1`."""

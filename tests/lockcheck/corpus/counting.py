@@ -26,8 +26,6 @@ from support.lockcheck.lock_corpus import Bug, Safe, look
 
 from licorne.lockcheck import Finding, Rung
 
-__all__ = ["ALL_BUGS", "Count", "bug_text", "count", "is_found", "is_left_alone", "table"]
-
 ALL_BUGS: Final[Sequence[Bug]] = (*ORDER_BUGS, *RULE_BUGS, *PYKKA_BUGS)
 
 

@@ -13,8 +13,6 @@ from support.lockcheck.pykka_clerks import clerks
 
 from licorne.lockcheck import Kind, Rung
 
-__all__ = ["PYKKA_BUGS", "PYKKA_SAFE"]
-
 
 @contextmanager
 def proxies(number: int) -> Iterator[Sequence[Any]]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ABSENT", "BUGS", "ELSEWHERE", "FALSE_ALARMS", "HISTORY"]
-
 HISTORY: Final = (
     "19.1 REC", "19.2 BLK", "19.2 LEAK", "19.4 REC", "19.6 ORD", "19.7 LEAK", "19.8 ORD", "19.9 REC", "19.9 ORD",
     "19.14 ORD", "19.16 ORD", "19.17 ORD", "19.18 ORD", "19.19 REC", "19.19 ORD", "19.21 MODE", "19.23 LEAK",

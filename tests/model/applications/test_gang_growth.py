@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from support.model.builders import START_NS, an_allocation, an_application, an_ask
-from support.model.harness import TEN
+from support.model.builders import START_NS, TEN, an_allocation, an_application, an_ask
 
 from licorne.model.applications.gang import GangSettings
 from licorne.model.applications.holdings import Holdings

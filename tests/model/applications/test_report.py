@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from support.model.harness import Harness, a_resource
+from support.model.builders import a_resource
+from support.model.harness import Harness
 
 
 def waiting_keys(

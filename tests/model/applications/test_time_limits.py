@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.model.harness import TEN, Harness, a_resource, a_running_partition
+from support.model.builders import TEN, a_resource
+from support.model.harness import Harness, a_running_partition
 
 from licorne.model.applications.state import ApplicationState
 from licorne.model.values.messages import ApplicationChanged, NodeAction, TerminationType

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
-from support.model.harness import TEN, Harness, a_partition, a_resource
+from support.model.builders import TEN, a_resource
+from support.model.harness import Harness, a_partition
 from support.transcripts.simulated_transcripts import simulated_transcript
 
 import licorne.model.partition as partitions

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.model.harness import FIVE, TEN, TWENTY, Harness, a_resource
+from support.model.builders import FIVE, TEN, TWENTY, a_resource
+from support.model.harness import Harness
 from support.model.limit_builders import groups_shown
 
 from licorne.model.resources.resource import EMPTY

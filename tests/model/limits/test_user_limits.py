@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.model.builders import memory
 from support.model.limit_builders import (
     BOB,
     DAN,
@@ -16,7 +17,6 @@ from support.model.limit_builders import (
     a_root,
     fill,
     groups_shown,
-    memory,
     user_limits,
     users_shown,
 )

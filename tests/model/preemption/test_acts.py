@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from support.model.builders import PARTITION, a_resource
-from support.model.preemption_scenes import TWO_QUEUES, Scene, memory
+from support.model.builders import PARTITION, a_resource, memory
+from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.preemption.acts import (
     is_still_ending,

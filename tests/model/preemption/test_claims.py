@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from support.model.builders import TEN, FakePredicates, a_resource
-from support.model.preemption_scenes import Scene, memory
+from support.model.builders import TEN, FakePredicates, a_resource, memory
+from support.model.preemption_scenes import Scene
 
 from licorne.model.preemption.claims import NOTHING_COMMITTED, CommittedResources, committed_resources
 from licorne.model.resources.resource import EMPTY

@@ -8,9 +8,9 @@ from typing import Final
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.builders import SECOND_NS, START_NS
+from support.model.builders import SECOND_NS, START_NS, memory
 from support.model.explained import ask_of
-from support.model.preemption_scenes import HUNDRED, Scene, memory
+from support.model.preemption_scenes import HUNDRED, Scene
 
 from licorne.model.preemption.guarantee.decision import NoPreemption
 from licorne.model.state.disruption import DisruptionLog, Overdraft

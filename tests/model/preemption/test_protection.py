@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.model.builders import SECOND_NS, START_NS
+from support.model.builders import SECOND_NS, START_NS, memory
 from support.model.explained import ask_of, explained, place_in_file
-from support.model.preemption_scenes import HUNDRED, Scene, memory
+from support.model.preemption_scenes import HUNDRED, Scene
 
 from licorne.model.explanation.victims import prospects
 from licorne.model.preemption.guarantee import attempt

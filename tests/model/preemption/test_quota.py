@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.builders import TEN, a_resource
-from support.model.preemption_scenes import Running, Scene, memory
+from support.model.builders import TEN, a_resource, memory
+from support.model.preemption_scenes import Running, Scene
 
 from licorne.model.preemption.quota import over_maximum, shared_out
 from licorne.model.queues.quota_timer import quota_settings, quotas_changed

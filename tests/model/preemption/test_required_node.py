@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.builders import TEN, a_resource
-from support.model.preemption_scenes import HUNDRED, Running, Scene, memory
+from support.model.builders import TEN, a_resource, memory
+from support.model.preemption_scenes import HUNDRED, Running, Scene
 
 from licorne.model.preemption.victims import given_back
 from licorne.model.resources.resource import Resource, add, fits

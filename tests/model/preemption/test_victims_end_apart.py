@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
-from support.model.preemption_scenes import Scene, memory
+from support.model.builders import memory
+from support.model.preemption_scenes import Scene
 
 GUARANTEE: Final = """
     - name: a

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pytest
-from support.model.preemption_scenes import Scene, memory
+from support.model.builders import memory
+from support.model.preemption_scenes import Scene
 
 from licorne.model.preemption.victims import Victim, gangs_cut_by
 from licorne.model.preemption.whole_jobs import by_whole_jobs

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pytest
-from support.model.builders import SECOND_NS, TEN
+from support.model.builders import SECOND_NS, TEN, memory
 from support.model.explained import ask_of
-from support.model.preemption_scenes import Running, Scene, memory
+from support.model.preemption_scenes import Running, Scene
 
 from licorne.model.explanation.victims import prospects
 from licorne.model.preemption.guarantee.decision import NoPreemption

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pytest
-from support.model.builders import an_ask_submission
+from support.model.builders import an_ask_submission, memory
 from support.model.explained import ask_of
-from support.model.preemption_scenes import Scene, memory
+from support.model.preemption_scenes import Scene
 
 from licorne.model.explanation.victims import prospects
 from licorne.model.preemption.guarantee.decision import NoPreemption

@@ -10,8 +10,16 @@ from typing import Final
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.builders import SECOND_NS, START_NS, a_resource, an_allocation, an_ask, an_ask_submission
-from support.model.preemption_scenes import HUNDRED, Scene, memory
+from support.model.builders import (
+    SECOND_NS,
+    START_NS,
+    a_resource,
+    an_allocation,
+    an_ask,
+    an_ask_submission,
+    memory,
+)
+from support.model.preemption_scenes import HUNDRED, Scene
 
 from licorne.model.preemption.victims import Need, Victim, cost_of, needed_only, queue_order
 from licorne.model.preemption.work_lost import WorkLost, work_text

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
+from support.model.builders import TEN, FakePredicates, a_resource
 from support.model.entries import a_leaf, an_entry
-from support.model.harness import TEN, FakePredicates, Harness, a_resource
+from support.model.harness import Harness
 
 from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.queues.waiting import RestKind, WaitingApplications

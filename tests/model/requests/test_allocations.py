@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.model.builders import FIVE, SECOND_NS, START_NS, TEN, TWENTY, a_resource
-from support.model.harness import PARTITION, Harness, a_running_partition
+from support.model.builders import FIVE, PARTITION, SECOND_NS, START_NS, TEN, TWENTY, a_resource
+from support.model.harness import Harness, a_running_partition
 
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import (

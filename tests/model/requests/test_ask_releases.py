@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.model.harness import FIVE, PARTITION, TEN, Harness, a_resource, a_running_partition
+from support.model.builders import FIVE, PARTITION, TEN, a_resource
+from support.model.harness import Harness, a_running_partition
 
 from licorne.model.resources.resource import EMPTY
 from licorne.model.values.messages import AllocationsReleased, AskRelease, NodeAction, TerminationType

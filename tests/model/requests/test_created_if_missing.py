@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.model.harness import Harness, a_resource
+from support.model.builders import a_resource
+from support.model.harness import Harness
 
 from licorne.model.values.messages import ApplicationsAnswered
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from support.model.harness import TEN, FakeChannel, FakePredicates, Harness, a_resource
+from support.model.builders import TEN, FakeChannel, FakePredicates, a_resource
+from support.model.harness import Harness
 
 from licorne.model.predicates.avoided_nodes import AVOIDANCE_NS, AvoidedNodes
 from licorne.model.resources.resource import EMPTY

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from support.model.harness import PARTITION, TEN, Harness, a_resource, a_running_partition
+from support.model.builders import PARTITION, TEN, a_resource
+from support.model.harness import Harness, a_running_partition
 
 from licorne.model.requests.older_asks import ALLOCATIONS_MAX
 from licorne.model.resources.resource import EMPTY, Resource

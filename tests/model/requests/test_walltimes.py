@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
-from support.model.harness import START_NS, TEN, Harness, a_resource
+from support.model.builders import START_NS, TEN, a_resource
+from support.model.harness import Harness
 
 from licorne.model.values.messages import AllocationPlaced, AllocationsReleased, NodeAction, TerminationType
 from licorne.model.values.rejections import RejectionCode

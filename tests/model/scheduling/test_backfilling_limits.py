@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from support.model.harness import Harness, a_resource
+from support.model.builders import a_resource
+from support.model.harness import Harness
 from support.model.planned_days import is_placed, planned_start_of, send
 
 from licorne.model.explanation.explain import explain

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pytest
-from support.model.builders import FakePredicates
-from support.model.harness import Harness, a_resource
+from support.model.builders import FakePredicates, a_resource
+from support.model.harness import Harness
 
 from licorne.model.explanation.explain import explain
 from licorne.model.explanation.planned_starts import PlannedStart

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from support.model.harness import Harness, a_partition, a_resource
+from support.model.builders import a_resource
+from support.model.harness import Harness, a_partition
 from support.proxy.counted_lines import lines_executed
 
 from licorne.model.build_kind import is_compiled

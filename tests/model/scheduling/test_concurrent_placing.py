@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Never
 
 import pytest
-from support.model.builders import TEN, a_resource
-from support.model.harness import FakePredicates, Harness
+from support.model.builders import TEN, FakePredicates, a_resource
+from support.model.harness import Harness
 from support.model.limit_builders import users_shown
 
 from licorne.model.applications.allocations import ApplicationAllocations

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from support.model.builders import FakeChannel, FakePredicates, an_ask
-from support.model.harness import a_resource, a_roomy_partition
+from support.model.builders import FakeChannel, FakePredicates, a_resource, an_ask
+from support.model.harness import a_roomy_partition
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.explanation.explain import explain

@@ -6,8 +6,8 @@ import random
 from dataclasses import dataclass
 
 import pytest
-from support.model.builders import FakePredicates
-from support.model.harness import Harness, a_resource
+from support.model.builders import FakePredicates, a_resource
+from support.model.harness import Harness
 from support.model.planned_days import is_placed, planned_start_of, send
 
 from licorne.model.values.refusals import RefusalReason

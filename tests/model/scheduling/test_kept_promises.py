@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from support.model.builders import FakePredicates, an_application_submission, an_ask_submission
-from support.model.harness import Harness, a_resource
+from support.model.builders import FakePredicates, a_resource, an_application_submission, an_ask_submission
+from support.model.harness import Harness
 from support.model.planned_days import is_placed, planned_start_of, send
 
 from licorne.model.explanation.dry_run import dry_run_application

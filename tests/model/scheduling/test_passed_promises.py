@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from support.model.builders import FakePredicates
-from support.model.harness import Harness, a_resource
+from support.model.builders import FakePredicates, a_resource
+from support.model.harness import Harness
 from support.model.planned_days import is_placed, planned_start_of, send
 
 TWO_LEAVES = "- name: a\n- name: b"

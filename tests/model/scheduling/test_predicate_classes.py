@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
-from support.model.harness import SECOND_NS, FakeChannel, FakePredicates, Harness, a_resource
+from support.model.builders import SECOND_NS, FakeChannel, FakePredicates, a_resource
+from support.model.harness import Harness
 
 from licorne.model.predicates import deferred_checks, node_checks
 from licorne.model.predicates.avoided_nodes import AVOIDANCE_NS

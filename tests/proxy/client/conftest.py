@@ -9,7 +9,7 @@ from support.proxy.knowing_manager import KnowingManager, a_node, an_allocation,
 from support.proxy.noting_scheduler import Noting
 
 from licorne import Scheduler
-from licorne.proxy.scheduler.scheduler import ENGINES
+from licorne.proxy.scheduler.engine_names import ENGINES
 
 
 @pytest.fixture(params=ENGINES)

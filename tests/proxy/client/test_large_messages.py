@@ -12,7 +12,7 @@ from support.proxy.served import served
 from support.waiting import WAIT_SECONDS
 
 from licorne import Recovery, RemoteScheduler, RequestError
-from licorne.proxy.client.recovery import RecoveryState
+from licorne.proxy.client.recovery_states import RecoveryState
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.sizes import MESSAGE_BYTES_MAX
 

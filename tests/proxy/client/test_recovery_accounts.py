@@ -16,7 +16,7 @@ from licorne.proxy.client.recovery_states import RecoveryState
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler.scheduler import EngineName
+    from licorne.proxy.scheduler.engine_names import EngineName
 
 ENGINES: tuple[EngineName, ...] = ("direct", "actors", "threads")
 

@@ -15,7 +15,7 @@ from support.proxy.knowing_manager import (
 from support.proxy.noting_scheduler import Noting
 
 from licorne import Recovery, RequestError, Scheduler
-from licorne.proxy.client.recovery import RecoveryState
+from licorne.proxy.client.recovery_states import RecoveryState
 from licorne.proxy.si import si_pb2 as si
 
 REGISTRATION = si.RegisterResourceManagerRequest(rmID="rm", config=CONFIGURATION)

@@ -17,7 +17,7 @@ from licorne import RequestError, ResourceManager, Scheduler
 from licorne.proxy.documents.applications import application_document
 from licorne.proxy.dumps import state_dump as dumping
 from licorne.proxy.dumps.state_dump import state_dump, state_dump_file
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 
 EMPTY = {"empty": "Resource Manager did not register callback"}
 

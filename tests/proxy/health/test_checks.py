@@ -24,7 +24,7 @@ from licorne.proxy.health import checks
 from licorne.proxy.health.history import HISTORY_MAX, History
 from licorne.proxy.health.report import HealthReport, health_document
 from licorne.proxy.health.watch import HealthWatch
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
 
 

@@ -12,7 +12,7 @@ from support.proxy.rest_scenario import RECORDED, rest_scenario
 
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.proxy.metrics.exporter import SchedulerCollector, exposition
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
 
 TIMED: Final = ("_milliseconds_bucket", "_milliseconds_count", "_milliseconds_sum")

@@ -33,7 +33,7 @@ from licorne.proxy.recording.answers import (
     written_taken,
 )
 from licorne.proxy.recording.replaying import ReplayDifferenceError
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.transcripts.player import PlayedManager, TranscriptPlayer, TranscriptRules
 from licorne.proxy.transcripts.transcript import read_transcript
 

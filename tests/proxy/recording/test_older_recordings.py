@@ -10,7 +10,7 @@ import pytest
 from support.proxy.recorded_traffic import callbacks_in, recorded, recorded_lines, replayed
 from support.proxy.wire_manager import amount
 
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 
 QUEUES = """
 partitions:

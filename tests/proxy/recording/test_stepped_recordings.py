@@ -12,7 +12,7 @@ from support.proxy.recorded_traffic import callbacks_in, recorded, recorded_line
 from support.transcripts.preemption_transcripts import preemption_transcript
 from support.transcripts.simulated_transcripts import simulated_transcript
 
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 
 SEEDS: Final = [*range(6), *[pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 200)]]
 SCENARIOS: Final = sorted(

@@ -18,7 +18,7 @@ from support.proxy.manager_requests import (
 )
 
 from licorne import Scheduler
-from licorne.proxy.scheduler.scheduler import ENGINES, EngineName
+from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
 from licorne.proxy.si import si_pb2 as si
 
 LIMITED = """

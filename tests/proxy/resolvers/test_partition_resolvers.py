@@ -10,7 +10,8 @@ import pytest
 from support.proxy.ldap_folders import a_settings_folder
 from support.proxy.resolver_fakes import CountingResolver, StandingClock
 
-from licorne.model.configuration.reader import ConfigurationError, load
+from licorne.model.configuration.problems import ConfigurationError
+from licorne.model.configuration.reader import load
 from licorne.model.configuration.schema import SchedulerConfig
 from licorne.proxy.resolvers.partition_resolvers import PartitionResolver, ResolverMaker
 from licorne.proxy.resolvers.resolver import UserResolver

@@ -26,7 +26,7 @@ from support.transcripts.transcript_witness import output_of
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.resolvers.partition_resolvers import OperatingSystemResolver
-from licorne.proxy.scheduler.scheduler import ENGINES, EngineName
+from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.simulation.workloads.scenario import read_scenario
 

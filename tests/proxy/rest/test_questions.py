@@ -13,7 +13,7 @@ from support.proxy.rest_clients import Reader
 from licorne import ResourceManager, Scheduler
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler.scheduler import EngineName
+    from licorne.proxy.scheduler.engine_names import EngineName
 
 QUEUES = """\
 partitions:

@@ -30,7 +30,7 @@ from support.waiting import WAIT_SECONDS, wait_until
 from licorne import LicorneError
 from licorne.proxy.rest.running import RestServer, RestSettings
 from licorne.proxy.rest.serving import AsgiServer, ServingThread
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 
 APPLICATION = Starlette(routes=[Route("/", lambda _: PlainTextResponse("here"))])
 

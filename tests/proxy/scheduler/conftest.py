@@ -8,7 +8,7 @@ import pytest
 from support.proxy.listening import Listener
 
 from licorne import Scheduler
-from licorne.proxy.scheduler.scheduler import ENGINES
+from licorne.proxy.scheduler.engine_names import ENGINES
 
 
 @pytest.fixture(params=ENGINES)

@@ -11,7 +11,7 @@ from support.transcripts.simulated_transcripts import simulated_transcript
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.model.explanation.explain import explain
 from licorne.model.views.shown import application_ids
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript

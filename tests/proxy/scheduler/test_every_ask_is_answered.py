@@ -14,7 +14,7 @@ from licorne.model.applications.state import ACTIVE_STATES, ApplicationState
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler.scheduler import EngineName
+    from licorne.proxy.scheduler.engine_names import EngineName
 
 S: Final = ApplicationState
 ENGINES: Final[tuple[EngineName, ...]] = ("direct", "actors")

@@ -11,7 +11,7 @@ from support.proxy.simulation_builders import simulated
 from support.proxy.wire_manager import amount
 from support.transcripts.transcript_witness import output_of
 
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.simulation.workloads.transcript_input import read_timed_transcript
 
 ENGINES: Final[tuple[EngineName, ...]] = ("direct", "actors")

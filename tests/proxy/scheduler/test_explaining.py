@@ -16,7 +16,7 @@ from licorne.model.values.refusals import RefusalReason
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler.scheduler import EngineName
+    from licorne.proxy.scheduler.engine_names import EngineName
 
 QUEUES = """\
 partitions:

@@ -22,7 +22,7 @@ import licorne
 from licorne import LicorneError, Scheduler
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler.scheduler import EngineName
+    from licorne.proxy.scheduler.engine_names import EngineName
 
 ROOT: Final = Path(licorne.__file__).parent
 LOOKED_AT: Final = (f"{ROOT}/model/", f"{ROOT}/proxy/")

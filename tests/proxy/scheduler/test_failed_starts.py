@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 from support.proxy.wire_manager import WireManager, amount
 
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 
 FAILED: Final = {"terminationType": "SCHEDULING_FAILED_ON_RM"}
 OLDER: Final = {

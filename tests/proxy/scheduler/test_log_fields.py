@@ -27,7 +27,7 @@ from licorne.proxy.scheduler.managers.log_lines import announcement_fields
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler.scheduler import EngineName
+    from licorne.proxy.scheduler.engine_names import EngineName
 
 _RELEASE = Release(
     partition="default", application_id="a", allocation_key="k", termination=TerminationType.STOPPED_BY_RM

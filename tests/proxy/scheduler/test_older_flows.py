@@ -13,7 +13,7 @@ from licorne import RequestError
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler.scheduler import EngineName
+    from licorne.proxy.scheduler.engine_names import EngineName
 
 ENGINES: Final[tuple[EngineName, ...]] = ("direct", "actors")
 

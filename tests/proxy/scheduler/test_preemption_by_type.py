@@ -9,7 +9,7 @@ from support.proxy.job_manager import JobManager
 from support.proxy.manager_requests import configuration_request
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler.scheduler import EngineName
+    from licorne.proxy.scheduler.engine_names import EngineName
 
 CONFIGURATION: Final = """
 partitions:

@@ -32,8 +32,7 @@ from support.transcripts.transcript_lines import (
 )
 from support.transcripts.transcript_witness import make_replay
 
-from licorne.proxy.scheduler.engine_names import ENGINES
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
 from licorne.proxy.transcripts.transcript import read_transcript
 
 MOST: Final = 2**63 - 1

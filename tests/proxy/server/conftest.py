@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from licorne import Scheduler
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.server.running import ServerThread
 from licorne.proxy.server.server import ServerSettings
 

@@ -17,7 +17,7 @@ from support.waiting import wait_until
 
 from licorne import LicorneError, RemoteScheduler, RequestError, Scheduler
 from licorne.proxy.recording.recorder import AnonymousLines
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript

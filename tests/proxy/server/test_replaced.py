@@ -19,7 +19,7 @@ from support.proxy.served import StreamManager, channel_to, served
 from support.waiting import wait_until
 
 from licorne import CallbackFailure, Recovery, RemoteScheduler, ReplacedError, RequestError, Scheduler
-from licorne.proxy.client.recovery import RecoveryState
+from licorne.proxy.client.recovery_states import RecoveryState
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 

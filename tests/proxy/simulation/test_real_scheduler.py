@@ -18,7 +18,7 @@ from support.proxy.simulation_builders import (
     simulated,
 )
 
-from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.simulation.driver import Driver, NoProgress
 from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.report import JsonDocument, SimulationReport, document_of

@@ -11,8 +11,6 @@ from typing import Final
 
 from support.actors.lock_mutants import NESTED, Mutant
 
-__all__ = ["REASONS", "can_deadlock"]
-
 _CIRCLE: Final = "a circle with whoever takes them in order"
 _ITSELF: Final = "whoever takes it waits for itself"
 _KEPT: Final = "held for reading, it is never released"

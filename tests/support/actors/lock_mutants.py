@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["ROOT", "SOURCES", "Mutant", "mutants", "mutants_of"]
-
 ROOT: Final = Path(__file__).parents[3]
 SOURCES: Final = (
     "actors/locks/guards.py",

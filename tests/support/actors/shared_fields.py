@@ -31,8 +31,6 @@ from licorne.model.state.partition_state import PartitionState
 from licorne.model.state.partition_timers import PartitionTimers
 from licorne.proxy.resolvers import cached, partition_resolvers
 
-__all__ = ["Shared", "classes_watched", "fields_watched"]
-
 
 class Shared(NamedTuple):
     """The fields of a class that one lock guards; `written` may be read without it."""

@@ -12,22 +12,6 @@ from typing import Final
 
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = [
-    "KEPT",
-    "RM_ID",
-    "Books",
-    "application_of",
-    "applications",
-    "ask",
-    "beyond_maximum",
-    "configuration",
-    "nodes",
-    "partition_of",
-    "release",
-    "run_by",
-    "tasks",
-]
-
 RM_ID: Final = "cluster"
 KEPT: Final = 30
 """How many tasks of an application the RM lets run; it ends what is more."""

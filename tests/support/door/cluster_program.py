@@ -40,8 +40,6 @@ from support.waiting import WAIT_SECONDS, happens, wait_until
 from licorne import LicorneError, Recovery, RemoteScheduler, ResourceManager, SchedulerAPI
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["PartitionedCluster", "books_of"]
-
 _TICK_SECONDS: Final = 0.01
 """How often a task of each application may end: it sets the pace."""
 

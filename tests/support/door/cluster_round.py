@@ -23,8 +23,6 @@ from licorne.proxy.door.places import LinkState, PartitionPlace
 from licorne.proxy.server.running import ServerThread
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["TESTS", "ClusterProcess", "Round", "end"]
-
 TESTS: Final = Path(__file__).parents[2]
 SECONDS: Final = 150.0
 

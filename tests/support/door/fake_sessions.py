@@ -20,8 +20,6 @@ from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback
 
-__all__ = ["FakeSession", "LinkBench"]
-
 
 @final
 class FakeSession:

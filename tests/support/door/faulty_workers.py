@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-__all__ = ["HANG", "HANGS", "KILLS", "faulty_interpreter"]
-
 HANGS: Final = "hang-the-worker"
 """A message to a worker with this text holds its interpreter."""
 KILLS: Final = "kill-the-worker"

@@ -9,8 +9,6 @@ from licorne import Scheduler
 from licorne.proxy.door.workers import LaunchedWorker, LaunchError
 from licorne.proxy.server.running import ServerThread
 
-__all__ = ["ThreadWorkers"]
-
 
 @final
 class ThreadWorkers:

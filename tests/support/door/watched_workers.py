@@ -17,8 +17,6 @@ from licorne.proxy.door.launchers.local import LocalLauncher
 from licorne.proxy.door.places import PartitionPlace
 from licorne.proxy.door.workers import LaunchedWorker
 
-__all__ = ["SameWorkers", "WatchedWorkers"]
-
 
 @final
 class WatchedWorkers:

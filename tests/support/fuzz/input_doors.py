@@ -32,8 +32,6 @@ from licorne.proxy.simulation.workloads.swf import read_swf
 from licorne.proxy.transcripts.recorded_input import read_recording, rows_of_text
 from licorne.proxy.transcripts.replay import replay, replay_recording
 
-__all__ = ["DOORS", "Door", "edited"]
-
 ROOT: Final = Path(__file__).parents[3]
 CONFORMANCE: Final = ROOT / "tests" / "conformance"
 _CONFIGURATION: Final = (

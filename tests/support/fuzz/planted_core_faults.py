@@ -6,8 +6,6 @@ from typing import Final
 
 from support.fuzz.fault import Fault
 
-__all__ = ["CORE_FAULTS"]
-
 CORE_FAULTS: Final = (
     Fault(
         "what a resized allocation gives back stays with its user",

@@ -10,8 +10,6 @@ from typing import Final
 from support.fuzz.fault import Fault
 from support.fuzz.planted_core_faults import CORE_FAULTS
 
-__all__ = ["FAULTS"]
-
 FAULTS: Final = (
     *CORE_FAULTS,
     # ------------------------------------------------------------------------------------------ model

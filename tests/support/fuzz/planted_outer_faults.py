@@ -9,8 +9,6 @@ from typing import Final
 
 from support.fuzz.fault import Fault
 
-__all__ = ["OUTER_FAULTS"]
-
 _DOOR: Final = ("door",)
 _HOSTILE: Final = ("hostile",)
 _FILES: Final = ("files",)

@@ -17,8 +17,6 @@ from urllib.parse import urlencode
 
 from support.waiting import WAIT_SECONDS, happens
 
-__all__ = ["JSON_PATCH", "MERGE_PATCH", "STRATEGIC_MERGE_PATCH", "Api", "RefusedError", "Watch"]
-
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"

@@ -33,8 +33,6 @@ from support.kubernetes.building import UnbuiltError, built_servers
 from support.proxy.directory_server import free_port
 from support.waiting import WAIT_SECONDS, happens
 
-__all__ = ["API_SERVER_ALONE", "EVERY_SERVER", "Cluster", "Programs", "installed_programs", "running"]
-
 API_SERVER_ALONE: Final = ()
 EVERY_SERVER: Final = ("kube-controller-manager", "kube-scheduler")
 _STARTS_MAX: Final = 5

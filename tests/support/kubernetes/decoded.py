@@ -9,8 +9,6 @@ import msgspec
 
 from licorne.proxy.kubernetes.objects import ConfigMap, KubernetesNode, Namespace, Pod, PriorityClass
 
-__all__ = ["CREATED", "CREATED_SECONDS", "config_map", "namespace_of", "node_of", "pod_of", "priority_class"]
-
 CREATED: Final = "2026-11-28T08:46:11Z"
 CREATED_SECONDS: Final = "1795855571"
 

@@ -22,18 +22,6 @@ from support.kubernetes.api import Api
 from support.kubernetes.cluster import Cluster
 from support.waiting import WAIT_SECONDS
 
-__all__ = [
-    "MANIFESTS",
-    "NAMESPACE",
-    "Replica",
-    "applied",
-    "documents_of",
-    "is_leading",
-    "path_of",
-    "replica",
-    "role_of",
-]
-
 MANIFESTS: Final = Path(__file__).parents[3] / "deploy" / "kubernetes"
 NAMESPACE: Final = "licorne"
 _APPLY: Final = "application/apply-patch+yaml"

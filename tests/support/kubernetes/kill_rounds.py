@@ -29,8 +29,6 @@ from .cluster import Cluster, running
 from .kubelet import Kubelet
 from .manifests import node, pod
 
-__all__ = ["KillRounds", "SchedulerProcess"]
-
 QUEUES: Final = """
 partitions:
   - name: default

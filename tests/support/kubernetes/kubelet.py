@@ -22,8 +22,6 @@ from support.kubernetes.api import STRATEGIC_MERGE_PATCH, RefusedError, Watch
 from support.kubernetes.cluster import Cluster
 from support.kubernetes.manifests import RUNS_FOR
 
-__all__ = ["Kubelet"]
-
 _BOUND_PODS: Final = "spec.nodeName!="
 _RETRY_SECONDS: Final = 0.1
 _CUT: Final = (OSError, http.client.HTTPException)

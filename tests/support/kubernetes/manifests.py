@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["RUNS_FOR", "binding", "deployment", "job", "node", "pod"]
-
 RUNS_FOR: Final = "licorne.test/runs-for"
 """The annotation that has the fake kubelet end a pod successfully so many seconds after its start."""
 

@@ -8,8 +8,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-__all__ = ["ManualLoop"]
-
 T = TypeVar("T")
 _CALLS_MAX: Final = 200_000
 """With more calls than this in one moment something goes round in circles."""

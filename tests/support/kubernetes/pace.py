@@ -25,8 +25,6 @@ from .cluster import Cluster, installed_programs, running
 from .kill_rounds import SchedulerProcess
 from .manifests import node, pod
 
-__all__ = ["Figures", "measure"]
-
 _PODS: Final = "/api/v1/namespaces/default/pods"
 _CREATORS: Final = 4
 _CONFIGURATION: Final = """

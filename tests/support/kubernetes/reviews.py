@@ -8,8 +8,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["a_review", "patch_of", "patched"]
-
 
 def a_review(
     kind: str,

@@ -27,17 +27,6 @@ from licorne.proxy.kubernetes.objects import ConfigMap
 from licorne.proxy.kubernetes.running.coordinator import CLUSTER_KINDS, Coordinator, PodSchedulerOptions
 from licorne.proxy.kubernetes.running.tasks import PodApplication, PodTask
 
-__all__ = [
-    "NAMESPACE",
-    "NODES",
-    "PODS",
-    "QUEUES",
-    "SETTINGS",
-    "DirectClient",
-    "SteppedCluster",
-    "gang_annotations",
-]
-
 NAMESPACE: Final = "blue"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 NODES: Final = "/api/v1/nodes"

@@ -9,8 +9,6 @@ from licorne.proxy.kubernetes.client.api_client import ApiClient
 from licorne.proxy.kubernetes.client.credentials import Credentials
 from licorne.proxy.kubernetes.client.identities import FixedIdentity, Identity, Secret
 
-__all__ = ["PODS", "a_pod", "client_of", "credentials_of"]
-
 PODS = "/api/v1/namespaces/default/pods"
 """The path of the pods in most tests."""
 

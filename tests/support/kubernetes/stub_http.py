@@ -14,8 +14,6 @@ from urllib.parse import parse_qsl
 
 from support.waiting import WAIT_SECONDS
 
-__all__ = ["HttpRequest", "HttpResponse", "LostConnectionError", "SmallHttpServer"]
-
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 
 

@@ -14,8 +14,6 @@ from support.kubernetes.stub_http import HttpRequest, HttpResponse, LostConnecti
 from support.kubernetes.stub_pods import PodRules, matching
 from support.kubernetes.stub_store import Document, ObjectPath, ObjectStore, StatusError, merged
 
-__all__ = ["StubApiServer"]
-
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 _PATCHES: Final = {_STRATEGIC: True, "application/merge-patch+json": False}
 _WITH_STATUS: Final = {"pods", "nodes"}

@@ -13,8 +13,6 @@ from urllib.parse import unquote
 
 import msgspec
 
-__all__ = ["Document", "ObjectPath", "ObjectStore", "StatusError", "merged"]
-
 _MERGE_KEYS: Final = {
     "webhooks": "name",
     "conditions": "type",

@@ -12,17 +12,6 @@ from typing import Any, Final, final
 
 from support.waiting import WAIT_SECONDS
 
-__all__ = [
-    "MUTATING",
-    "REGISTRATIONS",
-    "VALIDATING",
-    "ManualClock",
-    "ask",
-    "registration",
-    "trusting",
-    "webhook_roles",
-]
-
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 MUTATING: Final = f"{_ADMISSION}/mutatingwebhookconfigurations"
 VALIDATING: Final = f"{_ADMISSION}/validatingwebhookconfigurations"

@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-__all__ = ["break_part", "broken"]
-
 
 def broken(*_: object, **__: object) -> None:
     """Fail, whatever is asked."""

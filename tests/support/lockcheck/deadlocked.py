@@ -14,8 +14,6 @@ from licorne.lockcheck import DeadlockError, Finding, Kind, Rung, session
 from licorne.lockcheck.checking.policy import FindingAction
 from licorne.lockcheck.sessions.session import Session
 
-__all__ = ["LEAVE_ALONE", "checked", "deadlocks", "found", "heard", "run_all"]
-
 LEAVE_ALONE: Final[Mapping[Rung, FindingAction]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 
 

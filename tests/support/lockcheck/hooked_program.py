@@ -22,16 +22,6 @@ from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.sessions.session import Session
 
-__all__ = [
-    "LEVELS",
-    "functions_called",
-    "functions_of_setup",
-    "place_of",
-    "program",
-    "run_with_fault",
-    "set_up_with_fault",
-]
-
 LEVELS: Final = ("order", "full", "record")
 _HERE: Final = os.path.dirname(lockcheck.__file__) + os.sep  # noqa: PTH120 - compared as text
 

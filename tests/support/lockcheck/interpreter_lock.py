@@ -8,8 +8,6 @@ from typing import Final
 
 import pytest
 
-__all__ = ["EITHER_WAY", "take_for_granted"]
-
 _REALLY: Final[Callable[[], bool]] = getattr(sys, "_is_gil_enabled", lambda: True)
 
 EITHER_WAY: Final = pytest.mark.parametrize(

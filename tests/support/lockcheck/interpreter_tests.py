@@ -7,8 +7,6 @@ import sys
 import unittest
 from pathlib import Path
 
-__all__ = ["main"]
-
 
 class _Outcomes(unittest.TestResult):
     """What became of each test."""

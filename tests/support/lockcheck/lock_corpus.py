@@ -29,8 +29,6 @@ from licorne.lockcheck.checking.policy import FindingAction
 from licorne.lockcheck.locks.rwlock import PlainRWLock
 from licorne.lockcheck.sessions.session import Session
 
-__all__ = ["ORDER", "RECORD", "Bug", "Cluster", "Crossed", "Safe", "hold", "look", "nest", "nests"]
-
 ORDER: Final = Order(
     "cluster < partition < queue < application < node; partition < placement; partition < nodes < node",
     same={"queue": tree("path"), "node": key("name")},

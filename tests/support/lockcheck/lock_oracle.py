@@ -26,8 +26,6 @@ from licorne.lockcheck.holding.runtime import local, runtime
 from licorne.lockcheck.locks import rwlock
 from licorne.lockcheck.locks.rwlock import PlainRWLock, Waiter
 
-__all__ = ["Explorer", "State", "Step", "checker_says", "deadlocks", "in_order", "refuses", "run_in_turn"]
-
 LockState: TypeAlias = "tuple[int | None, frozenset[int], tuple[tuple[int, Mode], ...]]"
 State: TypeAlias = "tuple[tuple[tuple[int, bool], ...], tuple[LockState, ...]]"
 """Of each thread its next step and whether it waits; of each lock who writes, who reads, who waits."""

@@ -12,23 +12,6 @@ if TYPE_CHECKING:
     from licorne.lockcheck.findings.evidence import Mode, RWPolicy
     from licorne.lockcheck.holding.chains import Attempt
 
-__all__ = [
-    "ATTEMPTS",
-    "DROP",
-    "LEAVE",
-    "Act",
-    "Nest",
-    "Program",
-    "Take",
-    "Thread",
-    "chains",
-    "nests",
-    "random_programs",
-    "small_programs",
-    "threads_of",
-    "unread",
-]
-
 LOCKS_MAX: Final = 3
 MODES: Final[tuple[Mode, ...]] = ("R", "W")
 ATTEMPTS: Final[tuple[Attempt, ...]] = ("block", "timed", "try")

@@ -10,8 +10,6 @@ from licorne.lockcheck import Lock, Order, RWLock, Session, session, unit
 from licorne.lockcheck.findings.statistics import Spread, UsageTally
 from licorne.lockcheck.sessions.summaries import Summary
 
-__all__ = ["a_cycle", "a_sound_program", "spread_of", "summary_of_a_cycle"]
-
 ORDER = Order("queue < application < node; partition < queue", leaves=["node"])
 
 

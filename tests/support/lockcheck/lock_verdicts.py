@@ -13,8 +13,6 @@ from support.lockcheck.trace_oracle import comes_true, trace_of
 from licorne.lockcheck import Rung
 from licorne.lockcheck.prediction.prediction import predict
 
-__all__ = ["Tally", "compare"]
-
 
 class Tally:
     """Of some programs how many there are of each kind, and those that the two disagree about."""

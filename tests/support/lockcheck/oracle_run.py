@@ -37,8 +37,6 @@ from licorne.lockcheck.findings.evidence import RWPolicy
 if TYPE_CHECKING:
     Family: TypeAlias = Callable[[], Iterator[Program]]
 
-__all__ = ["FAMILIES", "main"]
-
 ROOT: Final = Path(__file__).parents[3]
 NOTES: Final = ROOT / ".cache" / "oracle"
 SLICE: Final = 1000

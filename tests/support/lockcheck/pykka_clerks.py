@@ -8,8 +8,6 @@ from contextlib import contextmanager
 import pykka
 from support.waiting import WAIT_SECONDS
 
-__all__ = ["Clerk", "Ref", "clerks"]
-
 
 class Clerk(pykka.ThreadingActor):
     """Counts what it is asked, and does what it is given."""

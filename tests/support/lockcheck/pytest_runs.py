@@ -9,8 +9,6 @@ from typing import Final
 
 from support.programs import run_python, written
 
-__all__ = ["run_module", "run_pytest"]
-
 PYTEST: Final = ("-m", "pytest", "-q", "-p", "licorne.lockcheck.pytest_plugin", "-p", "no:cacheprovider")
 """What the interpreter is to run: pytest with our plugin, which it has to name."""
 WITHOUT_OTHER_PLUGINS: Final = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

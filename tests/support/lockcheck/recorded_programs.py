@@ -14,8 +14,6 @@ from support.waiting import WAIT_SECONDS
 from licorne.lockcheck import DeadlockError, RWLock
 from licorne.lockcheck.findings.evidence import RWPolicy
 
-__all__ = ["JOINS", "ONE_BY_ONE", "RunningProgram", "crossed_program"]
-
 ONE_BY_ONE: Final = """
 import _thread
 import threading

@@ -19,17 +19,6 @@ from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.findings.witness import Witness
 from licorne.lockcheck.locks.rwlock import PlainRWLock
 
-__all__ = [
-    "Works",
-    "joins",
-    "nests_of",
-    "together",
-    "waits_without_limits",
-    "witnesses",
-    "works_of_bug",
-    "works_of_program",
-]
-
 Works: TypeAlias = "Callable[[], Mapping[str, Callable[[], object]]]"
 """Makes the locks anew, and what each thread does with them, by the name of the thread."""
 

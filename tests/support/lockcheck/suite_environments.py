@@ -14,8 +14,6 @@ from typing import Final
 
 from support.lockcheck.published_suites import Suite
 
-__all__ = ["CACHE", "SuiteError", "lockcheck_wheel", "prepared"]
-
 ROOT: Final = Path(__file__).resolve().parents[3]
 CACHE: Final = ROOT / ".cache" / "suites"
 PYTEST: Final = "pytest>=8.3,<10"

@@ -25,8 +25,6 @@ from support.lockcheck.published_suites import SUITES, Suite
 from support.lockcheck.suite_environments import CACHE, ROOT, SuiteError, lockcheck_wheel, prepared
 from support.lockcheck.suite_plugin import OUTCOMES_VARIABLE
 
-__all__ = ["Compared", "Run", "compared", "main"]
-
 PAGE: Final = ROOT / "docs" / "lockcheck-suites.md"
 RUN_SECONDS_MAX: Final = 600
 MORE_RUNS_MAX: Final = 2

@@ -15,8 +15,6 @@ from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
 from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedExecution, TracedLock
 
-__all__ = ["comes_true", "in_turn", "recorded", "trace_of"]
-
 
 def in_turn(program: Program) -> Trace:
     """Run a program a thread after the other, those first that others wait for, and return the trace."""

@@ -17,23 +17,6 @@ from licorne.lockcheck import Condition, DeadlockError, Lock
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
-__all__ = [
-    "all_results",
-    "answer",
-    "each_result",
-    "end_of_a_pool",
-    "event",
-    "in_turn",
-    "item",
-    "notification",
-    "promise",
-    "result",
-    "result_before_another_task",
-    "through_a_third",
-    "two_results",
-    "under",
-]
-
 
 def in_turn(first: Callable[[], object], second: Callable[[], object]) -> None:
     """Run two in threads, the second one when the first is over, without anything that is recorded."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["attributes_of"]
-
 
 def attributes_of(item: object) -> dict[str, object]:
     """Return the attributes of an object, by name.

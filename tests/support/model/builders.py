@@ -30,30 +30,6 @@ from licorne.model.values.predicate_questions import (
 )
 from licorne.model.values.users import User
 
-__all__ = [
-    "FIVE",
-    "PARTITION",
-    "SECOND_NS",
-    "START_NS",
-    "TEN",
-    "TWENTY",
-    "FakeChannel",
-    "FakePredicates",
-    "a_configuration",
-    "a_host",
-    "a_node",
-    "a_node_entry",
-    "a_queue_tree",
-    "a_resource",
-    "an_allocation",
-    "an_application",
-    "an_application_submission",
-    "an_ask",
-    "an_ask_submission",
-    "memory",
-    "the",
-]
-
 PARTITION: Final = "[rm]default"
 SECOND_NS: Final = 1_000_000_000
 START_NS: Final = EPOCH_2000_NS

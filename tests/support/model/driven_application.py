@@ -18,8 +18,6 @@ from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.allocation import Allocation, Ask
 from licorne.model.values.messages import TerminationType
 
-__all__ = ["DrivenApplication", "a_gang", "running"]
-
 
 class DrivenApplication:
     """An application without a partition: the test plays the partition, the nodes and the clock."""

@@ -12,8 +12,6 @@ from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.allocation import Ask
 
-__all__ = ["a_leaf", "an_entry", "facts_of"]
-
 
 def a_leaf(properties: dict[str, str] | None = None, *, guaranteed: Resource | None = None) -> Queue:
     """Return the leaf `root.leaf`."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from licorne.model.explanation import AskExplanation, Blocker, Explanation, NodeSummary
     from licorne.model.values.refusals import RefusalReason
 
-__all__ = ["ask_of", "blockers", "explained", "nodes_of", "only_blocker", "place_in_file", "reasons"]
-
 
 def explained(harness: Harness, application_id: str = "app") -> Explanation:
     """Return the explanation of an application that the partition knows."""

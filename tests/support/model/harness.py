@@ -12,22 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from support.model.builders import (
-    FIVE,
     PARTITION,
     SECOND_NS,
-    START_NS,
     TEN,
-    TWENTY,
-    FakeChannel,
-    FakePredicates,
     a_configuration,
-    a_node,
-    a_queue_tree,
     a_resource,
-    an_allocation,
-    an_application,
     an_application_submission,
-    an_ask,
     an_ask_submission,
 )
 
@@ -65,29 +55,6 @@ from licorne.model.values.messages import (
     TerminationType,
 )
 from licorne.model.values.refusals import PlacementHalt
-
-__all__ = [
-    "FIVE",
-    "PARTITION",
-    "SECOND_NS",
-    "START_NS",
-    "TEN",
-    "TWENTY",
-    "Asked",
-    "FakeChannel",
-    "FakePredicates",
-    "Harness",
-    "a_configuration",
-    "a_node",
-    "a_partition",
-    "a_queue_tree",
-    "a_resource",
-    "a_roomy_partition",
-    "a_running_partition",
-    "an_allocation",
-    "an_application",
-    "an_ask",
-]
 
 _CYCLES_MAX: Final = 10_000
 _ECHOES: Final = frozenset({TerminationType.STOPPED_BY_RM, TerminationType.UNKNOWN_TERMINATION_TYPE})

@@ -13,21 +13,6 @@ from licorne.model.resources.resource import Resource, fits_undefined_unlimited
 from licorne.model.values.users import User
 from licorne.proxy.documents.usages import group_document, user_document
 
-__all__ = [
-    "BOB",
-    "DAN",
-    "EVE",
-    "TEN",
-    "a_limit",
-    "a_root",
-    "fill",
-    "groups_shown",
-    "memory",
-    "tree_shown",
-    "user_limits",
-    "users_shown",
-]
-
 BOB = User("bob", ("dev",))
 DAN = User("dan", ("ops",))
 EVE = User("eve", ("qa",))

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from licorne.model.placement import PlacementRequest
 from licorne.model.values.users import User
 
-__all__ = ["FakeQueue", "FakeQueues", "a_request"]
-
 
 @dataclass(frozen=True)
 class FakeQueue:

@@ -9,20 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from support.model.harness import Harness, a_resource
+from support.model.builders import a_resource
+from support.model.harness import Harness
 
 from licorne.model.explanation.explain import explain
 from licorne.model.explanation.planned_starts import PlannedStart
-
-__all__ = [
-    "PooledJob",
-    "is_placed",
-    "kept_starts_by_rule",
-    "planned_start_of",
-    "send",
-    "starts_by_rule",
-    "starts_in_partition",
-]
 
 _HORIZON: Final = 1600
 

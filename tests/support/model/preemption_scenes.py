@@ -17,18 +17,6 @@ from licorne.model.state.preemption_log import PreemptionCause, PreemptionRecord
 from licorne.model.values.allocation import Allocation, Ask
 from licorne.model.values.messages import AllocationsReleased, Release, TerminationType
 
-__all__ = [
-    "HUNDRED",
-    "TWO_QUEUES",
-    "JudgingPredicates",
-    "Running",
-    "Scene",
-    "Situation",
-    "a_preemption",
-    "a_victim",
-    "memory",
-]
-
 TWO_QUEUES = """
     - name: a
       properties: {preemption.delay: 10s}

@@ -11,8 +11,6 @@ from licorne.model.values.manager_state import MANAGER_TRANSITIONS, ManagerState
 from licorne.model.values.object_state import OBJECT_TRANSITIONS, ObjectState
 from licorne.proxy.client.recovery_states import RECOVERY_TRANSITIONS, RecoveryState
 
-__all__ = ["application_states", "manager_states", "object_states", "recovery_states"]
-
 State = TypeVar("State", bound=Enum)
 Event = TypeVar("Event", bound=Enum)
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from support.proofs.rules import Rules
 from support.proofs.worlds import LimitIn, QueueIn, Size, World, path_of
 
-__all__ = ["Accounts", "Asked", "Claim", "Ran"]
-
 
 @dataclass
 class Ran:

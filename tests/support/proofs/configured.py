@@ -9,8 +9,6 @@ from typing import Final
 
 from support.proofs.worlds import LimitIn, QueueIn, path_of
 
-__all__ = ["PARTITION_LINES", "SmallPredicates", "queues_text"]
-
 PARTITION_LINES: Final = "preemption: {quotapreemptionenabled: true}"
 _DELAYS: Final = (("preemption.delay", "1s"), ("quota.preemption.delay", "1s"))
 

@@ -27,8 +27,6 @@ from licorne.model.values.messages import (
     TerminationType,
 )
 
-__all__ = ["Explored", "Step", "explore"]
-
 _ROUNDS_MAX: Final = 12
 """In so many rounds of confirmations and time preemption has ended in these worlds."""
 _CYCLES_MAX: Final = 100

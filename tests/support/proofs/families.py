@@ -8,8 +8,6 @@ from typing import Final
 
 from support.proofs.worlds import AskIn, Family, LimitIn, QueueIn, RunningIn, Size, World, running_in
 
-__all__ = ["FAMILIES_OF_RULES"]
-
 _ONE: Final[Size] = (1,)
 _ONE_OR_TWO: Final[tuple[Size, ...]] = ((1,), (2,))
 _FULL: Final[tuple[Size, ...]] = ((3,),)

@@ -13,8 +13,6 @@ from typing import Final, NamedTuple
 from support.fuzz.fault import Fault
 from support.fuzz.planting import ROOT, copied_package, plant
 
-__all__ = ["PREEMPTION_FAULTS", "PlantedFault", "main"]
-
 _LEDGER: Final = "model/preemption/guarantee/ledger.py"
 _ATTEMPT: Final = "model/preemption/guarantee/attempt.py"
 _CANDIDATES: Final = "model/preemption/guarantee/candidate_victims.py"

@@ -10,8 +10,6 @@ from typing import NamedTuple, Protocol
 
 from support.proofs.worlds import QueueIn, path_of
 
-__all__ = ["Ending", "Rules"]
-
 
 class Ending(Protocol):
     """What runs, and may have to end."""

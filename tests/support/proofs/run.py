@@ -14,8 +14,6 @@ from support.proofs.explorer import Explored, explore
 from support.proofs.families import FAMILIES_OF_RULES
 from support.proofs.worlds import FAMILIES, Family
 
-__all__ = ["main", "prove"]
-
 _FAULTS_SHOWN = 5
 
 

@@ -12,8 +12,6 @@ from support.proofs.accounts import Accounts, Asked, Ran
 from licorne.model.state.partition_state import PartitionState
 from licorne.model.state.preemption_log import PreemptionCause
 
-__all__ = ["OPTED_OUT", "ORIGINATOR", "Waiting"]
-
 OPTED_OUT: Final = 1
 ORIGINATOR: Final = 2
 _OBJECTIONS: Final = (0, OPTED_OUT, ORIGINATOR)

@@ -7,20 +7,6 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement, islice, permutations, product
 from typing import Final, NamedTuple
 
-__all__ = [
-    "FAMILIES",
-    "TYPES",
-    "AskIn",
-    "Family",
-    "LimitIn",
-    "QueueIn",
-    "RunningIn",
-    "Size",
-    "World",
-    "path_of",
-    "running_in",
-]
-
 TYPES: Final = ("memory", "gpu")
 """What sizes are made of, in order; a world of one type has sizes of one number."""
 

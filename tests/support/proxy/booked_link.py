@@ -13,8 +13,6 @@ from licorne.proxy.fuzz.manager.manager import SimulatedManager
 from licorne.proxy.fuzz.plans import PROCESS, by_weight, one_of
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["ACTIONS", "BookedLink", "a_manager"]
-
 ACTIONS: Final = by_weight(
     {
         "ask": 30,

@@ -14,8 +14,6 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from support.waiting import WAIT_SECONDS
 
-__all__ = ["SCREENSHOTS", "Visit", "chromium", "visiting"]
-
 SCREENSHOTS: Final = Path(__file__).parents[3] / "build" / "screenshots"
 _PROGRAM: Final = shutil.which("chromium")
 

@@ -8,8 +8,6 @@ from typing import final
 import grpc
 import trustme
 
-__all__ = ["Certificates"]
-
 
 @final
 class Certificates:

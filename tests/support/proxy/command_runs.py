@@ -8,8 +8,6 @@ from typer.testing import CliRunner
 
 from licorne.proxy.command_line import application
 
-__all__ = ["run"]
-
 
 def run(*arguments: str | Path, text: str = "") -> tuple[int, str, str]:
     """Run a command; return its status, its output and what it said on standard error."""

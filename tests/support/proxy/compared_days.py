@@ -15,8 +15,6 @@ from licorne.proxy.simulation.workloads.inputs import InputOptions, load_input
 
 from .simulation_builders import written
 
-__all__ = ["LIMITS", "Day", "a_day", "compared_with_reasons"]
-
 LIMITS = 30
 _KINDS = ("resources.max.vcore", "resources.max.memory", 'limits.users ["*"].maxresources.vcore')
 

@@ -10,8 +10,6 @@ from typer.testing import CliRunner, Result
 from licorne.proxy.commands.compare import compare
 from licorne.proxy.simulation.job_figures import JobFigures, JobReport, JobRow
 
-__all__ = ["a_job_report", "a_row", "compared"]
-
 _NO_FIGURES = JobFigures(
     jobs=0, started=0, waited=0, completed=0, wait_ns=None, slowdown=None, makespan_ns=None, use={}
 )

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 import licorne
 
-__all__ = ["Count", "lines_executed", "package_counts"]
-
 _PACKAGE: Final = str(Path(licorne.__file__).parent)
 _OTHERS: Final = (f"{_PACKAGE}/tests", f"{_PACKAGE}/.venv")
 """What a checkout has beside the package in one folder."""

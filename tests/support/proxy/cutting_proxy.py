@@ -9,8 +9,6 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Final, Self, final
 
-__all__ = ["BOTH_WAYS", "TO_CLIENT", "TO_SERVER", "CuttingProxy"]
-
 TO_SERVER: Final = "to the server"
 TO_CLIENT: Final = "to the client"
 BOTH_WAYS: Final = (TO_SERVER, TO_CLIENT)

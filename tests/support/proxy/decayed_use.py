@@ -8,8 +8,6 @@ from support.proxy.manager_requests import application_request, ask_request, nod
 
 from licorne import ResourceManager, Scheduler
 
-__all__ = ["DECAYING", "PLAIN", "use_for_ten_seconds"]
-
 _HALF_LIFE: Final = "    properties: {fair.half-life: 10s}\n"
 DECAYING: Final = f"""
 partitions:

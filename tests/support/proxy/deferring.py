@@ -13,8 +13,6 @@ from licorne.model.values.predicate_questions import PredicateQuestion, Preempti
 from licorne.proxy.scheduler.managers.callback_failures import text_of
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["DeferringListener", "KnowingListener", "indexes_for", "refusals_of", "refused_by"]
-
 
 class DeferringListener(Listener):
     """A listener whose predicates are answered when the test says so, and on the thread of the test.

@@ -13,8 +13,6 @@ from starlette.applications import Starlette
 
 from licorne.proxy.rest.routes import description
 
-__all__ = ["described", "operations", "resolved", "route_of", "undescribed"]
-
 _METHODS: Final = ("get", "post", "put", "delete", "patch", "head", "options")
 
 

@@ -14,8 +14,6 @@ from typing import Final
 from ldap3 import NONE, Connection, Server
 from support.waiting import happens
 
-__all__ = ["BASE", "Directory", "DirectoryServer", "free_port", "serving", "slapd_path"]
-
 BASE: Final = "dc=example,dc=com"
 ADMINISTRATOR: Final = f"cn=admin,{BASE}"
 PASSWORD: Final = "open sesame"  # noqa: S105 - of a server that lives for a second

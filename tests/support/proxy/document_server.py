@@ -15,8 +15,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 from support.proxy.page_cluster import serving
 
-__all__ = ["NOW_NS", "DocumentServer", "recorded_documents"]
-
 _FOLDER: Final = Path(__file__).parents[2] / "conformance" / "rest"
 _PARTITION: Final = "/ws/v1/partition/default"
 _FILES: Final = {

@@ -19,8 +19,6 @@ from licorne.proxy.rest.running import RestServer, RestSettings
 from licorne.proxy.scheduler.managers.manager_life import ManagerStatus
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["Both", "LiveWorkers", "StandingDoor", "filled", "half_each", "place_at", "viewed"]
-
 PARTITIONS: Final = ("default", "second")
 
 

@@ -15,8 +15,6 @@ from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback
 from licorne.proxy.simulation.reporting.run_series import QueueBounds
 
-__all__ = ["START_NS", "FakeCore"]
-
 START_NS = 946_684_800 * 10**9
 
 

@@ -16,8 +16,6 @@ from licorne.proxy.simulation.workloads.workload import SimulatedApplication, Si
 if TYPE_CHECKING:
     from support.proxy.fake_core import FakeCore
 
-__all__ = ["figures_of", "simulated_figures"]
-
 
 def simulated_figures(
     core: FakeCore, *applications: SimulatedApplication, nodes: tuple[SimulatedNode, ...] = ()

@@ -10,8 +10,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-__all__ = ["OLDER_PROTO", "SOURCES", "build", "has_go"]
-
 _ROOT: Final = Path(__file__).parents[3]
 SOURCES: Final = _ROOT / "tests" / "interop" / "go"
 OLDER_PROTO: Final = SOURCES / "proto" / "older.proto"

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 import yaml
 
-__all__ = ["FOLDER", "GoldenAnswer", "differences", "golden_answers"]
-
 FOLDER: Final = Path(__file__).parents[2] / "conformance" / "rest"
 _SCENARIO: Final = FOLDER / "scenario.jsonl"
 _NAMES: Final = (

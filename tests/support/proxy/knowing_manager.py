@@ -9,8 +9,6 @@ from licorne import Recovery, ResourceManager, Scheduler, SchedulerAPI
 from licorne.proxy.client.recovery import OnRejection
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["CONFIGURATION", "KnowingManager", "a_node", "accounts", "an_allocation", "an_application"]
-
 CONFIGURATION: Final = """
 partitions:
   - name: default

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-__all__ = ["SETTINGS", "a_settings_folder"]
-
 SETTINGS: Final = {
     "Host": "localhost",
     "Port": "389",

@@ -11,9 +11,6 @@ from support.waiting import WAIT_SECONDS
 from licorne import ResourceManager
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["Gate", "Listener", "MeetingPredicateListener", "PredicateListener", "once"]
-
-
 _MOMENT_SECONDS: Final = 0.002
 """How long a wait takes at most."""
 

@@ -13,8 +13,6 @@ from support.proxy.knowing_manager import CONFIGURATION, KnowingManager, a_node,
 from licorne import Scheduler
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["Day", "days", "lived"]
-
 _PLACES = (
     {"queue": "root.leaf"},
     {"queue": "root.gangs"},

@@ -6,21 +6,6 @@ from typing import Final
 
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = [
-    "BROKEN",
-    "ONE",
-    "TWO",
-    "application_request",
-    "ask_request",
-    "configuration_request",
-    "gang_request",
-    "keys",
-    "node_request",
-    "older_ask_request",
-    "placeholder_request",
-    "release_request",
-]
-
 ONE: Final = """
 partitions:
   - name: default

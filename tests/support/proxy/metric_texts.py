@@ -8,8 +8,6 @@ from typing import TypeAlias
 from licorne.proxy.metrics.exporter import exposition
 from licorne.proxy.metrics.figures import MetricsSource
 
-__all__ = ["Series", "kinds_of", "scraped", "values_of"]
-
 Series: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
 """The name of a sample and its labels."""
 

@@ -10,8 +10,6 @@ from licorne import Recovery, ResourceManagerCallback, Scheduler
 from licorne.model.values.documents import Document
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["Noting", "begun", "schedulable"]
-
 
 class Noting:
     """A scheduler that notes what it is sent, in short texts, and has another one do it."""

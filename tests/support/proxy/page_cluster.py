@@ -20,8 +20,6 @@ from licorne import ResourceManager, Scheduler
 from licorne.proxy.rest.application import rest_app
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["GIB", "QUEUES", "Answer", "ask", "fetch", "fill", "node", "serving", "serving_page", "submit"]
-
 GIB: Final = 1 << 30
 QUEUES: Final = """\
 partitions:

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from support.waiting import WAIT_SECONDS
 
-__all__ = ["ServerProcess", "children", "serving", "start_server"]
-
 
 class ServerProcess:
     """A running `licorne serve` or `licorne door`."""

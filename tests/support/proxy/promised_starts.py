@@ -8,8 +8,6 @@ from support.proxy.manager_requests import application_request, ask_request, nod
 
 from licorne import ResourceManager, Scheduler
 
-__all__ = ["PROMISING", "SECOND_NS", "promise_starts", "send_job"]
-
 SECOND_NS: Final = 1_000_000_000
 PROMISING: Final = """\
 partitions:

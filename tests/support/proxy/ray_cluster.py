@@ -13,8 +13,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, final
 
-__all__ = ["RayCluster", "children_of", "ray_cluster"]
-
 _STORE_BYTES: Final = 80_000_000
 _TRIES: Final = 3
 _QUIET: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_enable_metrics_collection": "0"}

@@ -21,8 +21,6 @@ from support.proxy.recorded_traffic import JudgingHearing
 
 from licorne import Recording, Scheduler
 
-__all__ = ["main"]
-
 
 class WritingHearing(JudgingHearing):
     """Writes each callback before it returns."""

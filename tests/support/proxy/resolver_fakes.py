@@ -8,8 +8,6 @@ from collections.abc import Callable
 from licorne.proxy.resolvers.resolver import ResolverUnavailableError
 from licorne.proxy.resolvers.user_file import StaticResolver
 
-__all__ = ["CountingResolver", "StandingClock", "WaitingResolver"]
-
 
 class StandingClock:
     """A clock that stands still until it is moved."""

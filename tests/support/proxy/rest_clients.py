@@ -12,8 +12,6 @@ from support.proxy.manager_requests import ONE
 
 from licorne import ResourceManager, Scheduler, rest_app
 
-__all__ = ["Reader", "reader", "scope_of", "status_of_path"]
-
 
 class Reader:
     """A scheduler, its REST interface, and a client of that."""

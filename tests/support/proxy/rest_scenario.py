@@ -8,9 +8,7 @@ from support.proxy.event_rows import replayed
 from support.proxy.golden_bodies import FOLDER
 
 from licorne import Scheduler
-from licorne.proxy.scheduler.scheduler import EngineName
-
-__all__ = ["RECORDED", "rest_scenario"]
+from licorne.proxy.scheduler.engine_names import EngineName
 
 RECORDED: Final = FOLDER
 

@@ -11,8 +11,6 @@ from support.waiting import WAIT_SECONDS
 
 from licorne.proxy.rest.running import RestServer, RestSettings
 
-__all__ = ["connected", "received", "rest", "sent"]
-
 
 @contextmanager
 def rest(**settings: object) -> Iterator[str]:

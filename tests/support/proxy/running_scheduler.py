@@ -15,18 +15,7 @@ from support.waiting import WAIT_SECONDS
 from licorne import RequestError, Scheduler
 from licorne.actors.engines.engine import ActorsEngine
 from licorne.model.build_kind import is_compiled
-from licorne.proxy.scheduler.scheduler import EngineName
-
-__all__ = [
-    "actors_of",
-    "begin",
-    "in_threads",
-    "placed_in",
-    "refused",
-    "reserved_in",
-    "running",
-    "threads_of_ours",
-]
+from licorne.proxy.scheduler.engine_names import EngineName
 
 
 def begin(

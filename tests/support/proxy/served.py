@@ -20,18 +20,6 @@ from licorne.proxy.server.server import ServerSettings
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = [
-    "OPEN",
-    "Call",
-    "Served",
-    "StreamManager",
-    "channel_to",
-    "opened",
-    "register",
-    "registration",
-    "served",
-]
-
 OPEN: Final = "/licorne.v1.Session/Open"
 _MOMENT_SECONDS: Final = 0.01
 _OPTIONS: Final = (

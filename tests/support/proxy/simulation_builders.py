@@ -29,21 +29,6 @@ from licorne.proxy.simulation.workloads.workload import (
 if TYPE_CHECKING:
     from support.proxy.fake_core import FakeCore
 
-__all__ = [
-    "SECOND",
-    "a_node",
-    "a_task",
-    "a_workload",
-    "an_application",
-    "counts_of",
-    "drive",
-    "run",
-    "shared_data",
-    "simulated",
-    "tally_of",
-    "written",
-]
-
 SECOND = 10**9
 
 

@@ -24,8 +24,6 @@ from support.waiting import happens
 from licorne import Scheduler
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["rush", "stress", "stress_of_one_partition", "switching_every"]
-
 PARTITIONS = ("default", "second")
 RM_THREADS = 8
 

@@ -15,8 +15,6 @@ from licorne.proxy.top.app import TopApp
 from licorne.proxy.top.client import RestClient
 from licorne.proxy.top.screen_state import ScreenState
 
-__all__ = ["Terminal", "in_terminal"]
-
 _NEVER_SECONDS = 1_000_000.0
 
 

@@ -13,8 +13,6 @@ from licorne.proxy.si import si_pb2 as si
 
 from .manager_requests import ONE
 
-__all__ = ["WireClient", "refusal_of"]
-
 _SI: Final = "/si.v1.Scheduler/"
 
 

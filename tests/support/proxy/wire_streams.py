@@ -9,8 +9,6 @@ from support.proxy.served import Call
 
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["WireStream", "WireStreams"]
-
 _RESPONSES: Final[dict[str, Any]] = {
     "UpdateAllocation": si.AllocationResponse,
     "UpdateApplication": si.ApplicationResponse,

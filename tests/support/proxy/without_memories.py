@@ -9,8 +9,6 @@ from licorne.model.queues.sleep import Sleep
 from licorne.model.queues.waiting import WaitingApplications
 from licorne.model.scheduling import cycle, reserved_pass
 
-__all__ = ["forget_failures"]
-
 
 def forget_failures(patch: pytest.MonkeyPatch) -> None:
     """Let each cycle visit each leaf, each application and each reserved ask, whatever failed before.

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["is_alive", "pid_listening_at", "public_workers"]
-
 
 def is_alive(pid: int) -> bool:
     """Return whether there is such a process, not counting one that only waits to be reaped."""

@@ -17,8 +17,6 @@ from licorne.model.applications.state import (
 )
 from licorne.model.configuration.reader import DEFAULT_CONFIGURATION, load
 
-__all__ = ["CONFIRMED", "ContractChecker", "ContractError"]
-
 Entry: TypeAlias = tuple[str, str]
 """An application and a key of it."""
 

@@ -12,8 +12,6 @@ from typing import Final
 
 from support.transcripts.transcript_lines import RM_ID, Json, resource
 
-__all__ = ["preemption_transcript"]
-
 _TREE: Final = {"a": ("a1", "a2"), "b": ("b1", "b2"), "c": ("c1",)}
 _LEAVES: Final = tuple(f"root.{top}.{leaf}" for top, below in _TREE.items() for leaf in below)
 _WAITS: Final = ("10ms", "1s", "4s", "16s", "31s")

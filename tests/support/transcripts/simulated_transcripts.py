@@ -24,8 +24,6 @@ from licorne.proxy.fuzz.plans import PROCESS, by_weight, one_of
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import SchedulerAPI
 
-__all__ = ["simulated_transcript"]
-
 _VERBS: Final = {
     "RegisterResourceManagerRequest": "register",
     "UpdateConfigurationRequest": "configuration",

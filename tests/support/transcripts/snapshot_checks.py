@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
-__all__ = ["DocumentError", "check_snapshot", "tree"]
-
 _Quantities: TypeAlias = dict[str, int]
 
 _MOST: Final = 2**63 - 1

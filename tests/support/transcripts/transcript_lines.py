@@ -6,17 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-__all__ = [
-    "RM_ID",
-    "Json",
-    "allocations_line",
-    "line",
-    "node_line",
-    "releases_line",
-    "removal_line",
-    "resource",
-]
-
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool"
 
 RM_ID: Final = "rm"

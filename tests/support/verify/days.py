@@ -22,8 +22,6 @@ from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
 from licorne.proxy.verify.verifier import verify_lines
 
-__all__ = ["preempting_day", "recorded", "simulated_failure"]
-
 _STEPS = 60
 
 

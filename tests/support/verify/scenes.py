@@ -9,8 +9,6 @@ from typing import Any
 from support.transcripts.transcript_lines import RM_ID, resource
 from support.verify.days import recorded
 
-__all__ = ["SCENES", "ask", "entries", "line_of", "with_text"]
-
 
 def ask(key: str, application: str, memory: int = 10, **more: Any) -> dict[str, Any]:
     """Return an ask that is willing to end and may preempt."""

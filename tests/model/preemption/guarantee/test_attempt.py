@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.model.builders import SECOND_NS, FakePredicates, a_resource
-from support.model.preemption_scenes import (
-    HUNDRED,
-    TWO_QUEUES,
-    JudgingPredicates,
-    Running,
-    Scene,
-    Situation,
-    memory,
-)
+from support.model.builders import SECOND_NS, FakePredicates, a_resource, memory
+from support.model.preemption_scenes import HUNDRED, TWO_QUEUES, JudgingPredicates, Running, Scene, Situation
 
 from licorne.model.preemption.guarantee.attempt import EXHAUSTED, NO_HELP, PRECONDITIONS
 from licorne.model.preemption.guarantee.attempt_budget import ATTEMPTS_MAX

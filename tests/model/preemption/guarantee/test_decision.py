@@ -6,16 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.model.builders import TEN, FakePredicates, a_resource, an_ask
-from support.model.preemption_scenes import (
-    HUNDRED,
-    TWO_QUEUES,
-    JudgingPredicates,
-    Running,
-    Scene,
-    Situation,
-    memory,
-)
+from support.model.builders import TEN, FakePredicates, a_resource, an_ask, memory
+from support.model.preemption_scenes import HUNDRED, TWO_QUEUES, JudgingPredicates, Running, Scene, Situation
 
 from licorne.model.predicates.interfaces import Predicates
 from licorne.model.predicates.node_checks import ImmediateChecks, NodeChecks, Pending

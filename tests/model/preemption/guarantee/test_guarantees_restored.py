@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.builders import a_resource
-from support.model.preemption_scenes import Scene, memory
+from support.model.builders import a_resource, memory
+from support.model.preemption_scenes import Scene
 
 from licorne.model.resources.resource import Resource
 from licorne.model.values.messages import NodeAction

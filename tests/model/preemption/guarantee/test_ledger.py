@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.builders import a_queue_tree, a_resource
-from support.model.preemption_scenes import memory
+from support.model.builders import a_queue_tree, a_resource, memory
 
 from licorne.model.preemption.guarantee.ledger import (
     ProjectedUsage,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from support.model.builders import TEN, a_resource, an_ask
-from support.model.preemption_scenes import HUNDRED, TWO_QUEUES, Running, Scene, memory
+from support.model.builders import TEN, a_resource, an_ask, memory
+from support.model.preemption_scenes import HUNDRED, TWO_QUEUES, Running, Scene
 
 from licorne.model.preemption.guarantee.candidate_victims import collect_victims
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
