@@ -111,6 +111,16 @@ def test_the_facade_imports_by_full_name() -> None:
     assert [] == [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
 
 
+def test_only_the_face_of_a_package_lists_its_names() -> None:
+    """Elsewhere a name is public by having no underscore, and is imported from the module that defines it."""
+    files = [path for room in (*ROOMS, "tests") for path in (ROOT / room).rglob("*.py")]
+    lists = [
+        path for path in files if re.search(r"^__all__\b", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+
+    assert [] == sorted(str(path.relative_to(ROOT)) for path in lists if path.name != "__init__.py")
+
+
 def test_no_name_of_a_class_stands_twice() -> None:
     """One name, one class: a reader who looks for a name finds what is meant."""
     places: dict[str, list[str]] = {}
