@@ -1,8 +1,9 @@
 """Licorne: a scheduler core for resource managers, on actors or on machine-checked locks.
 
-Importing it starts nothing and configures no logging. See `licorne.proxy.scheduler.Scheduler`. The scheduler
-itself is loaded when it is used, so that `licorne.lockcheck` is light for programs that schedule nothing: it
-needs no other package, not even loguru.
+Programs import from here and from `licorne.lockcheck` alone: `from licorne import Scheduler, si`, where `si`
+has the messages of `si.v1`. Importing it starts nothing and configures no logging. Each name is loaded when
+it is used, so that `licorne.lockcheck` is light for programs that schedule nothing: it needs no other
+package, not even loguru.
 """
 
 from importlib import import_module
@@ -11,24 +12,47 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from licorne.model.errors import LicorneError, ReplacedError, RequestError
     from licorne.proxy.client.errors import ConnectionLostError, NotSentError
-    from licorne.proxy.client.recovery import Recovery
+    from licorne.proxy.client.recovery import OnRejection, Recovery
     from licorne.proxy.client.remote_scheduler import RemoteScheduler
     from licorne.proxy.door.door import Door
+    from licorne.proxy.door.launchers.local import LocalLauncher
+    from licorne.proxy.dumps.periodic import PeriodicDumps
+    from licorne.proxy.dumps.state_dump import state_dump, state_dump_file
+    from licorne.proxy.dumps.usage_file import read_usage
     from licorne.proxy.explanation.one_line import explanation_line
+    from licorne.proxy.files.given_configuration import inspect_configuration
+    from licorne.proxy.health.report import health_document
+    from licorne.proxy.metrics.exporter import SchedulerCollector, exposition, registry_of
+    from licorne.proxy.process_settings import prepare_process
     from licorne.proxy.recording.recording import Recording
+    from licorne.proxy.resolvers.cached import CachedResolver
+    from licorne.proxy.resolvers.partition_resolvers import TimedResolver
+    from licorne.proxy.resolvers.user_file import StaticResolver
     from licorne.proxy.rest.application import rest_app
     from licorne.proxy.scheduler.managers.callback_failures import CallbackFailure
     from licorne.proxy.scheduler.scheduler import Scheduler
-    from licorne.proxy.si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
+    from licorne.proxy.si import si_pb2 as si
+    from licorne.proxy.si.api import (
+        DeferredPredicates,
+        ResourceManager,
+        ResourceManagerCallback,
+        SchedulerAPI,
+    )
+    from licorne.proxy.transcripts.saved_moment import saved_lines
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CachedResolver",
     "CallbackFailure",
     "ConnectionLostError",
+    "DeferredPredicates",
     "Door",
     "LicorneError",
+    "LocalLauncher",
     "NotSentError",
+    "OnRejection",
+    "PeriodicDumps",
     "Recording",
     "Recovery",
     "RemoteScheduler",
@@ -38,17 +62,35 @@ __all__ = [
     "ResourceManagerCallback",
     "Scheduler",
     "SchedulerAPI",
+    "SchedulerCollector",
+    "StaticResolver",
+    "TimedResolver",
     "__version__",
     "explanation_line",
+    "exposition",
+    "health_document",
+    "inspect_configuration",
+    "prepare_process",
+    "read_usage",
+    "registry_of",
     "rest_app",
+    "saved_lines",
+    "si",
+    "state_dump",
+    "state_dump_file",
 ]
 
 _PLACES = {
+    "CachedResolver": "licorne.proxy.resolvers.cached",
     "CallbackFailure": "licorne.proxy.scheduler.managers.callback_failures",
     "ConnectionLostError": "licorne.proxy.client.errors",
+    "DeferredPredicates": "licorne.proxy.si.api",
     "Door": "licorne.proxy.door.door",
     "LicorneError": "licorne.model.errors",
+    "LocalLauncher": "licorne.proxy.door.launchers.local",
     "NotSentError": "licorne.proxy.client.errors",
+    "OnRejection": "licorne.proxy.client.recovery",
+    "PeriodicDumps": "licorne.proxy.dumps.periodic",
     "Recording": "licorne.proxy.recording.recording",
     "Recovery": "licorne.proxy.client.recovery",
     "RemoteScheduler": "licorne.proxy.client.remote_scheduler",
@@ -58,19 +100,36 @@ _PLACES = {
     "ResourceManagerCallback": "licorne.proxy.si.api",
     "Scheduler": "licorne.proxy.scheduler.scheduler",
     "SchedulerAPI": "licorne.proxy.si.api",
+    "SchedulerCollector": "licorne.proxy.metrics.exporter",
+    "StaticResolver": "licorne.proxy.resolvers.user_file",
+    "TimedResolver": "licorne.proxy.resolvers.partition_resolvers",
     "explanation_line": "licorne.proxy.explanation.one_line",
+    "exposition": "licorne.proxy.metrics.exporter",
+    "health_document": "licorne.proxy.health.report",
+    "inspect_configuration": "licorne.proxy.files.given_configuration",
+    "prepare_process": "licorne.proxy.process_settings",
+    "read_usage": "licorne.proxy.dumps.usage_file",
+    "registry_of": "licorne.proxy.metrics.exporter",
     "rest_app": "licorne.proxy.rest.application",
+    "saved_lines": "licorne.proxy.transcripts.saved_moment",
+    "state_dump": "licorne.proxy.dumps.state_dump",
+    "state_dump_file": "licorne.proxy.dumps.state_dump",
 }
-_OF_SERVER = frozenset({"Door", "RemoteScheduler", "rest_app"})
+_MODULES = {"si": "licorne.proxy.si.si_pb2"}
+"""Modules under a name of the facade: the messages of `si.v1`."""
+_OF_SERVER = frozenset(
+    {"Door", "RemoteScheduler", "SchedulerCollector", "exposition", "registry_of", "rest_app"}
+)
 """The names that need the extra `server`."""
 
 
 def __getattr__(name: str) -> object:
     """Load what a name stands for when it is used first."""
-    if name not in _PLACES:
+    place = _MODULES.get(name) or _PLACES.get(name)
+    if place is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        module = import_module(_PLACES[name])
+        module = import_module(place)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "licorne":
             raise
@@ -78,7 +137,7 @@ def __getattr__(name: str) -> object:
         raise ModuleNotFoundError(
             f"licorne.{name} needs {error.name}: pip install '{package}'", name=error.name
         ) from error
-    value: object = getattr(module, name)
+    value: object = module if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value
 

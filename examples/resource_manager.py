@@ -11,8 +11,7 @@ from __future__ import annotations
 import sys
 import time
 
-from licorne import Recovery, RemoteScheduler, ResourceManager
-from licorne.proxy.si import si_pb2 as si
+from licorne import Recovery, RemoteScheduler, ResourceManager, si
 
 CORE = {"resources": {"vcore": {"value": 1_000}}}
 NODE = {"resources": {"vcore": {"value": 4_000}}}

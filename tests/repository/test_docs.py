@@ -110,6 +110,20 @@ def test_what_a_document_names_of_the_code_exists(document: Path) -> None:
     assert [] == [name for name in _NAME.findall(text) if not exists(name)]
 
 
+def test_pages_and_examples_import_from_the_facade() -> None:
+    """Whatever lies deeper may move: only the pages about the code itself name it."""
+    about_code = {ARCHITECTURE, ROOT / "docs" / "change.md", *(ROOT / "docs" / "design").glob("*.md")}
+    examples = [path for path in (ROOT / "examples").rglob("*") if path.suffix in {".md", ".py", ".yaml"}]
+    deep = [
+        str(path.relative_to(ROOT))
+        for path in (*DOCUMENTS, *examples)
+        if path not in about_code and "licorne.proxy" in path.read_text(encoding="utf-8")
+    ]
+
+    assert [] == deep
+    assert [] == re.findall(r"\bproxy\b", (ROOT / "README.md").read_text(encoding="utf-8"))
+
+
 def test_the_index_lists_every_page_once() -> None:
     """A page that is not listed is not found."""
     listed = re.findall(r"^\* \[[^]]+\]\(([\w-]+\.md)\)", INDEX.read_text(encoding="utf-8"), re.MULTILINE)

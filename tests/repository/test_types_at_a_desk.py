@@ -84,7 +84,7 @@ def test_with_the_extra_a_wrong_message_is_found(desk: Path, tmp_path: Path) -> 
 
     page = " ".join(PAGE.read_text(encoding="utf-8").split())
     (first, *_) = said.splitlines()
-    assert 'program.py:8: error: "AcceptedNode" has no attribute "nodeId"; maybe "nodeID"?' in first
+    assert 'program.py:7: error: "AcceptedNode" has no attribute "nodeId"; maybe "nodeID"?' in first
     assert '"AcceptedNode" has no attribute "nodeId"; maybe "nodeID"?' in page
 
 

@@ -6,6 +6,7 @@ difference shows what users lose or gain.
 
 from __future__ import annotations
 
+import enum
 import inspect
 from collections.abc import Iterator
 from functools import cache
@@ -87,8 +88,10 @@ def _signature(value: Any) -> str:
 
 
 def _has_no_signature(value: Any) -> bool:
-    """Return whether it takes what exceptions take, which versions of Python say in several ways."""
-    return isinstance(value, type) and issubclass(value, BaseException) and "__init__" not in value.__dict__
+    """Return whether it takes what exceptions or enums take, which versions of Python say in several ways."""
+    if not isinstance(value, type) or "__init__" in value.__dict__:
+        return False
+    return issubclass(value, BaseException | enum.Enum)
 
 
 def _write() -> None:
