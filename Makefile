@@ -21,7 +21,7 @@ tests-of: $(VENV)/.ready
 	@PYTHONPATH=tests $(BIN)/python -m support.nearest_tests $(CHANGED)
 
 # The tests under a slow clock: all their processes are stopped at random, for up to 3 s each time. Takes three times as
-# long; with `SLOW_TESTS=tests/proxy/door SLOW=--slow-seed=7` it repeats a part.
+# long; with `SLOW_TESTS=tests/proxy/wire/door SLOW=--slow-seed=7` it repeats a part.
 SLOW_TESTS := tests
 test-slow: $(VENV)/.ready $(LINKS) slapd chromium prometheus
 	PYTHONPATH=tests $(BIN)/pytest -n 2 -q -p support.slow_clock --timeout 900 $(SLOW) $(SLOW_TESTS)
@@ -77,7 +77,7 @@ test-kubernetes: $(LINKS) cluster
 # with its packages it takes 330 MB.
 RAY_VENV := .venv-ray
 test-ray: $(RAY_VENV)/.ready
-	$(RAY_VENV)/bin/pytest -q -rs --tb=short --timeout 600 -m ray tests/proxy/door/launchers
+	$(RAY_VENV)/bin/pytest -q -rs --tb=short --timeout 600 -m ray tests/proxy/wire/door/launchers
 
 $(RAY_VENV)/.ready: pyproject.toml
 	test -x $(RAY_VENV)/bin/python || $(PYTHON) -m venv $(RAY_VENV)

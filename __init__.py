@@ -11,26 +11,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from licorne.model.errors import LicorneError, ReplacedError, RequestError
-    from licorne.proxy.client.errors import ConnectionLostError, NotSentError
-    from licorne.proxy.client.recovery import OnRejection, Recovery
-    from licorne.proxy.client.remote_scheduler import RemoteScheduler
-    from licorne.proxy.door.door import Door
-    from licorne.proxy.door.launchers.local import LocalLauncher
-    from licorne.proxy.dumps.periodic import PeriodicDumps
-    from licorne.proxy.dumps.state_dump import state_dump, state_dump_file
-    from licorne.proxy.dumps.usage_file import read_usage
-    from licorne.proxy.explanation.one_line import explanation_line
-    from licorne.proxy.files.given_configuration import inspect_configuration
-    from licorne.proxy.health.report import health_document
-    from licorne.proxy.metrics.exporter import SchedulerCollector, exposition, registry_of
-    from licorne.proxy.process_settings import prepare_process
-    from licorne.proxy.recording.recording import Recording
-    from licorne.proxy.resolvers.cached import CachedResolver
-    from licorne.proxy.resolvers.partition_resolvers import TimedResolver
-    from licorne.proxy.resolvers.user_file import StaticResolver
-    from licorne.proxy.rest.application import rest_app
-    from licorne.proxy.scheduler.managers.callback_failures import CallbackFailure
-    from licorne.proxy.scheduler.scheduler import Scheduler
+    from licorne.proxy.base.files.given_configuration import inspect_configuration
+    from licorne.proxy.base.process_settings import prepare_process
+    from licorne.proxy.core.explanation.one_line import explanation_line
+    from licorne.proxy.core.health.report import health_document
+    from licorne.proxy.core.metrics.exporter import SchedulerCollector, exposition, registry_of
+    from licorne.proxy.core.recording.recording import Recording
+    from licorne.proxy.core.resolvers.cached import CachedResolver
+    from licorne.proxy.core.resolvers.partition_resolvers import TimedResolver
+    from licorne.proxy.core.resolvers.user_file import StaticResolver
+    from licorne.proxy.core.scheduler.managers.callback_failures import CallbackFailure
+    from licorne.proxy.core.scheduler.scheduler import Scheduler
+    from licorne.proxy.play.transcripts.saved_moment import saved_lines
     from licorne.proxy.si import si_pb2 as si
     from licorne.proxy.si.api import (
         DeferredPredicates,
@@ -38,7 +30,15 @@ if TYPE_CHECKING:
         ResourceManagerCallback,
         SchedulerAPI,
     )
-    from licorne.proxy.transcripts.saved_moment import saved_lines
+    from licorne.proxy.views.dumps.periodic import PeriodicDumps
+    from licorne.proxy.views.dumps.state_dump import state_dump, state_dump_file
+    from licorne.proxy.views.dumps.usage_file import read_usage
+    from licorne.proxy.views.rest.application import rest_app
+    from licorne.proxy.wire.client.errors import ConnectionLostError, NotSentError
+    from licorne.proxy.wire.client.recovery import OnRejection, Recovery
+    from licorne.proxy.wire.client.remote_scheduler import RemoteScheduler
+    from licorne.proxy.wire.door.door import Door
+    from licorne.proxy.wire.door.launchers.local import LocalLauncher
 
 __version__ = "0.1.0"
 
@@ -81,39 +81,39 @@ __all__ = [
 ]
 
 _PLACES = {
-    "CachedResolver": "licorne.proxy.resolvers.cached",
-    "CallbackFailure": "licorne.proxy.scheduler.managers.callback_failures",
-    "ConnectionLostError": "licorne.proxy.client.errors",
+    "CachedResolver": "licorne.proxy.core.resolvers.cached",
+    "CallbackFailure": "licorne.proxy.core.scheduler.managers.callback_failures",
+    "ConnectionLostError": "licorne.proxy.wire.client.errors",
     "DeferredPredicates": "licorne.proxy.si.api",
-    "Door": "licorne.proxy.door.door",
+    "Door": "licorne.proxy.wire.door.door",
     "LicorneError": "licorne.model.errors",
-    "LocalLauncher": "licorne.proxy.door.launchers.local",
-    "NotSentError": "licorne.proxy.client.errors",
-    "OnRejection": "licorne.proxy.client.recovery",
-    "PeriodicDumps": "licorne.proxy.dumps.periodic",
-    "Recording": "licorne.proxy.recording.recording",
-    "Recovery": "licorne.proxy.client.recovery",
-    "RemoteScheduler": "licorne.proxy.client.remote_scheduler",
+    "LocalLauncher": "licorne.proxy.wire.door.launchers.local",
+    "NotSentError": "licorne.proxy.wire.client.errors",
+    "OnRejection": "licorne.proxy.wire.client.recovery",
+    "PeriodicDumps": "licorne.proxy.views.dumps.periodic",
+    "Recording": "licorne.proxy.core.recording.recording",
+    "Recovery": "licorne.proxy.wire.client.recovery",
+    "RemoteScheduler": "licorne.proxy.wire.client.remote_scheduler",
     "ReplacedError": "licorne.model.errors",
     "RequestError": "licorne.model.errors",
     "ResourceManager": "licorne.proxy.si.api",
     "ResourceManagerCallback": "licorne.proxy.si.api",
-    "Scheduler": "licorne.proxy.scheduler.scheduler",
+    "Scheduler": "licorne.proxy.core.scheduler.scheduler",
     "SchedulerAPI": "licorne.proxy.si.api",
-    "SchedulerCollector": "licorne.proxy.metrics.exporter",
-    "StaticResolver": "licorne.proxy.resolvers.user_file",
-    "TimedResolver": "licorne.proxy.resolvers.partition_resolvers",
-    "explanation_line": "licorne.proxy.explanation.one_line",
-    "exposition": "licorne.proxy.metrics.exporter",
-    "health_document": "licorne.proxy.health.report",
-    "inspect_configuration": "licorne.proxy.files.given_configuration",
-    "prepare_process": "licorne.proxy.process_settings",
-    "read_usage": "licorne.proxy.dumps.usage_file",
-    "registry_of": "licorne.proxy.metrics.exporter",
-    "rest_app": "licorne.proxy.rest.application",
-    "saved_lines": "licorne.proxy.transcripts.saved_moment",
-    "state_dump": "licorne.proxy.dumps.state_dump",
-    "state_dump_file": "licorne.proxy.dumps.state_dump",
+    "SchedulerCollector": "licorne.proxy.core.metrics.exporter",
+    "StaticResolver": "licorne.proxy.core.resolvers.user_file",
+    "TimedResolver": "licorne.proxy.core.resolvers.partition_resolvers",
+    "explanation_line": "licorne.proxy.core.explanation.one_line",
+    "exposition": "licorne.proxy.core.metrics.exporter",
+    "health_document": "licorne.proxy.core.health.report",
+    "inspect_configuration": "licorne.proxy.base.files.given_configuration",
+    "prepare_process": "licorne.proxy.base.process_settings",
+    "read_usage": "licorne.proxy.views.dumps.usage_file",
+    "registry_of": "licorne.proxy.core.metrics.exporter",
+    "rest_app": "licorne.proxy.views.rest.application",
+    "saved_lines": "licorne.proxy.play.transcripts.saved_moment",
+    "state_dump": "licorne.proxy.views.dumps.state_dump",
+    "state_dump_file": "licorne.proxy.views.dumps.state_dump",
 }
 _MODULES = {"si": "licorne.proxy.si.si_pb2"}
 """Modules under a name of the facade: the messages of `si.v1`."""

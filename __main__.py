@@ -1,6 +1,6 @@
 """`python -m licorne` is the command `licorne`."""
 
-from licorne.proxy.command_line import main
+from licorne.proxy.shell.command_line import main
 
 if __name__ == "__main__":
     main()

@@ -1,7 +1,7 @@
 """Facts: what has happened in a partition, in the shortest form; each stands for one or several events.
 
 The model reports a fact where it happens. Texts and records are made of it only when events are read,
-in `licorne.proxy.events`. Each fact is a tuple that begins with the number of its records, the id of its
+in `licorne.proxy.core.events`. Each fact is a tuple that begins with the number of its records, the id of its
 resource manager and the time in nanoseconds since 1970.
 """
 

@@ -3,7 +3,7 @@
 A refusal names what was asked, what was available, and what blocked the ask. The scheduling cycle makes
 one and stops. `licorne.model.explanation` answers "why does my application wait?": it walks over all queues,
 limits and nodes a second time, with the checks of the cycle. That it agrees with the refusals is checked by
-`tests/proxy/transcripts/test_explanations_agree.py`.
+`tests/proxy/play/transcripts/test_explanations_agree.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from loguru import logger
 
 from ...model.errors import LicorneError
-from ..scheduler.engine_names import EngineName, engine_named
+from ..core.scheduler.engine_names import EngineName, engine_named
 from .driver import SelfRunning, Stepped
 from .figures import Figures, Measurement, figures_to_json
 from .gauges import Gauges

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
-from ..scheduler.engine_names import EngineName
+from ..core.scheduler.engine_names import EngineName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from ..scheduler.engine_names import EngineName
+from ..core.scheduler.engine_names import EngineName
 from .errors import BenchError
 from .figures import Figures, figures_from_json, median_figures
 from .workloads import BenchWorkload

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self, TypeVar, final
 
 from ...model.errors import LicorneError
-from ..scheduler.engine_names import engine_named
+from ..core.scheduler.engine_names import engine_named
 
 T = TypeVar("T")
 

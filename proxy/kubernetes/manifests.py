@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ..files.input_errors import InputError
-from ..files.located_yaml import read_located_yaml
+from ..base.files.input_errors import InputError
+from ..base.files.located_yaml import read_located_yaml
 from .objects import ObjectMeta, Pod
 
 _TEMPLATES: Final = {

@@ -40,13 +40,13 @@ from licorne.model.errors import LicorneError
 from licorne.model.marks import marked_methods
 from licorne.model.partition import Partition
 from licorne.model.values.allocation import Allocation
-from licorne.proxy.documents import applications as application_documents
-from licorne.proxy.documents import nodes as node_documents
-from licorne.proxy.documents.applications import AllocationDocument, allocation_document
-from licorne.proxy.scheduler.engine_names import EngineName
+from licorne.proxy.core.documents import applications as application_documents
+from licorne.proxy.core.documents import nodes as node_documents
+from licorne.proxy.core.documents.applications import AllocationDocument, allocation_document
+from licorne.proxy.core.scheduler.engine_names import EngineName
+from licorne.proxy.play.transcripts.player import PlayedManager
+from licorne.proxy.play.transcripts.transcript import read_transcript
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.transcripts.player import PlayedManager
-from licorne.proxy.transcripts.transcript import read_transcript
 
 ASKS_ABOUT_VICTIMS: Final = Path(__file__).parents[1] / "conformance" / "preemption" / "predicates.jsonl"
 

@@ -26,10 +26,10 @@ from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.measurement import measure
 from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.bench.workloads import BenchWorkload
-from licorne.proxy.events.log import EventLog
-from licorne.proxy.rest.event_texts import LoggedEvents
+from licorne.proxy.core.events.log import EventLog
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback
+from licorne.proxy.views.rest.event_texts import LoggedEvents
 
 _TICKS_PER_SECOND: Final = 100
 

@@ -22,7 +22,7 @@ from licorne.proxy.bench.figures import Figures, Measurement
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.workload_table import DEFAULT_NAMES, workload_named
 from licorne.proxy.bench.workloads import BenchWorkload
-from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
+from licorne.proxy.core.scheduler.engine_names import ENGINES, EngineName
 
 _LIGHT_RUNS: Final = 3
 

@@ -17,8 +17,8 @@ from typing import Final
 from licorne.model.errors import LicorneError
 from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from licorne.proxy.bench.errors import BenchError
-from licorne.proxy.scheduler.engine_names import EngineName
-from licorne.proxy.scheduler.scheduler import Scheduler
+from licorne.proxy.core.scheduler.engine_names import EngineName
+from licorne.proxy.core.scheduler.scheduler import Scheduler
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
 

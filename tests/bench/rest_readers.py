@@ -21,8 +21,8 @@ from licorne.proxy.bench.driver import SelfRunning
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.measurement import measure
 from licorne.proxy.bench.workload_table import workload_named
-from licorne.proxy.rest.running import RestServer
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.views.rest.running import RestServer
 
 READERS = 200
 STREAMS = 50

@@ -20,12 +20,12 @@ from typing import Any, Final
 from rich.table import Table
 from server_client import resident_bytes_of
 
+from licorne.proxy.base.terminal.tables import is_for_people, output_console, print_table
 from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.bench.run import run_in_process_of_its_own
 from licorne.proxy.bench.workload_table import DEFAULT_NAMES, workload_named
 from licorne.proxy.bench.workloads import BenchWorkload
-from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
-from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
+from licorne.proxy.core.scheduler.engine_names import ENGINES, EngineName
 
 _CLIENT: Final = str(Path(__file__).with_name("server_client.py"))
 _PROCESS_SECONDS_MAX: Final = 3_600

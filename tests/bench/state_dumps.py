@@ -26,8 +26,8 @@ from licorne.proxy.bench.requests import (
     registration_request,
 )
 from licorne.proxy.bench.workload_table import workload_named
-from licorne.proxy.dumps.state_dump import state_dump_file
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.views.dumps.state_dump import state_dump_file
 
 _BEFORE = 50_000
 """How many asks are placed before the dump begins."""

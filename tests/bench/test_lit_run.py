@@ -13,7 +13,7 @@ from licorne.proxy.bench.figures import Churn, Measurement
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.measurement import measure
 from licorne.proxy.bench.workloads import BenchWorkload
-from licorne.proxy.scheduler.engine_names import EngineName
+from licorne.proxy.core.scheduler.engine_names import EngineName
 
 
 class LoggingLight(Light):

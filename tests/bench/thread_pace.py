@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from licorne.proxy.bench.errors import BenchError
-from licorne.proxy.scheduler.scheduler import Scheduler
+from licorne.proxy.core.scheduler.scheduler import Scheduler
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
 

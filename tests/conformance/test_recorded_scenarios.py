@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 from _pytest.mark import ParameterSet
 
-from licorne.proxy.transcripts.replay import replay
+from licorne.proxy.play.transcripts.replay import replay
 
 HERE: Final = Path(__file__).parent
 DEVIATIONS: Final = HERE.parents[1] / "docs" / "deviations.md"

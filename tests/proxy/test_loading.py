@@ -13,7 +13,7 @@ print("loaded:", *sorted(name for name in loaded if not name.startswith("_")))
 """
 _HELP = """
 sys.argv = ["licorne", "--help"]
-from licorne.proxy.command_line import main
+from licorne.proxy.shell.command_line import main
 try:
     main()
 except SystemExit:

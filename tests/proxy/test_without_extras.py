@@ -24,7 +24,7 @@ for name in licorne.__all__:
     except ModuleNotFoundError as error:
         found[name] = str(error)
 from typer.testing import CliRunner
-from licorne.proxy.command_line import application
+from licorne.proxy.shell.command_line import application
 
 for command in ("serve", "door", "save 127.0.0.1:1 saved.jsonl", "kubernetes", "top", "fuzz"):
     found[command.partition(" ")[0]] = CliRunner().invoke(application, command).output

@@ -28,8 +28,8 @@ print(json.dumps({"root": licorne.__file__, "names": names, "files": files}))
 
 _BENCH: Final = """
 import contextlib, sys
-from licorne.proxy.commands import bench
-from licorne.proxy.command_line import main
+from licorne.proxy.shell.commands import bench
+from licorne.proxy.shell.command_line import main
 sys.argv = ["licorne", "bench", "u500", "--engine", "direct", "--json"]
 with contextlib.suppress(SystemExit):
     main()
@@ -139,7 +139,7 @@ def test_the_wheel_holds_what_is_no_module(wheel: Path) -> None:
     assert "licorne/py.typed" in others
     assert "licorne/proxy/si/si.proto" in others
     assert "licorne/lockcheck/reports/page.html" in others
-    assert "licorne/proxy/rest/openapi.yaml" in others
+    assert "licorne/proxy/views/rest/openapi.yaml" in others
     assert "licorne/lockcheck/reports/report.schema.json" in others
 
 

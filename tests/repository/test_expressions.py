@@ -25,9 +25,9 @@ MADE_WHEN_RUNNING: Final = {
     "lockcheck/reports/page.py": "names of parts of a page, which are our own",
     "model/identifiers.py": "two classes of characters, one of which has a name",
     "proxy/fuzz/reference/placement.py": "a filter of a simulated cluster, which are our own",
-    "proxy/rest/routes.py": "the path of a route of ours, as Starlette has compiled it",
-    "proxy/rest/unrouted.py": "likewise",
-    "proxy/simulation/reasons.py": "an escaped name between two conditions of one character",
+    "proxy/views/rest/routes.py": "the path of a route of ours, as Starlette has compiled it",
+    "proxy/views/rest/unrouted.py": "likewise",
+    "proxy/play/simulation/reasons.py": "an escaped name between two conditions of one character",
 }
 """Modules with an expression that is not a literal, and what it is made of."""
 
@@ -35,10 +35,10 @@ REPEATS_OF_REPEATS: Final = {
     "lockcheck/findings/witness.py": "each round begins with a sign that is not a digit",
     "lockcheck/locks/factories.py": "each round ends with a dot, which a name has not",
     "lockcheck/order/text.py": "each round begins with a hyphen, which a name has not",
-    "proxy/resolvers/ldap_resolver.py": "a round ends with the first plus sign that is not escaped",
-    "proxy/resolvers/ldap_values.py": "each round begins with a dot, which a number has not",
+    "proxy/core/resolvers/ldap_resolver.py": "a round ends with the first plus sign that is not escaped",
+    "proxy/core/resolvers/ldap_values.py": "each round begins with a dot, which a number has not",
     "proxy/si/generator.py": "each round is a line",
-    "proxy/simulation/workloads/swf.py": "each round begins with a colon, which a property has not",
+    "proxy/play/simulation/workloads/swf.py": "each round begins with a colon, which a property has not",
 }
 """Modules with a literal that repeats a repeat, and why a text has one division into rounds alone."""
 

@@ -17,13 +17,13 @@ from support.sources import ROOMS, ROOT, modules_of, nodes_of
 from support.waiting import PROGRAM_SECONDS
 from typer.main import get_group
 
-from licorne.proxy.command_line import application
+from licorne.proxy.shell.command_line import application
 
 SCHEDULER: Final = (
     "google.protobuf",
     "licorne.actors",
     "licorne.model.partition",
-    "licorne.proxy.scheduler.scheduler",
+    "licorne.proxy.core.scheduler.scheduler",
 )
 
 _LOOK_AROUND: Final = """
@@ -46,7 +46,7 @@ print(json.dumps(sorted(name for name in sys.modules if name.startswith(rooms)))
 
 _COMMANDS: Final = """
 import contextlib, sys
-from licorne.proxy.command_line import main
+from licorne.proxy.shell.command_line import main
 for arguments in {commands!r}:
     sys.argv = ["licorne", *arguments]
     with contextlib.suppress(SystemExit):

@@ -10,12 +10,12 @@ from typing import Final
 import pytest
 import typer
 
-from licorne.proxy.commands.kubernetes import kubernetes
 from licorne.proxy.kubernetes.admission.settings import _READERS as _ADMISSION_READERS
 from licorne.proxy.kubernetes.admission.settings import AdmissionSettings, admission_settings
 from licorne.proxy.kubernetes.mapping.names import CONFIGS_NAME
 from licorne.proxy.kubernetes.mapping.settings import _READERS, KubernetesSettings, settings_from_config_maps
 from licorne.proxy.kubernetes.objects import ConfigMap, ObjectMeta
+from licorne.proxy.shell.commands.kubernetes import kubernetes
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")

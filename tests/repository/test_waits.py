@@ -40,19 +40,19 @@ ALLOWED: Final[Mapping[str, set[str]]] = {
     "actors/test_checked_asks.py": {"time.sleep(0.0001)"},
     "lockcheck/findings/test_fingerprints.py": {"time.sleep(1e-09)"},
     # Nobody is there, and that is said after the time.
-    "proxy/client/test_reconnecting.py": {"RemoteScheduler(address, timeout=2)"},
-    "proxy/door/test_worker_checks.py": {"RemoteScheduler('127.0.0.1:1', timeout=0.1)"},
+    "proxy/wire/client/test_reconnecting.py": {"RemoteScheduler(address, timeout=2)"},
+    "proxy/wire/door/test_worker_checks.py": {"RemoteScheduler('127.0.0.1:1', timeout=0.1)"},
     # A lease that is handed over is taken before it has expired.
     "proxy/kubernetes/deploy/test_replicas.py": {
         "happens(lambda: 'nodeName' in api.ok('GET', f'{pods}/meanwhile')['spec'], HANDOVER_SECONDS)",
         "happens(lambda: holder(api) not in {'', before}, HANDOVER_SECONDS)",
     },
     # In virtual time.
-    "proxy/explanation/test_text.py": {"scene.wait(31)"},
-    "proxy/page/test_reasons.py": {"scene.wait(31)"},
+    "proxy/core/explanation/test_text.py": {"scene.wait(31)"},
+    "proxy/views/page/test_reasons.py": {"scene.wait(31)"},
     # They set a pace, and decide nothing.
     "support/door/cluster_program.py": {"cluster.all_placed.wait(_TICK_SECONDS)"},
-    "proxy/server/test_watchdog.py": {"threading.Event().wait(0.01)"},
+    "proxy/wire/server/test_watchdog.py": {"threading.Event().wait(0.01)"},
     "support/proxy/listening.py": {"self._meeting.wait_for(lambda: self._inside > 1, _MOMENT_SECONDS)"},
 }
 

@@ -19,9 +19,9 @@ from ....model.values.allocation import (
     REQUIRED_NODE_TAG,
     WALLTIME_TAG,
 )
+from ...play.simulation.si_messages import resource_message
 from ...si import constants
 from ...si import si_pb2 as si
-from ...simulation.si_messages import resource_message
 
 Size: TypeAlias = "dict[str, int]"
 """A quantity of each resource type."""

@@ -14,9 +14,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from ....model.errors import LicorneError
-from ...client.recovery import Recovery
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager, SchedulerAPI
+from ...wire.client.recovery import Recovery
 from ..configurations import (
     DYNAMIC_PARENT,
     INVALID_CONFIGURATIONS,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ...scheduler.scheduler import Scheduler
+from ...core.scheduler.scheduler import Scheduler
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager
 from ..manager.cluster_record import RecordError

@@ -23,15 +23,15 @@ from ....model.applications.asks import ApplicationAsks
 from ....model.build_kind import is_compiled
 from ....model.errors import LicorneError
 from ....model.nodes.node import Node
-from ...client import callbacks, connection
-from ...client.remote_scheduler import RemoteScheduler
-from ...recording.recording import Recording
-from ...scheduler.scheduler import Scheduler
-from ...server import buffers, remote_managers
-from ...server.addresses import Address
-from ...server.running import ServerThread
-from ...server.server import ServerSettings
+from ...core.recording.recording import Recording
+from ...core.scheduler.scheduler import Scheduler
 from ...si.api import SchedulerAPI
+from ...wire.client import callbacks, connection
+from ...wire.client.remote_scheduler import RemoteScheduler
+from ...wire.server import buffers, remote_managers
+from ...wire.server.addresses import Address
+from ...wire.server.running import ServerThread
+from ...wire.server.server import ServerSettings
 from ..manager.callbacks import CallbackFault
 from ..manager.cluster_record import RecordError
 from ..manager.manager import SimulatedManager

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, cast, final
 
-from ...door import link
-from ...door.door import Door
-from ...door.places import LinkState
-from ...door.reload import DoorChange
-from ...scheduler.scheduler import Scheduler
-from ...server.running import ServerThread
+from ...core.scheduler.scheduler import Scheduler
 from ...si.api import SchedulerAPI
+from ...wire.door import link
+from ...wire.door.door import Door
+from ...wire.door.places import LinkState
+from ...wire.door.reload import DoorChange
+from ...wire.server.running import ServerThread
 from ..manager.cluster_record import RecordError
 from ..manager.si_client import SchedulerDoor
 from ..manager.steady_manager import STEADY, SteadyManager

@@ -9,8 +9,8 @@ from typing import Any, Final, final
 
 from ....model.explanation.values import AskStatus
 from ....model.values.refusals import RefusalReason
-from ...scheduler.answering.asking import NotKnownError
-from ...scheduler.scheduler import Scheduler
+from ...core.scheduler.answering.asking import NotKnownError
+from ...core.scheduler.scheduler import Scheduler
 from ...si import si_pb2 as si
 from ..configurations import Configuration
 from ..manager.cluster_record import KnownNode, RecordError

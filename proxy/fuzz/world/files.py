@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from ....model.errors import LicorneError
-from ...dumps import periodic
-from ...dumps.periodic import DUMPS_KEPT, PeriodicDumps
-from ...dumps.usage_file import UsageFile, read_usage
-from ...scheduler.scheduler import Scheduler
+from ...core.scheduler.scheduler import Scheduler
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager
+from ...views.dumps import periodic
+from ...views.dumps.periodic import DUMPS_KEPT, PeriodicDumps
+from ...views.dumps.usage_file import UsageFile, read_usage
 from ..manager.cluster_record import RecordError
 from ..plans import Plan, one_of
 from .standard_parts import replaced

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
 from ....model.errors import LicorneError
-from ...scheduler.scheduler import Scheduler
+from ...core.scheduler.scheduler import Scheduler
 from ...si import constants
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager

@@ -26,7 +26,7 @@ from .standard_parts import replaced
 _WINDOW: Final = 16
 """How many messages are under way to a reader before the writer waits."""
 _ALIVE_SECONDS: Final = 30.0
-"""After how long without a sign of life a connection is lost: see `licorne.proxy.client.connection`."""
+"""After how long without a sign of life a connection is lost: see `licorne.proxy.wire.client.connection`."""
 _END: Final = object()
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Final, final
 
 from ....model.errors import LicorneError
-from ...door.workers import LaunchedWorker
-from ...scheduler.scheduler import Scheduler
-from ...server.running import ServerThread
+from ...core.scheduler.scheduler import Scheduler
+from ...wire.door.workers import LaunchedWorker
+from ...wire.server.running import ServerThread
 from ..plans import one_of
 from .memory_network import MemoryNetwork
 

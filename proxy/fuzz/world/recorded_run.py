@@ -8,15 +8,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, final
 
-from ...client.recovery_watcher import watcher_of
-from ...recording.callback_documents import message_document
-from ...recording.recording import Recording
-from ...scheduler.scheduler import Scheduler
+from ...core.recording.callback_documents import message_document
+from ...core.recording.recording import Recording
+from ...core.scheduler.scheduler import Scheduler
+from ...play.transcripts.recorded_input import read_recording, recording_files, rows_of_files
+from ...play.transcripts.replay import replay_recording
+from ...play.verify.verifier import Findings, verify_lines
 from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback
-from ...transcripts.recorded_input import read_recording, recording_files, rows_of_files
-from ...transcripts.replay import replay_recording
-from ...verify.verifier import Findings, verify_lines
+from ...wire.client.recovery_watcher import watcher_of
 from ..manager.cluster_record import RecordError
 from ..manager.si_client import SchedulerDoor
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
-from ...files.input_errors import InputError
-from ...files.input_files import read_text
+from ...base.files.input_errors import InputError
+from ...base.files.input_files import read_text
 from .errors import CredentialError
 from .identities import Identity, Secret, TokenFileIdentity
 

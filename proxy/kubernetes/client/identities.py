@@ -16,8 +16,8 @@ import msgspec
 
 from licorne.proxy.kubernetes.struct_types import resolve_structs
 
-from ...files.input_errors import InputError
-from ...files.input_files import read_text
+from ...base.files.input_errors import InputError
+from ...base.files.input_files import read_text
 from .errors import CredentialError
 
 _TOKEN_AGE_MAX_SECONDS: Final = 5.0

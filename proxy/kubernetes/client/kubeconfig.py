@@ -15,9 +15,9 @@ import msgspec
 
 from licorne.proxy.kubernetes.struct_types import resolve_structs
 
-from ...files.input_errors import InputError
-from ...files.input_files import read_text
-from ...files.located_yaml import LocatedYaml, read_located_yaml
+from ...base.files.input_errors import InputError
+from ...base.files.input_files import read_text
+from ...base.files.located_yaml import LocatedYaml, read_located_yaml
 from .credentials import SERVICE_ACCOUNT_FOLDER, Credentials, in_cluster_credentials
 from .errors import CredentialError
 from .identities import ExecIdentity, ExecPlugin, FixedIdentity, Identity, Secret, TokenFileIdentity

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, final
 from .... import __version__
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
-from ...client.recovery import Recovery
-from ...client.recovery_states import RecoveryState
-from ...explanation.one_line import explanation_line
+from ...core.explanation.one_line import explanation_line
 from ...si import si_pb2 as si
+from ...wire.client.recovery import Recovery
+from ...wire.client.recovery_states import RecoveryState
 from ..client.api_calls import ApiCalls
 from ..client.list_watch import WatchChange
 from ..mapping.node_messages import node_info
@@ -45,8 +45,8 @@ from .tasks import PodTask
 from .waiting_reports import WaitingReports
 
 if TYPE_CHECKING:
-    from ...client.remote_scheduler import RemoteScheduler
-    from ...scheduler.scheduler import Scheduler
+    from ...core.scheduler.scheduler import Scheduler
+    from ...wire.client.remote_scheduler import RemoteScheduler
 
 CLUSTER_KINDS: Final[tuple[tuple[type[Any], str], ...]] = (
     (Namespace, "/api/v1/namespaces"),

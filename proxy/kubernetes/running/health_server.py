@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final, Self, final
 
 from ....model.errors import LicorneError
-from ...server.addresses import Address
+from ...wire.server.addresses import Address
 
 _READ_SECONDS: Final = 5.0
 

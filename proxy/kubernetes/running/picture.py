@@ -11,8 +11,8 @@ import msgspec
 
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
-from ...explanation.text import TextLine, lines_of
-from ...scheduler.scheduler import Scheduler
+from ...core.explanation.text import TextLine, lines_of
+from ...core.scheduler.scheduler import Scheduler
 from ..client.api_calls import ApiCalls
 from ..client.api_client import ApiClient
 from ..client.list_watch import ListWatch, WatchChange, WatchedResource

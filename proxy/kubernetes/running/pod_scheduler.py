@@ -16,8 +16,8 @@ from .event_loop import EventThread
 from .tasks import PodTask
 
 if TYPE_CHECKING:
-    from ...client.remote_scheduler import RemoteScheduler
-    from ...scheduler.scheduler import Scheduler
+    from ...core.scheduler.scheduler import Scheduler
+    from ...wire.client.remote_scheduler import RemoteScheduler
 
 
 @final

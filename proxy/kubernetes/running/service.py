@@ -21,8 +21,8 @@ from .leader_election import LeaderElection
 from .pod_scheduler import PodScheduler
 
 if TYPE_CHECKING:
-    from ...client.remote_scheduler import RemoteScheduler
-    from ...scheduler.scheduler import Scheduler
+    from ...core.scheduler.scheduler import Scheduler
+    from ...wire.client.remote_scheduler import RemoteScheduler
 
 LEASE_NAME: Final = "licorne"
 _ANSWER_SECONDS: Final = 3.0

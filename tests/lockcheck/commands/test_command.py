@@ -202,7 +202,7 @@ def test_a_program_that_fails_by_itself_ends_with_its_own_code(tmp_path: Path, e
     assert code == main(["run", written(tmp_path, end)])
 
 
-@pytest.mark.parametrize("command", ["licorne.lockcheck", "licorne.proxy.command_line lockcheck"])
+@pytest.mark.parametrize("command", ["licorne.lockcheck", "licorne.proxy.shell.command_line lockcheck"])
 def test_both_commands_are_the_same(tmp_path: Path, command: str) -> None:
     """The one of the scheduler hands over."""
     ran = run_python("-m", *command.split(), "run", written(tmp_path, BOTH_WAYS))

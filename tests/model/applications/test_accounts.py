@@ -12,7 +12,7 @@ from support.model.driven_application import DrivenApplication, running
 
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import TerminationType
-from licorne.proxy.documents.applications import application_document
+from licorne.proxy.core.documents.applications import application_document
 
 STOPPED = TerminationType.STOPPED_BY_RM
 

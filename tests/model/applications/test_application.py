@@ -10,7 +10,7 @@ from licorne.model.applications.effects import StateEntered, TimerKind
 from licorne.model.applications.state import ApplicationState
 from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.values.messages import TerminationType
-from licorne.proxy.documents.applications import application_document, summary_document
+from licorne.proxy.core.documents.applications import application_document, summary_document
 
 STOPPED = TerminationType.STOPPED_BY_RM
 

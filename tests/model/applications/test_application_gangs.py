@@ -10,7 +10,7 @@ from licorne.model.applications.effects import TimerKind
 from licorne.model.applications.gang import SwapWalk
 from licorne.model.applications.state import ApplicationState
 from licorne.model.values.messages import TerminationType
-from licorne.proxy.documents.applications import application_document
+from licorne.proxy.core.documents.applications import application_document
 
 TIMEOUT = TerminationType.TIMEOUT
 ALLOCATED = "releasing allocated placeholders on placeholder timeout"

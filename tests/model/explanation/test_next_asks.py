@@ -16,9 +16,9 @@ from licorne.model.scheduling import giving, placeholder_pass
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.state.partition_state import PartitionState
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
-from licorne.proxy.scheduler.scheduler import Scheduler
-from licorne.proxy.transcripts.replay import Replay
-from licorne.proxy.transcripts.transcript import read_transcript
+from licorne.proxy.core.scheduler.scheduler import Scheduler
+from licorne.proxy.play.transcripts.replay import Replay
+from licorne.proxy.play.transcripts.transcript import read_transcript
 
 SEEDS: Final = (*range(7), 8)
 

@@ -7,7 +7,7 @@ from support.model.builders import a_resource
 
 from licorne.model.configuration.schema import ChildTemplateConfig
 from licorne.model.queues.template import QueueTemplate
-from licorne.proxy.documents.queues import template_document
+from licorne.proxy.core.documents.queues import template_document
 
 
 def test_a_template_has_what_the_configuration_says() -> None:

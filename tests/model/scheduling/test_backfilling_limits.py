@@ -12,7 +12,7 @@ from support.model.planned_days import is_placed, planned_start_of, send
 from licorne.model.explanation.explain import explain
 from licorne.model.explanation.planned_starts import PlannedStart
 from licorne.model.values.refusals import RefusalReason
-from licorne.proxy.explanation.text import lines_of
+from licorne.proxy.core.explanation.text import lines_of
 
 QUEUES = """
 - name: q

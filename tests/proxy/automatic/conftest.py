@@ -15,7 +15,7 @@ from support.proxy.listening import Listener
 from support.proxy.running_scheduler import running
 
 from licorne import Scheduler
-from licorne.proxy.scheduler.engine_names import EngineName
+from licorne.proxy.core.scheduler.engine_names import EngineName
 
 if TYPE_CHECKING:
     from loguru import Message

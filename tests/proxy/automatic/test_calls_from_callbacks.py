@@ -25,7 +25,7 @@ from support.proxy.running_scheduler import begin, threads_of_ours
 from support.waiting import WAIT_SECONDS, happens, let_time_pass, stays, wait_until
 
 from licorne import RequestError, Scheduler
-from licorne.proxy.scheduler.engine_names import EngineName
+from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
 
 

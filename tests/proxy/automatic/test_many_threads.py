@@ -26,8 +26,8 @@ from support.transcripts.simulated_transcripts import simulated_transcript
 from licorne import RequestError, Scheduler
 from licorne.actors.locks.guards import LOCK_ORDER
 from licorne.lockcheck import session
+from licorne.proxy.play.transcripts.transcript import Line, read_transcript
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.transcripts.transcript import Line, read_transcript
 
 
 def test_nothing_is_lost_when_many_threads_submit(scheduler: Scheduler, listener: Listener) -> None:

@@ -10,8 +10,8 @@ from support.proxy.running_scheduler import in_threads, placed_in
 from support.waiting import WAIT_SECONDS
 
 from licorne import Recovery, Scheduler
-from licorne.proxy.client.recovery_states import RecoveryState
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.wire.client.recovery_states import RecoveryState
 
 ASKS = 40
 

@@ -23,7 +23,7 @@ from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.measurement import measure
 from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.bench.workloads import BenchWorkload, Course, NodeFill, Size
-from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
+from licorne.proxy.core.scheduler.engine_names import ENGINES, EngineName
 from licorne.proxy.si import si_pb2 as si
 
 PLACING_PER_SECOND = 1 / (ASK_SECONDS + PLACEMENT_SECONDS)

@@ -8,7 +8,7 @@ from licorne.proxy.bench.figures import Figures
 from licorne.proxy.bench.run import run_all, run_in_process_of_its_own
 from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.bench.workloads import BenchWorkload
-from licorne.proxy.scheduler.engine_names import EngineName
+from licorne.proxy.core.scheduler.engine_names import EngineName
 
 
 def test_every_workload_runs_on_every_engine_in_order() -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from licorne.model.requests import allocations
-from licorne.proxy.door.allocation_record import AllocationRecord
-from licorne.proxy.files import output_files
+from licorne.proxy.base.files import output_files
 from licorne.proxy.fuzz.plans import drawn_plan
 from licorne.proxy.fuzz.runs import run_seeds
 from licorne.proxy.fuzz.world.cluster import run_plan
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.wire.door.allocation_record import AllocationRecord
 
 STEPS = {"door": 12, "hostile": 30, "files": 30}
 SEEDS = {"door": 2, "hostile": 4, "files": 8}
@@ -84,7 +84,7 @@ def test_a_file_that_is_torn_by_a_full_disk_is_found(monkeypatch: pytest.MonkeyP
         except OSError as error:
             raise output_files.UnwritableFileError(str(error)) from error
 
-    monkeypatch.setattr("licorne.proxy.dumps.usage_file.write_whole", write)
+    monkeypatch.setattr("licorne.proxy.views.dumps.usage_file.write_whole", write)
     summary = run_seeds(1, 20, steps=30, engines=["files"], until=lambda: False, jobs=1)
 
     assert "the usage file" in summary.failures[0].failure

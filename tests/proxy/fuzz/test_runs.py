@@ -22,11 +22,11 @@ from licorne.model.queues import tree
 from licorne.model.queues.order import ChildKey, child_key
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.resource import Resource
-from licorne.proxy.command_line import application
 from licorne.proxy.fuzz.manager.cluster_record import ClusterRecord, RecordError
 from licorne.proxy.fuzz.plans import Plan, drawn_plan
 from licorne.proxy.fuzz.runs import run_seeds, shrunk
 from licorne.proxy.fuzz.world.cluster import run_plan
+from licorne.proxy.shell.command_line import application
 from licorne.proxy.si import si_pb2 as si
 
 ENGINES = ("direct", "actors", "threads", "reference")

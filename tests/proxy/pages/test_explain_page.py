@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import pytest
 from typer.testing import CliRunner
 
-from licorne.proxy.command_line import application
+from licorne.proxy.shell.command_line import application
 
 DOCS: Final = Path(__file__).parents[3] / "docs"
 PAGES: Final = (DOCS / "explain.md", DOCS / "fair-share.md")

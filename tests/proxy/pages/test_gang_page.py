@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from support.proxy.page_examples import DOCS, Example, Row, examples_of, placed_in, replayed
 
-from licorne.proxy.scheduler.engine_names import EngineName
+from licorne.proxy.core.scheduler.engine_names import EngineName
 
 EXAMPLES: Final = examples_of(DOCS / "gangs.md", ["yaml", "jsonl", "jsonl"])
 

@@ -11,7 +11,7 @@ import pytest
 from support.proxy.page_examples import DOCS
 from typer.testing import CliRunner
 
-from licorne.proxy.command_line import application
+from licorne.proxy.shell.command_line import application
 
 PAGE: Final = (DOCS / "which-policy.md").read_text(encoding="utf-8")
 EXAMPLES: Final = DOCS.parent / "examples" / "policies"

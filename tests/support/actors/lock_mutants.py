@@ -22,9 +22,9 @@ SOURCES: Final = (
     "actors/locks/scheduling_threads.py",
     "actors/services/rm_link.py",
     "actors/services/real_clock.py",
-    "proxy/scheduler/managers/registrations.py",
-    "proxy/resolvers/cached.py",
-    "proxy/resolvers/partition_resolvers.py",
+    "proxy/core/scheduler/managers/registrations.py",
+    "proxy/core/resolvers/cached.py",
+    "proxy/core/resolvers/partition_resolvers.py",
 )
 REENTRANT: Final = "self._changed"
 """Conditions have re-entrant locks."""

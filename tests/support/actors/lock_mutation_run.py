@@ -31,19 +31,19 @@ TEST_SECONDS_MAX: Final = 40
 RUN_SECONDS_MAX: Final = 200
 COPIED: Final = ("actors", "lockcheck", "model", "proxy")
 LINKED: Final = ("__init__.py", "py.typed", "docs", "examples", "pyproject.toml")
-RESOLVERS: Final = "proxy/resolvers/"
+RESOLVERS: Final = "proxy/core/resolvers/"
 TESTS: Final = (
     "tests/actors/test_threads_engine.py",
     "tests/actors/test_rm_link.py",
     "tests/actors/test_real_clock.py",
     "tests/proxy/automatic",
     *(
-        f"tests/proxy/transcripts/test_engines_agree.py::test_engines_agree_on_a_random_transcript[{n}]"
+        f"tests/proxy/play/transcripts/test_engines_agree.py::test_engines_agree_on_a_random_transcript[{n}]"
         for n in range(3)
     ),
-    "tests/proxy/transcripts/test_engines_agree.py::test_several_threads_decide_what_one_does[0]",
+    "tests/proxy/play/transcripts/test_engines_agree.py::test_several_threads_decide_what_one_does[0]",
 )
-TESTS_OF_RESOLVERS: Final = ("tests/proxy/resolvers", "tests/proxy/resolvers/test_user_groups.py")
+TESTS_OF_RESOLVERS: Final = ("tests/proxy/core/resolvers", "tests/proxy/core/resolvers/test_user_groups.py")
 CHECKED: Final = (
     "--lockcheck=full", "--lockcheck-adopt=none", "--lockcheck-order=licorne.actors.locks.guards:LOCK_ORDER",
 )  # fmt: skip

@@ -29,7 +29,7 @@ from licorne.model.nodes.order import NodeOrder
 from licorne.model.partition import Partition
 from licorne.model.state.partition_state import PartitionState
 from licorne.model.state.partition_timers import PartitionTimers
-from licorne.proxy.resolvers import cached, partition_resolvers
+from licorne.proxy.core.resolvers import cached, partition_resolvers
 
 
 class Shared(NamedTuple):

@@ -18,10 +18,10 @@ from support.door.watched_workers import WatchedWorkers
 from support.waiting import let_time_pass, wait_until
 
 from licorne import LicorneError, ReplacedError, ResourceManager
-from licorne.proxy.door.door import Door
-from licorne.proxy.door.places import LinkState, PartitionPlace
-from licorne.proxy.server.running import ServerThread
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.wire.door.door import Door
+from licorne.proxy.wire.door.places import LinkState, PartitionPlace
+from licorne.proxy.wire.server.running import ServerThread
 
 TESTS: Final = Path(__file__).parents[2]
 SECONDS: Final = 150.0

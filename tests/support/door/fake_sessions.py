@@ -13,12 +13,12 @@ from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import RemoteScheduler, ReplacedError, RequestError, ResourceManager, Scheduler
 from licorne.model.values.documents import Document
-from licorne.proxy.client.errors import ConnectionLostError, NotSentError
-from licorne.proxy.door.link import PartitionLink
-from licorne.proxy.door.workers import LaunchedWorker, WorkerTable
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback
+from licorne.proxy.wire.client.errors import ConnectionLostError, NotSentError
+from licorne.proxy.wire.door.link import PartitionLink
+from licorne.proxy.wire.door.workers import LaunchedWorker, WorkerTable
 
 
 @final

@@ -15,7 +15,7 @@ HANG: Final = signal.SIGUSR1
 """This signal holds the interpreter of a worker."""
 _PROGRAM: Final = f"""#!{sys.executable}
 import ctypes, os, runpy, signal, sys
-from licorne.proxy.server import session_requests
+from licorne.proxy.wire.server import session_requests
 
 known = session_requests.SessionRequests.carry_out
 

@@ -22,12 +22,12 @@ from typing import Final
 from support.proxy.processes import children, start_server
 
 from licorne import RemoteScheduler, ResourceManager, Scheduler
-from licorne.proxy.door.door import Door
-from licorne.proxy.door.launchers.local import LocalLauncher
-from licorne.proxy.door.places import LinkState
-from licorne.proxy.door.workers import LaunchedWorker
-from licorne.proxy.process_settings import prepare_process
+from licorne.proxy.base.process_settings import prepare_process
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.wire.door.door import Door
+from licorne.proxy.wire.door.launchers.local import LocalLauncher
+from licorne.proxy.wire.door.places import LinkState
+from licorne.proxy.wire.door.workers import LaunchedWorker
 
 NODES: Final = 1_000
 ASKS: Final = 10_000

@@ -6,8 +6,8 @@ import threading
 from typing import final
 
 from licorne import Scheduler
-from licorne.proxy.door.workers import LaunchedWorker, LaunchError
-from licorne.proxy.server.running import ServerThread
+from licorne.proxy.wire.door.workers import LaunchedWorker, LaunchError
+from licorne.proxy.wire.server.running import ServerThread
 
 
 @final

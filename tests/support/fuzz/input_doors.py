@@ -23,14 +23,14 @@ from licorne.model.configuration.reader import inspect
 from licorne.proxy.fuzz.plans import Plan, drawn_plan
 from licorne.proxy.fuzz.world.memory_network import MemoryNetwork
 from licorne.proxy.fuzz.world.thread_control import RandomPicker, ThreadControl
-from licorne.proxy.server.running import ServerThread
+from licorne.proxy.play.simulation.workloads.openb import read_openb
+from licorne.proxy.play.simulation.workloads.scenario import read_scenario
+from licorne.proxy.play.simulation.workloads.swf import read_swf
+from licorne.proxy.play.transcripts.recorded_input import read_recording, rows_of_text
+from licorne.proxy.play.transcripts.replay import replay, replay_recording
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.simulation.workloads.openb import read_openb
-from licorne.proxy.simulation.workloads.scenario import read_scenario
-from licorne.proxy.simulation.workloads.swf import read_swf
-from licorne.proxy.transcripts.recorded_input import read_recording, rows_of_text
-from licorne.proxy.transcripts.replay import replay, replay_recording
+from licorne.proxy.wire.server.running import ServerThread
 
 ROOT: Final = Path(__file__).parents[3]
 CONFORMANCE: Final = ROOT / "tests" / "conformance"

@@ -262,7 +262,7 @@ FAULTS: Final = (
     # ----------------------------------------------------------------------------------------- server
     Fault(
         "a message is dropped where its writer had to wait",
-        "proxy/server/buffers.py",
+        "proxy/wire/server/buffers.py",
         "            while self._bounded and self._is_full() and not self._finished:\n"
         "                self._changed.wait()",
         "            if self._bounded and self._is_full() and not self._finished:\n"
@@ -270,20 +270,20 @@ FAULTS: Final = (
     ),
     Fault(
         "what a session has written is written again",
-        "proxy/server/buffers.py",
+        "proxy/wire/server/buffers.py",
         "                    items = list(self._waiting)\n                    self._clear()",
         "                    items = list(self._waiting)\n                    self._clear()\n"
         "                    self._waiting.extend(items[8:])",
     ),
     Fault(
         "requests of a session are carried out in the wrong order",
-        "proxy/server/buffers.py",
+        "proxy/wire/server/buffers.py",
         "            item, size_bytes = self._waiting.popleft()",
         "            item, size_bytes = self._waiting.pop()",
     ),
     Fault(
         "of several responses for a stream of si.v1 only the last is written",
-        "proxy/server/si_streams.py",
+        "proxy/wire/server/si_streams.py",
         "            messages = deque(merged(items, lambda item: item, lambda _, __: True))",
         "            messages = deque(items[-1:])",
     ),
@@ -295,57 +295,57 @@ FAULTS: Final = (
     ),
     Fault(
         "a recording lacks turns in which two things are announced",
-        "proxy/recording/recorder.py",
+        "proxy/core/recording/recorder.py",
         "                self._write(lines)\n",
         '                self._write(lines if len(announced) != 2 else b"")\n',
     ),
     Fault(
         "the connection before stays in use",
-        "proxy/server/remote_managers.py",
+        "proxy/wire/server/remote_managers.py",
         "                self._table[manager.rm_id] = manager\n",
         "                self._table.setdefault(manager.rm_id, manager)\n",
     ),
     # ----------------------------------------------------------------------------------------- client
     Fault(
         "a request behind merged ones is lost",
-        "proxy/client/connection.py",
+        "proxy/wire/client/connection.py",
         "                return message, following",
         "                return message, _NOTHING",
     ),
     Fault(
         "a client whose connection is lost does not connect again",
-        "proxy/client/remote_scheduler.py",
+        "proxy/wire/client/remote_scheduler.py",
         "            self._connection = None\n        if self.stepped",
         "            self._connection = None\n            return\n        if self.stepped",
     ),
     Fault(
         "callbacks are made in the wrong order",
-        "proxy/client/callbacks.py",
+        "proxy/wire/client/callbacks.py",
         "                step = self._waiting.popleft()",
         "                step = self._waiting.pop()",
     ),
     Fault(
         "a new registration hears what the one before has ended",
-        "proxy/client/remote_scheduler.py",
+        "proxy/wire/client/remote_scheduler.py",
         "        before = self._registered.setdefault(request.rmID, registered)",
         "        before = registered\n        self._registered[request.rmID] = registered",
     ),
     Fault(
         "what runs is announced to the RM that recovers it",
-        "proxy/client/recovery_progress.py",
+        "proxy/wire/client/recovery_progress.py",
         "            else:\n                del expected[identity]",
         "            if len(response.new) > 2:\n                rest.new.append(placed)\n"
         "            if waits is not None:\n                del expected[identity]",
     ),
     Fault(
         "a node that waits for two answers is schedulable after one",
-        "proxy/client/recovery_progress.py",
+        "proxy/wire/client/recovery_progress.py",
         "            self._open_on[node_id] -= 1\n            if not self._open_on[node_id]:",
         "            self._open_on[node_id] -= 1\n            if self._open_on[node_id] > 1:",
     ),
     Fault(
         "a recovery goes on sending after another one has registered",
-        "proxy/client/recovery.py",
+        "proxy/wire/client/recovery.py",
         "        if self._sender is not None or self._is_replaced or self._is_pausing:\n",
         "        if self._sender is not None or self._is_pausing:\n",
     ),

@@ -17,35 +17,35 @@ OUTER_FAULTS: Final = (
     # ------------------------------------------------------------------------------------------- door
     Fault(
         "a request overtakes those that wait for the worker",
-        "proxy/door/link.py",
+        "proxy/wire/door/link.py",
         "self._place.state is LinkState.RUNNING and not self._queue:",
         "self._place.state is LinkState.RUNNING:",
         _DOOR,
     ),
     Fault(
         "a request that the worker does not read is dropped",
-        "proxy/door/link.py",
+        "proxy/wire/door/link.py",
         "                send_at_once(session.scheduler, request)\n                return\n",
         "                send_at_once(session.scheduler, request)\n            return\n",
         _DOOR,
     ),
     Fault(
         "the RM does not hear what has ended with a lost worker",
-        "proxy/door/link.py",
+        "proxy/wire/door/link.py",
         "            for response in known.heard:\n",
         "            for response in known.heard[3:]:\n",
         _DOOR,
     ),
     Fault(
         "a configuration that is loaded during a recovery does not reach the worker",
-        "proxy/door/link.py",
+        "proxy/wire/door/link.py",
         "        self.configure()\n        self._settle(None)",
         "        self._settle(None)",
         _DOOR,
     ),
     Fault(
         "what a worker that was replaced has sent is still passed on",
-        "proxy/door/link.py",
+        "proxy/wire/door/link.py",
         "                if number != self._number:\n                    return\n"
         "                heard = self._noted",
         "                heard = self._noted",
@@ -53,49 +53,49 @@ OUTER_FAULTS: Final = (
     ),
     Fault(
         "a confirmation for a lost worker is sent to the next one as it is",
-        "proxy/door/allocation_record.py",
+        "proxy/wire/door/allocation_record.py",
         "            self._ending[name, key] = _SILENT\n            return True",
         "            self._ending[name, key] = _SILENT\n            return False",
         _DOOR,
     ),
     Fault(
         "an ask that is placed while the RM withdraws it is not counted as ending",
-        "proxy/door/allocation_record.py",
+        "proxy/wire/door/allocation_record.py",
         "                self._ending.setdefault((name, key), _RELEASED_TEXT)\n",
         "",
         _DOOR,
     ),
     Fault(
         "a drained node is schedulable on the next worker",
-        "proxy/door/record.py",
+        "proxy/wire/door/record.py",
         "        node.action = si.NodeInfo.CREATE_DRAIN\n    elif",
         "        node.action = si.NodeInfo.CREATE\n    elif",
         _DOOR,
     ),
     Fault(
         "a node that a recovery left out stays drained",
-        "proxy/door/record.py",
+        "proxy/wire/door/record.py",
         "                if node.action == si.NodeInfo.CREATE:",
         "                if node.action == si.NodeInfo.CREATE_DRAIN:",
         _DOOR,
     ),
     Fault(
         "the RM hears twice that an application is accepted",
-        "proxy/door/creations.py",
+        "proxy/wire/door/creations.py",
         "        return item.kind is not _DueKind.AGAIN",
         "        return True",
         _DOOR,
     ),
     Fault(
         "a worker that could not commit counts as configured",
-        "proxy/door/reload.py",
+        "proxy/wire/door/reload.py",
         "        return  # It is given the text next, or is lost and recovers with it.\n",
         "        pass\n",
         _DOOR,
     ),
     Fault(
         "the releases of a request for two partitions are lost",
-        "proxy/door/routing.py",
+        "proxy/wire/door/routing.py",
         "allocationsToRelease=gone[name]) if name in gone else None",
         "allocationsToRelease=gone[name]) if name in gone and name not in new else None",
         _DOOR,
@@ -148,7 +148,7 @@ OUTER_FAULTS: Final = (
     ),
     Fault(
         "a request of a connection that was replaced is carried out",
-        "proxy/server/remote_managers.py",
+        "proxy/wire/server/remote_managers.py",
         "        if self.current(manager.rm_id) is not manager:",
         "        if self.current(manager.rm_id) is None:",
         ("door", "actors", "threads"),
@@ -156,14 +156,14 @@ OUTER_FAULTS: Final = (
     # ------------------------------------------------------------------------------------------ files
     Fault(
         "a file is written where it is",
-        "proxy/files/output_files.py",
+        "proxy/base/files/output_files.py",
         '        part = target.with_name(f".{target.name}.{os.getpid()}.part")\n',
         "        part = target\n",
         _FILES,
     ),
     Fault(
         "an old dump is removed before the new one is complete",
-        "proxy/dumps/periodic.py",
+        "proxy/views/dumps/periodic.py",
         "            unfinished.replace(path)\n        finally:\n",
         "            unfinished.replace(path)\n        except OSError:\n"
         "            min(self._folder.glob(_PATTERN), default=path).unlink(missing_ok=True)\n"
@@ -172,7 +172,7 @@ OUTER_FAULTS: Final = (
     ),
     Fault(
         "a torn usage file is read as far as it goes",
-        "proxy/dumps/usage_file.py",
+        "proxy/views/dumps/usage_file.py",
         "        return read_use(parse_json(read_text(path)))\n",
         '        text = read_text(path)\n        return read_use(parse_json(text)) if text.endswith("}\\n")'
         " else (0, {})\n",

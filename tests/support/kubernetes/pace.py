@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from licorne.proxy.terminal.standard_output import write_line
+from licorne.proxy.base.terminal.standard_output import write_line
 
 from .api import Api
 from .cluster import Cluster, installed_programs, running

@@ -7,7 +7,7 @@ from typing import Final
 from licorne.proxy.bench.figures import Backlog, Churn, Figures, HalfLoad, Measurement, Pods
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.workloads import BenchQueue, BenchWorkload, Course, NodeFill, Size
-from licorne.proxy.scheduler.engine_names import EngineName
+from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback
 

@@ -7,11 +7,11 @@ from collections import deque
 from typing import Any, Final
 
 from licorne import Recovery, ResourceManager, ResourceManagerCallback, Scheduler
-from licorne.proxy.client.recovery_states import RecoveryState
-from licorne.proxy.door.record import PartitionRecord, PartsToRecover
 from licorne.proxy.fuzz.manager.manager import SimulatedManager
 from licorne.proxy.fuzz.plans import PROCESS, by_weight, one_of
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.wire.client.recovery_states import RecoveryState
+from licorne.proxy.wire.door.record import PartitionRecord, PartsToRecover
 
 ACTIONS: Final = by_weight(
     {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from licorne.proxy.command_line import application
+from licorne.proxy.shell.command_line import application
 
 
 def run(*arguments: str | Path, text: str = "") -> tuple[int, str, str]:

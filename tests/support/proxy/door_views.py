@@ -13,11 +13,11 @@ from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import ResourceManager, Scheduler
 from licorne.model.configuration.extra import ExtraConfig
-from licorne.proxy.door.places import LinkState, PartitionPlace
-from licorne.proxy.door.view.application import DoorRest
-from licorne.proxy.rest.running import RestServer, RestSettings
-from licorne.proxy.scheduler.managers.manager_life import ManagerStatus
+from licorne.proxy.core.scheduler.managers.manager_life import ManagerStatus
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.views.rest.running import RestServer, RestSettings
+from licorne.proxy.wire.door.places import LinkState, PartitionPlace
+from licorne.proxy.wire.door.view.application import DoorRest
 
 PARTITIONS: Final = ("default", "second")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from licorne.model.values.events import EventRecord
-from licorne.proxy.scheduler.engine_names import EngineName
-from licorne.proxy.scheduler.scheduler import Scheduler
-from licorne.proxy.transcripts.replay import Replay
-from licorne.proxy.transcripts.transcript import read_transcript
+from licorne.proxy.core.scheduler.engine_names import EngineName
+from licorne.proxy.core.scheduler.scheduler import Scheduler
+from licorne.proxy.play.transcripts.replay import Replay
+from licorne.proxy.play.transcripts.transcript import read_transcript
 
 EVERYTHING = 1_000_000
 

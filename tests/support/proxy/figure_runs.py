@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from support.proxy.simulation_builders import a_workload, drive
 
-from licorne.proxy.simulation.record import SimulationRecord
-from licorne.proxy.simulation.reporting.figure_building import build_figures
-from licorne.proxy.simulation.reporting.figures import RunFigures
-from licorne.proxy.simulation.reporting.run_series import RunSeries
-from licorne.proxy.simulation.simulated_rm import SimulatedRM
-from licorne.proxy.simulation.workloads.workload import SimulatedApplication, SimulatedNode
+from licorne.proxy.play.simulation.record import SimulationRecord
+from licorne.proxy.play.simulation.reporting.figure_building import build_figures
+from licorne.proxy.play.simulation.reporting.figures import RunFigures
+from licorne.proxy.play.simulation.reporting.run_series import RunSeries
+from licorne.proxy.play.simulation.simulated_rm import SimulatedRM
+from licorne.proxy.play.simulation.workloads.workload import SimulatedApplication, SimulatedNode
 
 if TYPE_CHECKING:
     from support.proxy.fake_core import FakeCore

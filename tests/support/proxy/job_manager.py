@@ -10,7 +10,7 @@ from licorne import ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler.engine_names import EngineName
+    from licorne.proxy.core.scheduler.engine_names import EngineName
 
 _SECOND_NS: Final = 1_000_000_000
 _ROUNDS_MAX: Final = 1_000

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from licorne import Recovery, ResourceManager, Scheduler, SchedulerAPI
-from licorne.proxy.client.recovery import OnRejection
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.wire.client.recovery import OnRejection
 
 CONFIGURATION: Final = """
 partitions:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from licorne.proxy.metrics.exporter import exposition
-from licorne.proxy.metrics.figures import MetricsSource
+from licorne.proxy.core.metrics.exporter import exposition
+from licorne.proxy.core.metrics.figures import MetricsSource
 
 Series: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
 """The name of a sample and its labels."""

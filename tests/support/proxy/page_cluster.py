@@ -17,8 +17,8 @@ from starlette.types import ASGIApp
 from support.waiting import WAIT_SECONDS
 
 from licorne import ResourceManager, Scheduler
-from licorne.proxy.rest.application import rest_app
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.views.rest.application import rest_app
 
 GIB: Final = 1 << 30
 QUEUES: Final = """\

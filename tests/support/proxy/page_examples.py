@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from licorne.proxy.scheduler.engine_names import EngineName
-from licorne.proxy.scheduler.scheduler import Scheduler
-from licorne.proxy.transcripts.replay import Replay
-from licorne.proxy.transcripts.transcript import read_transcript
+from licorne.proxy.core.scheduler.engine_names import EngineName
+from licorne.proxy.core.scheduler.scheduler import Scheduler
+from licorne.proxy.play.transcripts.replay import Replay
+from licorne.proxy.play.transcripts.transcript import read_transcript
 
 DOCS: Final = Path(__file__).parents[3] / "docs"
 _EXAMPLE: Final = re.compile(r"^### (.+?)\n(.*?)(?=^##)", re.DOTALL | re.MULTILINE)

@@ -8,7 +8,7 @@ from support.proxy.event_rows import replayed
 from support.proxy.golden_bodies import FOLDER
 
 from licorne import Scheduler
-from licorne.proxy.scheduler.engine_names import EngineName
+from licorne.proxy.core.scheduler.engine_names import EngineName
 
 RECORDED: Final = FOLDER
 

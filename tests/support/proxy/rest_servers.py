@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from support.proxy.running_scheduler import running
 from support.waiting import WAIT_SECONDS
 
-from licorne.proxy.rest.running import RestServer, RestSettings
+from licorne.proxy.views.rest.running import RestServer, RestSettings
 
 
 @contextmanager

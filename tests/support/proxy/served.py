@@ -15,10 +15,10 @@ from support.proxy.manager_requests import ONE, application_request, ask_request
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import Scheduler
-from licorne.proxy.server.running import ServerThread
-from licorne.proxy.server.server import ServerSettings
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.wire.server.running import ServerThread
+from licorne.proxy.wire.server.server import ServerSettings
 
 OPEN: Final = "/licorne.v1.Session/Open"
 _MOMENT_SECONDS: Final = 0.01

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from licorne.proxy.simulation.accounts import Tally
-from licorne.proxy.simulation.core import Traffic
-from licorne.proxy.simulation.driver import Driver, NoProgress, RunResult
-from licorne.proxy.simulation.record import SimulationRecord
-from licorne.proxy.simulation.report import SimulationReport
-from licorne.proxy.simulation.scheduler_core import SchedulerCore
-from licorne.proxy.simulation.simulated_rm import SimulatedRM
-from licorne.proxy.simulation.simulation import CoreFactory, simulate
-from licorne.proxy.simulation.workloads.transcript_input import Transcript
-from licorne.proxy.simulation.workloads.workload import (
+from licorne.proxy.play.simulation.accounts import Tally
+from licorne.proxy.play.simulation.core import Traffic
+from licorne.proxy.play.simulation.driver import Driver, NoProgress, RunResult
+from licorne.proxy.play.simulation.record import SimulationRecord
+from licorne.proxy.play.simulation.report import SimulationReport
+from licorne.proxy.play.simulation.scheduler_core import SchedulerCore
+from licorne.proxy.play.simulation.simulated_rm import SimulatedRM
+from licorne.proxy.play.simulation.simulation import CoreFactory, simulate
+from licorne.proxy.play.simulation.workloads.transcript_input import Transcript
+from licorne.proxy.play.simulation.workloads.workload import (
     GangStyle,
     SimulatedApplication,
     SimulatedNode,

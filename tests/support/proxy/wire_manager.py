@@ -12,7 +12,7 @@ from licorne import LicorneError, ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from licorne.proxy.scheduler.engine_names import EngineName
+    from licorne.proxy.core.scheduler.engine_names import EngineName
 
 _Kind = TypeVar("_Kind", bound=Message)
 

@@ -12,10 +12,10 @@ from support.transcripts.contract_checker import ContractChecker, ContractError
 from support.transcripts.snapshot_checks import check_snapshot, tree
 
 from licorne.model.state.host import ApplicationTimer, QuotaCheck, TimerKey, timer_key
-from licorne.proxy.scheduler.engine_names import EngineName
-from licorne.proxy.scheduler.scheduler import Scheduler
-from licorne.proxy.transcripts.replay import Replay
-from licorne.proxy.transcripts.transcript import Line, read_transcript
+from licorne.proxy.core.scheduler.engine_names import EngineName
+from licorne.proxy.core.scheduler.scheduler import Scheduler
+from licorne.proxy.play.transcripts.replay import Replay
+from licorne.proxy.play.transcripts.transcript import Line, read_transcript
 
 _HOUR_NS: Final = 3_600 * 1_000_000_000
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from licorne.proxy.files.input_errors import InputError
+from licorne.proxy.base.files.input_errors import InputError
 from licorne.proxy.kubernetes.client.credentials import in_cluster_credentials
 from licorne.proxy.kubernetes.client.errors import CredentialError
 from licorne.proxy.kubernetes.client.identities import Secret, TokenFileIdentity

@@ -12,7 +12,7 @@ from support.kubernetes.manifests import node, pod
 from support.kubernetes.stub_server import StubApiServer
 from typer.testing import CliRunner
 
-from licorne.proxy.commands.kubernetes import kubernetes
+from licorne.proxy.shell.commands.kubernetes import kubernetes
 
 PODS: Final = "/api/v1/namespaces/default/pods"
 TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}

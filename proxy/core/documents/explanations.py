@@ -1,0 +1,378 @@
+"""The documents of explanations, dry runs and the asks that are tried next, as data."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import ConfigDict, Field, with_config
+from typing_extensions import TypedDict
+
+from ....model.applications.next_tries import TryingPass
+from ....model.explanation.blockers import SubjectKind
+from ....model.explanation.node_summary import NodeObstacle
+from ....model.explanation.values import AskStatus
+from .fields import (
+    ApplicationStateName,
+    Int64Message,
+    Names,
+    Quantities,
+    SettingPlace,
+    Texts,
+    TimeNs,
+    names_of,
+    values_of,
+)
+from .preemptions import PreemptionDocument, VictimDocument
+
+
+class BlockerDocument(TypedDict):
+    """What blocks an ask or an application, and what would have to change."""
+
+    reason: str
+    """Its name, such as `QUEUE_QUOTA`."""
+    kind: Annotated[str, values_of(SubjectKind)]
+    subject: str
+    """What it is: the path of a queue, the name of a user, the id of a node."""
+    queueName: str
+    """The queue of a limit; empty for other blockers."""
+    text: str
+    """The same as a person reads it."""
+    lacks: list[LackDocument]
+    withheld: NotRequired[list[str]]
+    """What other queues keep back of their guarantees, as a person reads it; absent if none does."""
+    position: SettingPlace | None
+    until: TimeNs | None
+    changes: list[str]
+    """What would have to change."""
+
+
+class LackDocument(TypedDict):
+    """What is missing of one type of resource."""
+
+    type: str
+    """The type of resource."""
+    asked: int
+    available: int
+    limit: int
+    missing: int
+    position: SettingPlace | None
+    path: str | None
+    """The place of the limit in the YAML of the configuration."""
+
+
+class PlaceDocument(TypedDict):
+    """A place in an order, from 1."""
+
+    subject: str
+    among: str
+    number: int
+    of: int
+    ahead: list[str]
+    """The first of those that go before."""
+    order: str
+    """The rule of the order in words."""
+    position: SettingPlace | None
+
+
+class RuleAnswerDocument(TypedDict):
+    """What a placement rule said."""
+
+    number: int
+    rule: str
+    why: str
+    position: SettingPlace | None
+
+
+class RefusingNodesDocument(TypedDict):
+    """The nodes that refuse for one reason."""
+
+    reason: Annotated[str, names_of(NodeObstacle)]
+    nodes: int
+    types: dict[str, int]
+    """How many nodes lack which type."""
+    examples: Names
+    reservedFor: Names
+    foreign: NotRequired[Names]
+    """Those of the examples that have room but for the work of other schedulers; absent if none has."""
+
+
+class NearestNodeDocument(TypedDict):
+    """The node that lacks least."""
+
+    nodeID: str
+    missing: Quantities
+    foreign: NotRequired[Quantities]
+    """What the work of other schedulers uses of the types that are missing; absent if it uses none."""
+
+
+class NodeAnswersDocument(TypedDict):
+    """What the nodes say of an ask."""
+
+    total: int
+    withRoom: int
+    first: str | None
+    """The node that would be taken."""
+    refusing: list[RefusingNodesDocument]
+    nearest: NearestNodeDocument | None
+
+
+class ExplainedTaskGroupDocument(TypedDict):
+    """A task group of the gang."""
+
+    taskGroupName: str
+    placeholders: int
+    waiting: int
+    placed: int
+    replaced: int
+    ended: int
+
+
+class GangDocument(TypedDict):
+    """What a gang has and waits for."""
+
+    announced: Quantities
+    placed: Quantities
+    style: Literal["Hard", "Soft"]
+    taskGroups: list[ExplainedTaskGroupDocument]
+
+
+class ProspectDocument(TypedDict):
+    """What would be preempted for an ask, or why nothing would be."""
+
+    allocationKey: str
+    whyNot: str | None
+    """Why nothing would be preempted."""
+    due: TimeNs | None
+    preemption: PreemptionDocument | None
+
+
+class ExplainedDocument(TypedDict):
+    """What an explanation says."""
+
+    time: TimeNs
+    partition: str
+    """Its full name."""
+    applicationID: str
+    state: ApplicationStateName
+    stateText: str
+    """What led to the state."""
+    stateSince: TimeNs | None
+    submissionTime: TimeNs
+    finishedTime: TimeNs | None
+    user: str
+    groups: Names
+    limitGroup: str
+    """The group whose limits count; empty for none."""
+    queueName: str
+    queueIsDraining: bool
+    rejection: str
+    rules: list[RuleAnswerDocument]
+    blockers: list[BlockerDocument]
+    """What blocks all asks."""
+    places: list[PlaceDocument]
+    gang: GangDocument | None
+    asks: list[ExplainedAskDocument]
+    preemptions: list[PreemptionDocument]
+    preemptionLoops: int
+
+
+class ExplanationDocument(ExplainedDocument):
+    """Why an application is where it is, and what it waits for."""
+
+    wouldPreempt: list[ProspectDocument]
+    """What would be preempted for asks that wait, for the first one of each shape."""
+
+
+class NotedDocument(TypedDict):
+    """What cycles have noted on an ask."""
+
+    text: str
+    count: int
+    last: TimeNs
+
+
+class ExplainedAskDocument(TypedDict):
+    """An ask, and why it waits."""
+
+    allocationKey: str
+    status: Annotated[str, names_of(AskStatus)]
+    resource: Quantities
+    priority: int
+    createTime: TimeNs
+    placeholder: bool
+    taskGroupName: str
+    requiredNode: str
+    nodeID: str | None
+    reservedNode: str | None
+    place: PlaceDocument | None
+    blockers: list[BlockerDocument]
+    nodes: NodeAnswersDocument | None
+    noted: list[NotedDocument]
+    """What cycles have noted on it."""
+    plannedStart: NotRequired[PlannedStartDocument]
+    """When it is expected to start; absent where nothing is planned for it."""
+    ending: NotRequired[list[VictimDocument]]
+    """What it has preempted and the RM has not confirmed the end of; absent if there is none."""
+    endingSince: NotRequired[TimeNs | None]
+    """When it preempted that."""
+
+
+class PlannedStartDocument(TypedDict):
+    """When an ask is expected to start, if all that runs ends when it is expected to."""
+
+    time: TimeNs | None
+    """Null if that cannot be said."""
+    nodeID: str | None
+    """The node; null without a time."""
+    isPromised: bool
+    """No ask behind it may start if that would delay it."""
+    passed: int
+    """How many later comers have delayed its promise for the sake of shares."""
+    passesLeft: int | None
+    """How many more may; 0 for a promise that stands, null without a promise."""
+    whyNot: str | None
+    """Why there is no time."""
+
+
+class DryRunUserDocument(TypedDict, total=False):
+    """The user of an application."""
+
+    user: str
+    groups: Names
+
+
+class DryRunApplicationDocument(TypedDict, total=False):
+    """An `AddApplicationRequest`."""
+
+    applicationID: str
+    queueName: str
+    partitionName: str
+    """`default` unless it is given."""
+    ugi: DryRunUserDocument
+    tags: Texts
+    executionTimeoutMilliSeconds: Int64Message
+    placeholderAsk: ResourceMessageDocument
+    gangSchedulingStyle: str
+
+
+class DryRunPolicyDocument(TypedDict, total=False):
+    """Whether an ask may preempt and be preempted."""
+
+    allowPreemptSelf: bool
+    allowPreemptOther: bool
+
+
+class DryRunAskDocument(TypedDict, total=False):
+    """An `Allocation` without a node."""
+
+    allocationKey: str
+    applicationID: str
+    partitionName: str
+    """`default` unless it is given."""
+    resourcePerAlloc: ResourceMessageDocument
+    priority: Annotated[int, Field(ge=-2147483648, le=2147483647)]
+    allocationTags: Texts
+    taskGroupName: str
+    placeholder: bool
+    originator: bool
+    nodeID: str
+    """Empty."""
+    UUID: str
+    preemptionPolicy: DryRunPolicyDocument
+
+
+@with_config(
+    ConfigDict(
+        json_schema_extra={"anyOf": [{"required": ["application"]}, {"required": ["ask"]}]},
+        use_attribute_docstrings=True,
+    )
+)
+class DryRunRequestDocument(TypedDict, total=False):
+    """A new application, a new ask, or both; messages of `si.v1` in JSON."""
+
+    rm: str
+    """The resource manager that would send it; needed where several have registered."""
+    application: DryRunApplicationDocument
+    """An `AddApplicationRequest`."""
+    ask: DryRunAskDocument
+    """An `Allocation` without a node; with `application` it is its first ask."""
+
+
+class QuantityMessageDocument(TypedDict, total=False):
+    """One quantity."""
+
+    value: Int64Message
+
+
+class ResourceMessageDocument(TypedDict, total=False):
+    """A `Resource` of `si.v1`."""
+
+    resources: dict[str, QuantityMessageDocument]
+
+
+class DryRunAnswerDocument(TypedDict):
+    """What would become of the ask."""
+
+    allocationKey: str
+    resource: Quantities
+    priority: int
+    place: PlaceDocument | None
+    blockers: list[BlockerDocument]
+    nodes: NodeAnswersDocument | None
+    plannedStart: NotRequired[PlannedStartDocument]
+    """When it would be expected to start; absent where nothing is planned for it."""
+
+
+class DryRunDocument(TypedDict):
+    """What would become of an application and its ask."""
+
+    time: TimeNs
+    partition: str
+    """Its full name."""
+    applicationID: str
+    isNew: bool
+    user: str
+    groups: Names
+    limitGroup: str
+    """The group whose limits would count; empty for none."""
+    queueName: str
+    """Where it would go; empty if it would be rejected."""
+    queuesMade: list[str]
+    """Queues that would be made for it."""
+    rejection: str
+    """Why it would be rejected; empty if it would not."""
+    rules: list[RuleAnswerDocument]
+    place: PlaceDocument | None
+    blockers: list[BlockerDocument]
+    ask: DryRunAnswerDocument | None
+    nodeID: str | None
+    """The node that it would be placed on; null if it would wait."""
+
+
+_PassOfAsk = TypedDict("_PassOfAsk", {"pass": Annotated[str, names_of(TryingPass)]})
+
+
+class NextAskDocument(_PassOfAsk):
+    """An ask in the order in which asks are tried."""
+
+    queueName: str
+    applicationID: str
+    allocationKey: str
+    resource: Quantities
+    priority: int
+    createTime: TimeNs
+    placeholder: bool
+    taskGroupName: str
+    requiredNode: str | None
+    reservedNode: str | None
+
+
+class NextAsksDocument(TypedDict):
+    """The asks that are tried next, in order."""
+
+    time: TimeNs
+    partition: str
+    """Its full name."""
+    blockers: list[BlockerDocument]
+    """Why no ask is tried now."""
+    asks: Annotated[list[NextAskDocument], Field(max_length=250)]

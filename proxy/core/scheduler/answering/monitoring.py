@@ -1,0 +1,182 @@
+"""What a scheduler shows of itself to those who watch over it: figures, its health, and its history."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from typing import final
+
+from .....actors.engines.engine import Engine
+from .....model.applications.state import ApplicationState
+from .....model.partition import Partition
+from .....model.queues.use_order import KeptUse
+from .....model.values.documents import Document, Json
+from .....model.views.figures import PartitionFigures, partition_figures
+from .....model.views.saved import use_to_keep
+from ....si.api import StateDumpPlugin
+from ...health.checks import AskAll, HealthChecks
+from ...health.history import History
+from ...health.report import HealthReport
+from ...health.watch import HealthWatch
+from ...metrics.figures import SchedulerFigures
+from ..managers.callback_failures import text_of
+from ..managers.extra_configurations import ExtraConfigurations
+from ..managers.managers import Managers
+from .asking import ask_each
+from .live_view import LiveView
+
+
+@final
+class Monitoring:
+    """What watches over one scheduler: its server reads it.
+
+    A scheduler that runs by itself checks its health when a resource manager registers for the first time,
+    and then every `health.checkInterval`, and adds to its history every minute. A stepped one does so when it
+    is asked to.
+    """
+
+    def __init__(
+        self,
+        ask_all: AskAll,
+        engine: Engine,
+        managers: Managers,
+        extra: ExtraConfigurations,
+        now_ns: Callable[[], int],
+    ) -> None:
+        self._ask_all = ask_all
+        self._engine = engine
+        self._managers = managers
+        self._extra = extra
+        self.now_ns = now_ns
+        """Returns the time, nanoseconds since 1970."""
+        self.history = History()
+        """How many applications and containers there were, minute by minute."""
+        self.dumping = threading.Lock()
+        """Held while a state dump is made: one at a time."""
+        self.broken_interfaces: dict[str, str] = {}
+        """What does not answer now, such as `REST`, and why: its server writes it, health checks read it."""
+        self.report: HealthReport | None = None
+        """Of the last health check."""
+        self.live_view = LiveView(ask_all, managers.life_of)
+        """What watchers read the state with, see `docs/page.md`."""
+        self._checks = HealthChecks(ask_all, managers.metrics, managers.lost, self.broken_interfaces)
+        self._checking = threading.Lock()
+        log = extra.log("core.scheduler.health")
+        self._watch = HealthWatch(self.check_health, self.record_history, extra.health_check_seconds, log)
+        self.wake = self._watch.wake
+        """Takes note of a registration or of another configuration; not for one that is stepped."""
+        self.check_soon = self._watch.check_soon
+        self.close = self._watch.close
+
+    def figures(self) -> SchedulerFigures:
+        """Return all that its metrics are made of, each partition as of one moment.
+
+        Raises:
+            RequestError: the scheduler has been stopped, or a predicate asks.
+        """
+
+        def ask(partitions: Sequence[Partition]) -> SchedulerFigures:
+            load = self._engine.load(partitions)
+            answers = ask_each(partitions, _figures)
+            counted = self._managers.events.counters()
+            managers, forgotten = self._managers.figures(), self._managers.metrics.forgotten.figures()
+            figures = tuple(figures for _, figures in answers)
+            return SchedulerFigures(figures, managers, load, counted, forgotten)
+
+        return self._ask_all("a question for figures", ask)
+
+    def keep_use(self) -> dict[str, KeptUse]:
+        """Return what all partitions have used, by full name, those that are not here now included.
+
+        A partition that is made again goes on from it.
+
+        Raises:
+            RequestError: the scheduler has been stopped, or a predicate asks.
+        """
+
+        def ask(partitions: Sequence[Partition]) -> dict[str, KeptUse]:
+            return {partition.name: kept for partition, kept in ask_each(partitions, _kept_use)}
+
+        kept = {**self._managers.kept_use, **self._ask_all("a question for what was used", ask)}
+        self._managers.kept_use = kept
+        return kept
+
+    def is_busy(self) -> bool:
+        """Return whether a thread of the engine works or has to; from any thread, without waiting."""
+        load = self._engine.load(())
+        return load.queued > 0 or load.threads_waiting < load.threads
+
+    def announced(self) -> int:
+        """Return how much was sent to resource managers so far; it grows while things happen."""
+        return self._managers.metrics.announced()
+
+    def check_health(self) -> HealthReport:
+        """Check the health now; `report` is what it found from now on.
+
+        Raises:
+            RequestError: the scheduler has been stopped, or a predicate asks.
+        """
+        with self._checking:
+            report = self._checks.run(self.now_ns())
+            self.report = report
+        return report
+
+    def record_history(self) -> None:
+        """Add to the history how many applications run now, and how many allocations there are.
+
+        Raises:
+            RequestError: as for `check_health`.
+        """
+        partitions = self.figures().current
+        self.history.add(
+            self.now_ns(),
+            applications=sum(map(_running, partitions)),
+            containers=sum(partition.allocations for partition in partitions),
+        )
+
+    def log_level(self) -> str:
+        """Return the most detailed level at which something is logged, in lower case."""
+        return self._extra.most_detailed().name.lower()
+
+    def manager_diagnostics(self) -> Document:
+        """Return what the resource managers say of their own state: of one as it is, of several by their ids.
+
+        A resource manager is asked if it has the method `get_state_dump`; what it raises is shown.
+
+        Raises:
+            RequestError: a predicate asks.
+        """
+        threads = self._managers.callback_threads
+        threads.refuse("a state dump")
+        said: Document = {}
+        for manager in self._managers.registered():
+            if isinstance(manager.callback, StateDumpPlugin):
+                with threads.callback(manager.rm_id):
+                    said[manager.rm_id] = _diagnostics(manager.callback)
+        if not said:
+            return {"empty": "Resource Manager did not register callback"}
+        (first, *others) = said.values()
+        return said if others or not isinstance(first, dict) else first
+
+
+def _diagnostics(plugin: StateDumpPlugin) -> Json:
+    """Return what a resource manager says of its state, or why it says nothing that can be read."""
+    try:
+        said: Json = json.loads(plugin.get_state_dump())
+    except BaseException as error:  # noqa: BLE001 - whatever it raises is shown
+        return {"Error": text_of(error)}
+    return said
+
+
+def _kept_use(partition: Partition) -> KeptUse:
+    return partition.read(use_to_keep)
+
+
+def _figures(partition: Partition) -> PartitionFigures:
+    return partition.read(partition_figures)
+
+
+def _running(figures: PartitionFigures) -> int:
+    states = figures.active.items()
+    return sum(count for (_, state), count in states if state is ApplicationState.RUNNING)

@@ -1,0 +1,168 @@
+"""The turns of a recording, carried out one by one on a stepped scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import final
+
+from ....actors.locks.threads_engine import ThreadsEngine
+from ....actors.services.interrupts import Uninterrupted
+from ....actors.services.virtual_clock import VirtualClock
+from ....model.errors import LicorneError
+from ....model.partition import Partition
+from ....model.state.host import TimerAction, timer_key
+from ....model.values.manager_state import ManagerState
+from ....model.values.users import LookedUp
+from ...si import reading
+from ...si import si_pb2 as si
+from ...si.older_generation import ask_terms
+from ..recording.answers import AskedLater, TakenAnswer
+from ..recording.replaying import MadePartition, ReplayDifferenceError, ReplayedAnswers
+from .scheduler import Scheduler
+
+
+@final
+class RecordedTurns:
+    """Has partitions do what a recording says that they did: nothing happens by itself any more.
+
+    Args:
+        scheduler: a stepped one of the engine `direct` or `actors`, on which nothing has happened.
+        reservations_on: whether the recorded scheduler reserved nodes.
+
+    Raises:
+        LicorneError: it is another one.
+    """
+
+    def __init__(self, scheduler: Scheduler, *, reservations_on: bool) -> None:
+        clock, managers = scheduler._clock, scheduler._managers  # noqa: SLF001 - a part of the scheduler
+        if not isinstance(clock, VirtualClock) or isinstance(scheduler._engine, ThreadsEngine):  # noqa: SLF001 - likewise
+            raise LicorneError("a recording is replayed with the engines direct and actors, stepped")
+        managers.reservations_on = reservations_on
+        self._clock = clock
+        self._managers = managers
+        self._engine = scheduler._engine  # noqa: SLF001 - a part of the scheduler
+        self._reader = scheduler._reader  # noqa: SLF001 - a part of the scheduler
+        self._answers = ReplayedAnswers()
+        managers.observer = self._answers
+        self._partitions: dict[int, MadePartition] = {}
+
+    # --------------------------------------------------------------------------- around the turns
+
+    def set_time(self, at_ns: int) -> None:
+        """Set the time of what comes next."""
+        self._clock.set_to(at_ns)
+
+    def begin_turn(
+        self,
+        number: int,
+        at_ns: int,
+        answers: Iterable[str | int | None],
+        taken: Iterable[TakenAnswer],
+        *,
+        is_halted: bool,
+    ) -> None:
+        """Set the time of a turn, and what its partition will be answered."""
+        self.set_time(at_ns)
+        self._answers.begin_turn(self._known(number).incarnation, answers, taken, is_halted=is_halted)
+
+    def end_turn(self, *, has_failed: bool) -> None:
+        """Make sure that the partition has asked for all answers, unless the turn has failed.
+
+        Raises:
+            ReplayDifferenceError: it has not.
+        """
+        self._answers.end_turn(has_failed=has_failed)
+
+    def begin_change(self, at_ns: int, asked: AskedLater | bool) -> None:  # noqa: FBT001 - one of its values
+        """Set the time of a registration or reload, and how partitions that it makes ask predicates."""
+        self.set_time(at_ns)
+        self._answers.asked = asked
+        self._answers.made.clear()
+
+    def end_change(self, numbers: Mapping[str, int]) -> None:
+        """Number the partitions that a registration or reload has made.
+
+        Args:
+            numbers: the number of each, by full name.
+
+        Raises:
+            ReplayDifferenceError: others were made than those that were recorded.
+        """
+        made = self._answers.made
+        if made.keys() != numbers.keys():
+            recorded = ", ".join(numbers) or "none"
+            raise ReplayDifferenceError(f"recorded partitions: {recorded}; made: {', '.join(made) or 'none'}")
+        self._partitions |= {numbers[name]: partition for name, partition in made.items()}
+
+    def change_manager(self, rm_id: str, state: ManagerState, reason: str) -> None:
+        """Pause or stop a resource manager; its turns go on as they were recorded.
+
+        Raises:
+            RequestError: it has not registered.
+        """
+        manager = self._managers.get(rm_id, f"the state {state.value}")
+        if state is ManagerState.PAUSED:
+            manager.life.pause(reason)
+            return
+        manager.life.stop(reason)
+        for known in self._partitions.values():
+            if self._managers.partition(known.incarnation) in manager.partitions.values():
+                self._clock.forget(known.incarnation)
+
+    def set_generation(self, number: int, *, is_older: bool) -> None:
+        """Answer the resource manager of a partition in a generation from now on."""
+        self._known(number).generation.is_older = is_older
+
+    # ---------------------------------------------------------------------------------- the turns
+
+    def update_nodes(self, number: int, request: si.NodeRequest) -> None:
+        """Have a partition change nodes."""
+        updates = self._reader.node_updates(request, self._known(number).generation)
+        self._run(number, "update_nodes", tuple(each for of_one in updates.values() for each in of_one))
+
+    def update_applications(
+        self, number: int, request: si.ApplicationRequest, groups: Mapping[str, LookedUp]
+    ) -> None:
+        """Have a partition add and remove applications; `groups` are those that were looked up, by user."""
+        submissions = tuple(
+            entry if entry.groups else replace(entry, looked_up=groups.get(entry.user))
+            for entry in self._reader.application_submissions(request)
+        )
+        self._run(number, "update_applications", submissions, reading.application_removals(request))
+
+    def update_allocations(self, number: int, request: si.AllocationRequest) -> None:
+        """Have a partition add and end asks and allocations."""
+        generation = self._known(number).generation
+        submissions = self._reader.allocation_submissions(request, generation)
+        releases = reading.releases(request, generation)
+        self._run(number, "update_allocations", submissions, releases, ask_terms(request))
+
+    def fire(self, number: int, action: TimerAction) -> None:
+        """Have a partition do what is due."""
+        self._clock.cancel(self._known(number).incarnation, timer_key(action))
+        self._run(number, "on_timer", action)
+
+    def step(self, number: int, method: str, *args: object) -> None:
+        """Have a partition run a marked method."""
+        self._run(number, method, *args)
+
+    def retire(self, number: int) -> None:
+        """Drop a partition that has ended."""
+        self._managers.retire(self._partition(number))
+        del self._partitions[number]
+
+    def _run(self, number: int, method: str, *args: object) -> None:
+        with Uninterrupted():
+            self._engine.tell(self._partition(number), method, *args)
+
+    def _known(self, number: int) -> MadePartition:
+        known = self._partitions.get(number)
+        if known is None:
+            raise ReplayDifferenceError(f"there is no partition {number}")
+        return known
+
+    def _partition(self, number: int) -> Partition:
+        partition = self._managers.partition(self._known(number).incarnation)
+        assert partition is not None, "a partition that is numbered has not ended: please report"
+        return partition

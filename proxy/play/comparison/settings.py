@@ -1,0 +1,222 @@
+"""The settings in which two queue configurations differ, and configurations between the two.
+
+Partitions and queues are compared by name, entries of limits by their users and groups, other lists whole.
+What only one of the two has, such as a queue, is one setting.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, final
+
+from ....model.configuration.positions import Position
+from ....model.configuration.text.nodes import item_path, key_path
+from ...base.files.located_yaml import LocatedYaml, YamlValue
+
+_Entry: TypeAlias = "dict[str, YamlValue]"
+_Way: TypeAlias = "tuple[str, ...]"
+_NAMED_LISTS: Final = ("partitions", "queues")
+_LIMITS: Final = "limits"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferingSetting:
+    """One setting that differs: what it is in A and in B, and its place in both files.
+
+    `way` leads to it, with names in place of numbers. A place is `file:line:column`; where a file does not
+    have the setting (`in_a` or `in_b` is `None`), that of what is around it.
+    """
+
+    way: tuple[str, ...]
+    name: str
+    in_a: str | None
+    in_b: str | None
+    place_a: str
+    place_b: str
+
+    def text(self) -> str:
+        """Return the setting with its values and places, as one line."""
+        sides = (self.in_a, self.place_a), (self.in_b, self.place_b)
+        a, b = (f"{'not set' if value is None else value} ({place})" for value, place in sides)
+        return f"{self.name}: {a} in A, {b} in B"
+
+
+@final
+class _Side:
+    """The values of one file by their ways: each value that is no mapping or list that is walked into."""
+
+    def __init__(self, file: LocatedYaml) -> None:
+        self._file = file
+        self.paths: dict[_Way, str] = {}
+        """The path in the file of all on the way to a value, and of the values."""
+        self.values: dict[_Way, YamlValue] = {}
+        self._walk(file.value, (), "")
+
+    def place(self, way: _Way) -> str:
+        """Return the place of a value, or of what is around it where there is none."""
+        position = self.position(way)
+        return f"{self._file.path}:{position.line}:{position.column}"
+
+    def position(self, way: _Way) -> Position:
+        """Return the position of a value, or of what is around it."""
+        while way not in self.paths:
+            way = way[:-1]
+        path = self.paths[way]
+        return self._file.positions.get(path, Position(1, 1))
+
+    def _walk(self, value: YamlValue, way: _Way, path: str) -> None:
+        self.paths[way] = path
+        self.values[way] = value
+        for name, child, child_path in _children(value, way, path):
+            self._walk(child, (*way, name), child_path)
+
+
+def differing_settings(a: LocatedYaml, b: LocatedYaml) -> tuple[DifferingSetting, ...]:
+    """Return the settings that differ, in the order of the file of B, those of A alone by what is around."""
+    sides = _Side(a), _Side(b)
+    ways = list(_differing(*sides, ()))
+    ways.sort(key=lambda way: (sides[1].position(way)[:2], sides[0].position(way)[:2]))
+    return tuple(
+        DifferingSetting(
+            way=way,
+            name=_name(way),
+            in_a=_shown(sides[0], way),
+            in_b=_shown(sides[1], way),
+            place_a=sides[0].place(way),
+            place_b=sides[1].place(way),
+        )
+        for way in ways
+    )
+
+
+def places_in_both(own: LocatedYaml, other: LocatedYaml) -> Callable[[Position], str]:
+    """Return the function that finds a setting of one file by its position there: its place in both."""
+    own_side, other_side = _Side(own), _Side(other)
+    ways = {path: way for way, path in own_side.paths.items()}
+
+    def find(position: Position) -> str:
+        place = f"{own.path}:{position.line}:{position.column}"
+        way = ways.get(position.path)
+        if way is None:
+            return place
+        value = _shown(other_side, way)
+        return f"{place}; {other_side.place(way)}, {'not set' if value is None else f'{value} there'}"
+
+    return find
+
+
+def changed_text(a: LocatedYaml, b: LocatedYaml, settings: Iterable[DifferingSetting]) -> str:
+    """Return the configuration A with some settings as they are in B, as JSON, which is YAML as well."""
+    value = json.loads(json.dumps(a.value))
+    values = _Side(b).values
+    for setting in settings:
+        value = _with(value, setting.way, values.get(setting.way), is_there=setting.way in values)
+    return json.dumps(value)
+
+
+def _differing(a: _Side, b: _Side, way: _Way) -> Iterator[_Way]:
+    """Walk the ways at which the values differ, the longest ones that say it."""
+    if way not in a.values or way not in b.values:
+        there = a if way in a.values else b
+        value = there.values[way]
+        if len(way) > 1 and way[-2] not in (*_NAMED_LISTS, _LIMITS) and isinstance(value, dict) and value:
+            # Of a mapping such as `resources`, each value is a setting; a queue is one as a whole.
+            for name in value:
+                yield from _differing(a, b, (*way, name))
+        else:
+            yield way
+        return
+    names = list(
+        dict.fromkeys(name for side in (a, b) for name, _, _ in _children(side.values[way], way, ""))
+    )
+    if names and _is_walked(a.values[way], way) and _is_walked(b.values[way], way):
+        for name in names:
+            yield from _differing(a, b, (*way, name))
+    elif a.values[way] != b.values[way]:
+        yield way
+
+
+def _is_walked(value: YamlValue, way: _Way) -> bool:
+    """Return whether a value is compared part by part."""
+    return isinstance(value, dict) or (isinstance(value, list) and _names_of(value, way) is not None)
+
+
+def _children(value: YamlValue, way: _Way, path: str) -> Iterator[tuple[str, YamlValue, str]]:
+    """Walk the parts of a value with their names and their paths; none of one that is compared whole."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield key, child, key_path(path, key)
+    elif isinstance(value, list):
+        names = _names_of(value, way)
+        for index, name in enumerate(names or ()):
+            yield name, value[index], item_path(path, index)
+
+
+def _names_of(entries: Sequence[YamlValue], way: _Way) -> list[str] | None:
+    """Return the names of the entries of a list, `None` for a list that is compared whole."""
+    kind = way[-1] if way else ""
+    if kind not in (*_NAMED_LISTS, _LIMITS):
+        return None
+    names = [_entry_name(entry, kind) for entry in entries if isinstance(entry, dict)]
+    return names if len(set(names)) == len(entries) else None
+
+
+def _entry_name(entry: _Entry, kind: str) -> str:
+    """Return the name of a partition, a queue, or an entry of limits."""
+    if kind in _NAMED_LISTS:
+        return str(entry.get("name", ""))
+    holders = [f"{key} {_text(entry[key])}" for key in ("users", "groups") if entry.get(key)]
+    return " ".join(holders)
+
+
+def _with(value: YamlValue, way: _Way, new: YamlValue, *, is_there: bool, done: int = 0) -> YamlValue:
+    """Return a value with what is at the end of a way replaced, added or removed."""
+    if done == len(way):
+        return new
+    name, is_last = way[done], done + 1 == len(way)
+    if value is None or isinstance(value, dict):
+        changed = dict(value or {})
+        if is_last and not is_there:
+            changed.pop(name, None)
+        else:
+            changed[name] = _with(changed.get(name), way, new, is_there=is_there, done=done + 1)
+        return changed
+    assert isinstance(value, list), "a way leads through mappings and lists"
+    names = _names_of(value, way[:done]) or []
+    entries = list(value)
+    if name not in names:
+        return [*entries, new]
+    index = names.index(name)
+    if is_last and not is_there:
+        return entries[:index] + entries[index + 1 :]
+    entries[index] = _with(entries[index], way, new, is_there=is_there, done=done + 1)
+    return entries
+
+
+def _name(way: _Way) -> str:
+    """Return the name of a setting: the path of the queue that has it, and its key there."""
+    queue, rest = [], list(way)
+    partition = ""
+    while len(rest) > 1 and rest[0] in _NAMED_LISTS:
+        kind, name = rest[:2]
+        rest = rest[2:]
+        if kind == "queues":
+            queue.append(name)
+        else:
+            partition = name
+    if queue and queue[0] != "root":
+        queue.insert(0, "root")
+    owner = ".".join(queue) or (f"partition {partition}" if partition else "the configuration")
+    return f"{'.'.join(rest)} of {owner}" if rest else owner
+
+
+def _shown(side: _Side, way: _Way) -> str | None:
+    """Return a value as text, `None` where there is none."""
+    return _text(side.values[way]) if way in side.values else None
+
+
+def _text(value: YamlValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

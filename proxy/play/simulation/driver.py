@@ -1,0 +1,153 @@
+"""Drive a simulation: jump from moment to moment of virtual time, and run the core until idle at each.
+
+A moment is an event of the traffic (something is submitted or ends) or a deadline of the core (a timer of
+its own). When the traffic has no events left, the simulation goes on for as long as the core's timers
+still make something happen, and ends when nothing has for `QUIET_LIMIT_NS`, or when nothing is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, final
+
+from ....model.errors import LicorneError
+from .core import Core, Traffic
+from .interruption import never
+from .record import SimulationRecord
+
+QUIET_LIMIT_NS: Final = 20 * 60 * 10**9
+"""Longer than every delay of the core while work waits; the longest is that of placeholders, 15 minutes."""
+
+_VIRTUAL_TIME_MAX_NS: Final = 200 * 365 * 86_400 * 10**9
+"""Times of the scheduler interface are signed 64-bit nanoseconds since 1970: they end in the year 2262."""
+
+_ROUNDS_AT_ONE_MOMENT_MAX: Final = 10_000
+
+
+class SimulationError(LicorneError):
+    """A simulation that cannot go on."""
+
+
+class Progress(Protocol):
+    """Gets the progress of a simulation."""
+
+    def advanced(self, done: int, total: int, now_ns: int) -> None:
+        """Take the progress; called once for each moment."""
+        ...
+
+
+@final
+class NoProgress:
+    """Discards the progress."""
+
+    def advanced(self, done: int, total: int, now_ns: int) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run took: decisions of the core, and seconds of real time; and whether it was stopped early."""
+
+    decisions: int
+    wall_seconds: float
+    is_interrupted: bool = False
+
+
+@final
+class Driver:
+    """One run of a simulation.
+
+    Args:
+        core: The scheduler; its clock may have any time.
+        traffic: The side of the resource managers.
+        record: The record that the traffic writes.
+        progress: Gets the progress.
+        stopwatch: Real time in seconds, from any start.
+        is_interrupted: Returns whether to stop before the next moment.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        traffic: Traffic,
+        record: SimulationRecord,
+        *,
+        progress: Progress,
+        stopwatch: Callable[[], float],
+        is_interrupted: Callable[[], bool] = never,
+    ) -> None:
+        self._core = core
+        self._traffic = traffic
+        self._record = record
+        self._progress = progress
+        self._stopwatch = stopwatch
+        self._is_interrupted = is_interrupted
+        self._origin_ns = core.now_ns()
+        self._decisions = 0
+        self._rounds_at_this_moment = 0
+
+    def run(self, *, until_ns: int | None = None) -> RunResult:
+        """Run to the end, until everything has happened that is due by a moment, or until it is interrupted.
+
+        Raises:
+            LicorneError: The core refuses the registration; nothing has happened then.
+            SimulationError: It would take more than 200 years of virtual time.
+        """
+        started = self._stopwatch()
+        self._traffic.start()
+        self._run_until_idle()
+        moment_ns = self._next_moment_ns()
+        while moment_ns is not None and (until_ns is None or moment_ns <= until_ns):
+            if self._is_interrupted():
+                return RunResult(self._decisions, self._stopwatch() - started, is_interrupted=True)
+            self._visit(moment_ns)
+            self._progress.advanced(*self._traffic.progress(), moment_ns)
+            moment_ns = self._next_moment_ns()
+        if until_ns is not None and self._core.now_ns() < self._origin_ns + until_ns:
+            self._visit(until_ns)
+        return RunResult(self._decisions, self._stopwatch() - started)
+
+    def _visit(self, moment_ns: int) -> None:
+        """Go to a moment, process what is due, and run until idle."""
+        before_ns = self._core.now_ns()
+        self._core.advance_to(self._origin_ns + moment_ns)
+        if self._core.now_ns() > before_ns:
+            self._rounds_at_this_moment = 0
+        event_ns = self._traffic.next_event_ns()
+        if event_ns is not None and event_ns <= moment_ns:
+            self._rounds_at_this_moment = 0
+            self._traffic.deliver(moment_ns)
+        self._run_until_idle()
+        series = self._record.series
+        if series is not None and series.unknown_queues:
+            series.note_bounds(self._core.queue_bounds())
+
+    def _run_until_idle(self) -> None:
+        """Let core and traffic answer each other until neither has anything to send."""
+        while True:
+            self._rounds_at_this_moment += 1
+            assert self._rounds_at_this_moment < _ROUNDS_AT_ONE_MOMENT_MAX, (
+                "core and traffic never stop exchanging messages"
+            )
+            self._traffic.send()
+            self._decisions += self._core.run_until_idle()
+            if not self._traffic.has_to_send():
+                return
+
+    def _next_moment_ns(self) -> int | None:
+        """Return the next moment when something is due, `None` at the end."""
+        now_ns = self._core.now_ns() - self._origin_ns
+        event_ns = self._traffic.next_event_ns()
+        deadline_ns = self._core.next_deadline_ns()
+        moments_ns = [] if event_ns is None else [event_ns]
+        if deadline_ns is not None and (event_ns is not None or self._traffic.is_anything_open()):
+            moments_ns.append(deadline_ns - self._origin_ns)
+        if not moments_ns:
+            return None
+        moment_ns = max(min(moments_ns), now_ns)
+        if moment_ns > _VIRTUAL_TIME_MAX_NS:
+            raise SimulationError("the simulation takes more than 200 years of virtual time")
+        if event_ns is None and moment_ns > self._record.last_change_ns + QUIET_LIMIT_NS:
+            return None
+        return moment_ns

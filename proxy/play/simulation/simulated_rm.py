@@ -1,0 +1,455 @@
+"""A resource manager on virtual time: it submits a workload and does what the scheduler says.
+
+An application is submitted at its time, and its asks follow once it is accepted. A placed task runs for
+its duration and is then released with `STOPPED_BY_RM`. What the scheduler wants back (a preempted task, a
+placeholder) is confirmed with the same type of release; work that was taken off its node or out of its
+queue is asked for again at once under a new key, `key-r1`, and starts from the beginning.
+
+A gang asks for its placeholders first, `key-ph`, and for its tasks when it runs or was given up as a gang.
+
+Callbacks only write the record and add to the pending requests; `send` sends those.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from itertools import count
+from typing import Final, final
+
+from ...si import si_pb2 as si
+from ...si.api import ResourceManager, SchedulerAPI
+from .accounts import Account, Accounts, Owner
+from .callback_guard import CallbackGuard
+from .core import Core
+from .node_changes import NodeChanges
+from .reasons import without_names
+from .record import AskEntry, SimulationRecord
+from .si_messages import ask_message, new_application_message, release_message, resource_message
+from .workloads.workload import SimulatedApplication, SimulatedTask, Workload
+
+
+class ApplicationPhase(Enum):
+    """The phase of an application, as its resource manager sees it."""
+
+    SUBMITTED = auto()
+    """The scheduler has not answered yet: nothing may be asked for."""
+    WAITING_FOR_GANG = auto()
+    """A gang whose placeholders are not all placed: its tasks are held back."""
+    OPEN = auto()
+    """Everything is asked for as it becomes due."""
+    ENDED = auto()
+    """Rejected or failed: nothing more is asked for."""
+
+
+@dataclass(slots=True)
+class SubmittedApplication:
+    """One application and its account; `held` are the keys of the tasks that are held back.
+
+    `reason` is why it is over.
+    """
+
+    application: SimulatedApplication
+    account: Account
+    phase: ApplicationPhase = ApplicationPhase.SUBMITTED
+    held: list[str] = field(default_factory=list)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One piece of work: what it is, and how often it was asked for again."""
+
+    base_key: str
+    task: SimulatedTask
+    message: si.Resource
+    task_group: str
+    repetition: int = 0
+
+    def key(self) -> str:
+        """Return the allocation key of this repetition."""
+        return f"{self.base_key}-r{self.repetition}" if self.repetition else self.base_key
+
+
+RM_ID: Final = "simulation"
+
+_NO_EVENTS: Final = {"event.trackingEnabled": "false"}
+"""The settings of a resource manager that reads no events."""
+_RUNNING_STATES: Final = frozenset({"Running", "Resuming"})
+_FAILED_STATES: Final = frozenset({"Failing", "Failed", "Rejected"})
+
+
+@final
+class SimulatedRM(ResourceManager):
+    """The resource manager of one simulation; a `Traffic`.
+
+    Args:
+        workload: What it submits.
+        core: The scheduler it registers with; virtual time starts at the time of the core's clock.
+        record: The record that it writes.
+        configuration: The queue YAML.
+    """
+
+    def __init__(self, workload: Workload, core: Core, record: SimulationRecord, configuration: str) -> None:
+        self._workload = workload
+        self._core = core
+        self._record = record
+        self._configuration = configuration
+        self._origin_ns = core.now_ns()
+        self._tasks_total = workload.task_count()
+        self._steps_done = 0
+        self._nodes = NodeChanges(workload, core.api, record, RM_ID)
+        self._applications: dict[str, SubmittedApplication] = {}
+        self._work: dict[str, Work] = {}
+        self._event_queue = EventQueue(workload)
+        self._pending_requests = PendingRequests(core.api, RM_ID)
+        self._guard = CallbackGuard(self)
+
+    # ----------------------------------------------------------------------------------- traffic
+
+    def start(self) -> None:
+        """Register and bring the nodes."""
+        request = si.RegisterResourceManagerRequest(
+            rmID=RM_ID,
+            version="1",
+            policyGroup="queues",
+            config=self._configuration,
+            extraConfig=_NO_EVENTS,
+        )
+        self._core.api.register_resource_manager(request, self._guard)
+        self._nodes.start()
+
+    def next_event_ns(self) -> int | None:
+        """Return when something is submitted or ends next, or a node changes."""
+        moments_ns = (self._event_queue.next_ns(), self._nodes.next_ns())
+        return min((moment_ns for moment_ns in moments_ns if moment_ns is not None), default=None)
+
+    def deliver(self, now_ns: int) -> None:
+        """End the tasks whose time is over, change nodes, then submit what is due.
+
+        Ended tasks free their room first, and are not lost with a node that fails at their ends.
+        """
+        while (key := self._event_queue.pop_end(now_ns)) is not None:
+            self._end(key, now_ns)
+        if self._nodes.next_ns() is not None:
+            self._pending_requests.send()
+            self._nodes.change(now_ns)
+        while (submission := self._event_queue.pop_submission(now_ns)) is not None:
+            application, task = submission
+            if task is None:
+                self._applications[application.application_id] = _opened(application, self._record.accounts)
+                self._pending_requests.add_application(new_application_message(application))
+            else:
+                self._submit_task(application, task, now_ns)
+
+    def has_to_send(self) -> bool:
+        """Return whether there are requests to send; raise the error of a callback."""
+        self._guard.raise_failure()
+        return not self._pending_requests.is_empty()
+
+    def send(self) -> None:
+        """Send the requests that were kept."""
+        self._pending_requests.send()
+
+    def is_anything_open(self) -> bool:
+        """Return whether something waits that a timer of the core could change."""
+        return self._record.is_anything_open()
+
+    def progress(self) -> tuple[int, int]:
+        """Return the tasks that were submitted and that ended, of twice their number."""
+        return self._steps_done, 2 * self._tasks_total
+
+    # --------------------------------------------------------------------------------- callbacks
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        """Write the capacity of the nodes that the scheduler takes."""
+        self._nodes.answered(response, self._now_ns())
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Ask for the tasks of accepted applications; give up those of rejected and failed ones."""
+        for accepted in response.accepted:
+            self._accepted(self._applications[accepted.applicationID])
+        for rejected in response.rejected:
+            self._over(self._applications[rejected.applicationID], rejected.reason)
+        for updated in response.updated:
+            state = self._applications[updated.applicationID]
+            if updated.state in _FAILED_STATES:
+                self._over(state, f"application {updated.state}: {updated.message}")
+            elif updated.state in _RUNNING_STATES and state.phase is ApplicationPhase.WAITING_FOR_GANG:
+                self._ask_for_held(state)
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Start what is placed, confirm what is to be released, give up what is rejected."""
+        for allocation in response.new:
+            self._placed(allocation.allocationKey, allocation.nodeID)
+        for release in response.released:
+            self._released(release)
+        for rejection in response.rejectedAllocations:
+            self._rejected(rejection)
+
+    # ------------------------------------------------------------------------------------ inside
+
+    def _now_ns(self) -> int:
+        """Return the virtual time from the start."""
+        return self._core.now_ns() - self._origin_ns
+
+    def _submit_task(self, application: SimulatedApplication, task: SimulatedTask, now_ns: int) -> None:
+        """Write every piece of a task into the record, and ask for it or hold it back."""
+        entry = AskEntry(
+            account=self._applications[application.application_id].account,
+            application_id=application.application_id,
+            resources=task.resources,
+            asked_at_ns=now_ns,
+        )
+        is_first = task.submit_at_ns == application.submit_at_ns
+        group = task.key if application.gang is not None and is_first else ""
+        message = resource_message(task.resources)
+        for key in task.allocation_keys():
+            self._steps_done += 1
+            self._ask(Work(base_key=key, task=task, message=message, task_group=group), entry)
+
+    def _ask(self, work: Work, entry: AskEntry) -> None:
+        """Ask for one piece of work, now or when its application is ready for it."""
+        key = work.key()
+        self._record.asked(key, entry, self._now_ns())
+        self._work[key] = work
+        state = self._applications[entry.application_id]
+        match state.phase:
+            case ApplicationPhase.OPEN:
+                self._send_ask(key, work, entry)
+            case ApplicationPhase.ENDED:
+                self._drop(key, state.reason)
+            case ApplicationPhase.SUBMITTED | ApplicationPhase.WAITING_FOR_GANG:
+                state.held.append(key)
+
+    def _send_ask(self, key: str, work: Work, entry: AskEntry) -> None:
+        """Add one ask to the pending requests."""
+        message = ask_message(
+            key,
+            entry.application_id,
+            work.message,
+            priority=work.task.priority,
+            task_group=work.task_group,
+            is_placeholder=entry.is_placeholder,
+        )
+        self._pending_requests.add_ask(message)
+
+    def _accepted(self, state: SubmittedApplication) -> None:
+        """Count an application where it was placed, and ask for its tasks, or the placeholders of a gang."""
+        found = self._core.queue_and_user(state.application.application_id, RM_ID)
+        if found is not None:
+            self._record.accounts.assigned(state.account, Owner.of(found))
+        if state.application.gang is None:
+            self._ask_for_held(state)
+            return
+        state.phase = ApplicationPhase.WAITING_FOR_GANG
+        for key in state.held:
+            work = self._work[key]
+            if work.task_group:
+                placeholder_key = f"{key}-ph"
+                entry = replace(self._record.waiting[key], is_placeholder=True)
+                self._record.asked(placeholder_key, entry, self._now_ns())
+                self._work[placeholder_key] = work
+                self._send_ask(placeholder_key, work, entry)
+
+    def _ask_for_held(self, state: SubmittedApplication) -> None:
+        """Ask for everything that was held back."""
+        state.phase = ApplicationPhase.OPEN
+        held, state.held = state.held, []
+        for key in held:
+            self._send_ask(key, self._work[key], self._record.waiting[key])
+
+    def _over(self, state: SubmittedApplication, reason: str) -> None:
+        """Give up everything of an application that waits."""
+        if state.phase is ApplicationPhase.ENDED:
+            return
+        application_id = state.application.application_id
+        state.phase = ApplicationPhase.ENDED
+        state.held = []
+        state.reason = without_names(reason, application_id)
+        waiting = self._record.waiting.items()
+        for key in [key for key, entry in waiting if entry.application_id == application_id]:
+            self._drop(key, state.reason)
+
+    def _drop(self, key: str, reason: str) -> None:
+        """Write that an ask is refused."""
+        self._steps_done += 1
+        self._record.rejected(key, self._now_ns(), reason)
+        del self._work[key]
+
+    def _placed(self, key: str, node_id: str) -> None:
+        """Start a task; a placeholder does not run."""
+        if key not in self._record.waiting:
+            self._record.remarks.surprises["placement of something that does not wait"] += 1
+            return
+        now_ns = self._now_ns()
+        entry = self._record.placed(key, now_ns, node_id=node_id)
+        duration_ns = self._work[key].task.duration_ns
+        if duration_ns is not None and not entry.is_placeholder:
+            self._event_queue.add_end(key, now_ns + duration_ns)
+
+    def _end(self, key: str, now_ns: int) -> None:
+        """End a task whose time is over, if it still runs under this key."""
+        entry = self._record.running.get(key)
+        if entry is not None:
+            self._steps_done += 1
+            self._record.completed(key, now_ns)
+            self._pending_requests.add_release(release_message(key, entry.application_id))
+            del self._work[key]
+
+    def _released(self, release: si.AllocationRelease) -> None:
+        """Confirm what the scheduler wants back, and ask again for work that it took."""
+        key = release.allocationKey
+        if release.terminationType != si.STOPPED_BY_RM:
+            self._pending_requests.add_release(release)
+        if key in self._record.running:
+            is_over = release.terminationType == si.TIMEOUT
+            if is_over and not self._record.running[key].is_placeholder:
+                self._overran(key)
+            elif release.terminationType == si.PREEMPTED_BY_SCHEDULER:
+                entry = self._record.preempted(key, self._now_ns(), message=release.message)
+                self._ask_again(key, replace(entry, was_placed=True, node_id=""))
+            else:
+                entry = self._record.stopped(key, self._now_ns())
+                again = replace(entry, was_placed=True, node_id="")
+                self._ask_again(key, again, is_due=self._nodes.is_asked_again(entry.node_id))
+        elif key in self._record.waiting:
+            self._ask_again(key, self._record.taken_back(key, self._now_ns()))
+
+    def _overran(self, key: str) -> None:
+        """Write the end of a task that has run for its walltime: it completed if it ends at this moment."""
+        now_ns, duration_ns = self._now_ns(), self._work.pop(key).task.duration_ns
+        self._steps_done += 1
+        if duration_ns is not None and self._record.running[key].placed_at_ns + duration_ns <= now_ns:
+            self._record.completed(key, now_ns)
+        else:
+            self._record.given_up(self._record.stopped(key, now_ns))
+
+    def _ask_again(self, key: str, entry: AskEntry, *, is_due: bool = True) -> None:
+        """Ask again for work that was taken back, if it is due, under a new key; not for a placeholder."""
+        work = self._work.pop(key)
+        if entry.is_placeholder:
+            return
+        if not is_due or self._applications[entry.application_id].phase is ApplicationPhase.ENDED:
+            self._steps_done += 1
+            self._record.given_up(entry)
+            return
+        again = replace(work, repetition=work.repetition + 1)
+        self._ask(again, replace(entry, is_repeated=True))
+
+    def _rejected(self, rejection: si.RejectedAllocation) -> None:
+        """Give up an ask that the scheduler refuses."""
+        key = rejection.allocationKey
+        if key not in self._record.waiting:
+            self._record.remarks.surprises["rejection of something that does not wait"] += 1
+            return
+        self._drop(key, without_names(rejection.reason, key, rejection.applicationID))
+
+
+def _opened(application: SimulatedApplication, accounts: Accounts) -> SubmittedApplication:
+    """Return the state of an application that is submitted now, with an account for what it asks for."""
+    asked = Owner(queue=application.queue, user=application.user, groups=application.groups)
+    return SubmittedApplication(application, accounts.opened(asked, application.walltime_ns))
+
+
+@final
+class EventQueue:
+    """The events of one workload; equal times keep the order of the workload, and of the placements."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._submissions = _submissions(workload)
+        self._submissions_done = 0
+        self._ends: list[tuple[int, int, str]] = []
+        self._serial = count()
+
+    def next_ns(self) -> int | None:
+        """Return when the next event is due, `None` if there is none."""
+        moments_ns = [self._ends[0][0]] if self._ends else []
+        if self._submissions_done < len(self._submissions):
+            moments_ns.append(self._submissions[self._submissions_done][0])
+        return min(moments_ns, default=None)
+
+    def add_end(self, key: str, at_ns: int) -> None:
+        """Note when the work with that key ends."""
+        heapq.heappush(self._ends, (at_ns, next(self._serial), key))
+
+    def pop_end(self, now_ns: int) -> str | None:
+        """Take and return the key of work that ends now or should have ended, `None` if there is none."""
+        if not self._ends or self._ends[0][0] > now_ns:
+            return None
+        return heapq.heappop(self._ends)[2]
+
+    def pop_submission(self, now_ns: int) -> tuple[SimulatedApplication, SimulatedTask | None] | None:
+        """Take and return what is to be submitted now: an application, or a task of one."""
+        if self._submissions_done == len(self._submissions):
+            return None
+        at_ns, application, task = self._submissions[self._submissions_done]
+        if at_ns > now_ns:
+            return None
+        self._submissions_done += 1
+        return application, task
+
+
+def _submissions(workload: Workload) -> list[tuple[int, SimulatedApplication, SimulatedTask | None]]:
+    """Return all submissions in the order of their times, an application before its tasks."""
+    submissions: list[tuple[int, SimulatedApplication, SimulatedTask | None]] = []
+    for application in workload.applications:
+        submissions.append((application.submit_at_ns, application, None))
+        submissions.extend((task.submit_at_ns, application, task) for task in application.tasks)
+    return sorted(submissions, key=lambda submission: submission[0])
+
+
+@final
+class PendingRequests:
+    """The messages of one resource manager on their way to the scheduler, in order within each kind.
+
+    A callback only adds: the scheduler is never called from inside its own callback.
+    """
+
+    def __init__(self, api: SchedulerAPI, rm_id: str) -> None:
+        self._api = api
+        self._rm_id = rm_id
+        self._releases = si.AllocationRequest(rmID=rm_id)
+        self._applications = si.ApplicationRequest(rmID=rm_id)
+        self._asks = si.AllocationRequest(rmID=rm_id)
+        self._count = 0
+
+    def add_application(self, application: si.AddApplicationRequest) -> None:
+        """Keep the submission of an application."""
+        self._applications.new.append(application)
+        self._count += 1
+
+    def add_ask(self, ask: si.Allocation) -> None:
+        """Keep an ask."""
+        self._asks.allocations.append(ask)
+        self._count += 1
+
+    def add_release(self, release: si.AllocationRelease) -> None:
+        """Keep a release; it is copied, so that it may be part of a callback's message."""
+        self._releases.releases.allocationsToRelease.append(release)
+        self._count += 1
+
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to send."""
+        return not self._count
+
+    def send(self) -> None:
+        """Send releases, then applications, then asks: one request for each kind that has any.
+
+        What callbacks add meanwhile is sent with a later kind in this order, or the next time.
+        """
+        if not self._count:
+            return
+        if self._releases.HasField("releases"):
+            releases, self._releases = self._releases, si.AllocationRequest(rmID=self._rm_id)
+            self._count -= len(releases.releases.allocationsToRelease)
+            self._api.update_allocation(releases)
+        if self._applications.new:
+            applications, self._applications = self._applications, si.ApplicationRequest(rmID=self._rm_id)
+            self._count -= len(applications.new)
+            self._api.update_application(applications)
+        if self._asks.allocations:
+            asks, self._asks = self._asks, si.AllocationRequest(rmID=self._rm_id)
+            self._count -= len(asks.allocations)
+            self._api.update_allocation(asks)

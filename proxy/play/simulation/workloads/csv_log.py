@@ -1,0 +1,231 @@
+"""Read a CSV file of jobs, one a row, with a mapping of its columns, into the form of a workload log."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from typing import Final
+
+from .....model.configuration.durations import DurationError, parse_duration_ns
+from .....model.resources.quantities import INT64_MAX, QuantityError, parse_quantity
+from ....base.files.input_errors import InputError
+from ....base.files.input_files import NANOSECONDS_IN_SECOND, read_text
+from .csv_mapping import ColumnDocument, CsvMapping, MemoryColumnDocument, TimeColumnDocument
+from .swf_log import UNKNOWN, SwfJob, SwfLog
+from .swf_machines import BYTES_IN_KILOBYTE
+
+_UNITS_NS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": NANOSECONDS_IN_SECOND,
+    "m": 60 * NANOSECONDS_IN_SECOND,
+    "h": 3600 * NANOSECONDS_IN_SECOND,
+    "d": 86_400 * NANOSECONDS_IN_SECOND,
+}
+_NUMBER: Final = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,18})?")
+_CLOCK: Final = re.compile(
+    r"(?:(?P<days>[0-9]{1,6})-)?(?P<hours>[0-9]{1,6}):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9](\.[0-9]{1,9})?)"
+)
+_MEMORY: Final = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,18})?) ?([A-Za-z]*)")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def read_csv_log(path: Path, mapping: CsvMapping) -> SwfLog:
+    """Read the jobs of a file.
+
+    Raises:
+        InputError: The file cannot be read, or a value is not of its kind, with line and column.
+        ConfigurationError: The mapping names a column that the header does not have.
+    """
+    jobs: dict[str, SwfJob] = {}
+    for number, row in enumerate(_rows(path, mapping), start=1):
+        job = _job(number, row)
+        before = jobs.setdefault(job.name or str(number), job)
+        if before is not job:
+            raise row.error(row.mapping.job, f"{job.name!r} stands already in line {before.line}")
+    if not jobs:
+        raise InputError(path, "there is no job below the header")
+    return SwfLog(path, tuple(jobs.values()))
+
+
+def _rows(path: Path, mapping: CsvMapping) -> Iterator[_JobRecord]:
+    """Yield the records below the header, each with exactly the fields of the header."""
+    text = read_text(path)
+    lines = text.split("\n")
+    reader = csv.reader(io.StringIO(text), strict=True, delimiter=mapping.document.delimiter)
+    header: list[str] | None = None
+    try:
+        for fields in reader:
+            if not fields:
+                continue
+            if header is None:
+                header = fields
+                mapping.check_columns(header, path)
+                continue
+            if len(fields) != len(header):
+                message = f"{len(fields)} fields where the header has {len(header)}: {fields[0]!r} ..."
+                raise InputError(path, message, line=reader.line_num)
+            place = (path, reader.line_num, lines[reader.line_num - 1])
+            yield _JobRecord(place, mapping, header, fields)
+    except csv.Error as error:
+        raise InputError(path, f"no CSV: {error}", line=reader.line_num) from error
+    if header is None:
+        raise InputError(path, "the file is empty; its first line must name the columns")
+
+
+class _JobRecord:
+    """One record, with its place."""
+
+    def __init__(
+        self, place: tuple[Path, int, str], mapping: CsvMapping, header: list[str], fields: list[str]
+    ) -> None:
+        self.path, self.line, self._text = place
+        self.mapping = mapping.document
+        self._header = header
+        self._fields = fields
+
+    def text(self, column: ColumnDocument | None) -> str:
+        """Return the text in a column without blanks around it; empty where it is not known."""
+        if column is None:
+            return ""
+        text = self._fields[self._header.index(column.column)].strip()
+        return "" if text in self.mapping.unknown else text
+
+    def error(self, column: ColumnDocument | None, message: str) -> InputError:
+        """Return an error about the value in a column."""
+        assert column is not None, "only a value of a column is wrong"
+        index = self._header.index(column.column)
+        delimiter = self.mapping.delimiter
+        before = delimiter.join(self._fields[:index])
+        # A field in quotes or over several lines has no column that can be counted from the fields.
+        is_plain = delimiter.join(self._fields) == self._text
+        place = len(before) + (2 if index else 1) if is_plain else None
+        return InputError(self.path, f"{column.column}: {message}", line=self.line, column=place)
+
+    def moment_ns(self, column: TimeColumnDocument | None) -> int:
+        """Return a time: a number of its unit, or a date with a clock; `UNKNOWN` where there is none."""
+        text = self.text(column)
+        if column is None or not text:
+            return UNKNOWN
+        if _NUMBER.fullmatch(text) is not None:
+            return self._in_ns(column, Decimal(text))
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise self.error(column, f"{text!r} is neither a number nor a date with a time") from None
+        since = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - _EPOCH
+        return self._in_range(column, since // timedelta(microseconds=1) * 1000)
+
+    def duration_ns(self, column: TimeColumnDocument | None) -> int:
+        """Return a duration: a number of its unit, `1-02:03:04` or `1h30m`; `UNKNOWN` where there is none."""
+        text = self.text(column)
+        if column is None or not text:
+            return UNKNOWN
+        if _NUMBER.fullmatch(text) is not None:
+            return self._in_ns(column, Decimal(text))
+        if clock := _CLOCK.fullmatch(text):
+            whole = int(clock["days"] or 0) * 86_400 + int(clock["hours"]) * 3600 + int(clock["minutes"]) * 60
+            seconds = whole + Decimal(clock["seconds"])
+            return self._in_range(column, int(seconds * NANOSECONDS_IN_SECOND))
+        try:
+            return self._in_range(column, parse_duration_ns(text))
+        except DurationError:
+            message = f"{text!r} is no duration; write a number, 1-02:03:04 or 1h30m"
+            raise self.error(column, message) from None
+
+    def run_ns(self) -> int:
+        """Return how long the job ran, `UNKNOWN` where that is not known."""
+        mapping = self.mapping
+        if mapping.run is not None:
+            return self.duration_ns(mapping.run)
+        start_ns, end_ns = self.moment_ns(mapping.start), self.moment_ns(mapping.end)
+        if UNKNOWN in {start_ns, end_ns}:
+            return UNKNOWN
+        if end_ns < start_ns:
+            message = f"{self.text(mapping.end)!r} is before the start, {self.text(mapping.start)!r}"
+            raise self.error(mapping.end, message)
+        return end_ns - start_ns
+
+    def cpus(self) -> int:
+        """Return the processors of the job, one without such a column; `UNKNOWN` where the field is empty."""
+        column = self.mapping.cpus
+        if column is None:
+            return 1
+        text = self.text(column)
+        if not text:
+            return UNKNOWN
+        number = Decimal(text) if _NUMBER.fullmatch(text) is not None else None
+        if number is None or number != number.to_integral_value():
+            raise self.error(column, f"{text!r} is not a whole number")
+        return self._in_range(column, int(number))
+
+    def memory_kilobytes(self, cpus: int) -> int:
+        """Return the kB of each processor, rounded up; `UNKNOWN` where that is not known."""
+        column = self.mapping.memory
+        text = self.text(column)
+        if column is None or not text or cpus <= 0:
+            return UNKNOWN
+        bytes_in_all = self._memory_bytes(column, text)
+        parts = BYTES_IN_KILOBYTE * (cpus if column.per == "job" else 1)
+        return -(-bytes_in_all // parts)
+
+    def _memory_bytes(self, column: MemoryColumnDocument, text: str) -> int:
+        """Return a quantity of memory, with the unit of its own or else that of the column."""
+        match = _MEMORY.fullmatch(text)
+        unit = _bytes_of(match[2] or column.unit) if match is not None else None
+        if match is None or unit is None:
+            raise self.error(column, f"{text!r} is no amount of memory; write a number or 4Gi")
+        return self._in_range(column, ceil(Fraction(match[1]) * unit))
+
+    def _in_ns(self, column: TimeColumnDocument, number: Decimal) -> int:
+        """Return a number of a column's unit in nanoseconds."""
+        return self._in_range(column, int(number * _UNITS_NS[column.unit]))
+
+    def _in_range(self, column: ColumnDocument, value: int) -> int:
+        """Return a value, `UNKNOWN` below zero."""
+        if value > INT64_MAX:
+            raise self.error(column, f"{self.text(column)!r} is too large")
+        return value if value >= 0 else UNKNOWN
+
+
+def _bytes_of(unit: str) -> int | None:
+    """Return the bytes of a unit of memory, `None` if it is none."""
+    try:
+        return parse_quantity(f"1{unit}")
+    except QuantityError:
+        return None
+
+
+def _job(number: int, row: _JobRecord) -> SwfJob:
+    """Return the job of one record."""
+    mapping = row.mapping
+    cpus = row.cpus()
+    tags = {tag: row.text(column) for tag, column in mapping.tags.items()}
+    return SwfJob(
+        line=row.line,
+        number=number,
+        submit_ns=row.moment_ns(mapping.submit),
+        run_ns=row.run_ns(),
+        processors=cpus,
+        requested_processors=UNKNOWN,
+        requested_ns=row.duration_ns(mapping.walltime),
+        requested_memory=row.memory_kilobytes(cpus),
+        status=UNKNOWN,
+        user=UNKNOWN,
+        group=UNKNOWN,
+        queue=UNKNOWN,
+        queue_name=row.text(mapping.queue),
+        request="",
+        name=row.text(mapping.job),
+        user_name=row.text(mapping.user),
+        group_name=row.text(mapping.group),
+        tags={tag: text for tag, text in tags.items() if text},
+    )

@@ -1,0 +1,171 @@
+"""Load the input of a simulation, from any kind of file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from ....base.files.input_errors import InputError
+from ....base.files.input_files import read_text
+from ....base.files.packed_files import unpacked_name
+from ....base.terminal.tables import counted
+from .csv_log import read_csv_log
+from .csv_mapping import read_csv_mapping
+from .cutting import WorkloadCut, cut_workload
+from .openb import POD_COLUMNS, OpenbMode, read_openb
+from .scenario import read_scenario
+from .swf import JobOptions, read_swf, workload_of_log
+from .transcript_input import Transcript, read_timed_transcript
+from .workload import Workload
+
+_COLUMNS_OF_A_JOB: Final = 18
+_FORMATS: Final = f"openb pods ({','.join(POD_COLUMNS)}), SWF, a transcript and a scenario"
+
+
+class InputKind(Enum):
+    """The kinds of input files."""
+
+    OPENB = "openb pods"
+    CSV = "CSV file of jobs"
+    SWF = "standard workload format"
+    TRANSCRIPT = "transcript"
+    SCENARIO = "scenario"
+
+
+_A: Final = {
+    InputKind.CSV: "a CSV file of jobs",
+    InputKind.SWF: "a log in the standard workload format",
+    InputKind.OPENB: "a file of openb pods",
+    InputKind.TRANSCRIPT: "a transcript",
+    InputKind.SCENARIO: "a scenario",
+}
+
+_SUFFIXES: Final = {
+    ".csv": InputKind.OPENB,
+    ".swf": InputKind.SWF,
+    ".jsonl": InputKind.TRANSCRIPT,
+    ".yaml": InputKind.SCENARIO,
+    ".yml": InputKind.SCENARIO,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputOptions:
+    """An input and how to read it.
+
+    Attributes:
+        path: The file with the work.
+        nodes_path: The nodes of an openb trace, or the machines of a log; `None` for none.
+        own_times: Whether the pods of an openb trace come at their own times, instead of being packed.
+        seed: The seed with which durations of a scenario are drawn.
+        jobs: How the jobs of a log become applications.
+        csv_mapping_path: What says which columns of a CSV file of jobs mean what; `None` for other inputs.
+        cut: What part of the workload is taken, and how it is scaled; a transcript has no parts.
+    """
+
+    path: Path
+    nodes_path: Path | None = None
+    own_times: bool = False
+    seed: int = 1
+    jobs: JobOptions = field(default_factory=JobOptions)
+    csv_mapping_path: Path | None = None
+    cut: WorkloadCut = field(default_factory=WorkloadCut)
+
+
+def load_input(options: InputOptions) -> Workload | Transcript:
+    """Read an input as a whole.
+
+    Raises:
+        LicorneError: Something cannot be read or is wrong, with its place; nothing is returned then.
+    """
+    kind = checked_kind(options)
+    work = _loaded(options, kind)
+    if options.cut == WorkloadCut() or isinstance(work, Transcript):
+        return work
+    part = cut_workload(work, options.cut)
+    if not part.applications:
+        text = f"no job is left of {counted(len(work.applications), 'job')} by the cut"
+        raise InputError(options.path, text)
+    return part
+
+
+def checked_kind(options: InputOptions) -> InputKind:
+    """Return the kind of an input, once it is clear that the options are for it.
+
+    Raises:
+        InputError: It cannot be read, is of no known kind, or an option is for inputs of other kinds.
+    """
+    kind = kind_of_input(options.path, options.csv_mapping_path)
+    if options.nodes_path is not None and kind in {InputKind.SCENARIO, InputKind.TRANSCRIPT}:
+        raise InputError(options.path, f"a {kind.value} brings its own nodes: leave out {options.nodes_path}")
+    if options.jobs != JobOptions() and kind not in {InputKind.SWF, InputKind.CSV}:
+        text = f"--gang, --task-processors and --estimate-factor are for logs of jobs, and this is {_A[kind]}"
+        raise InputError(options.path, text)
+    if options.cut != WorkloadCut() and kind is InputKind.TRANSCRIPT:
+        text = "a transcript is neither cut nor scaled: its lines follow from those before them"
+        raise InputError(options.path, text)
+    return kind
+
+
+def _loaded(options: InputOptions, kind: InputKind) -> Workload | Transcript:
+    """Return the whole of an input."""
+    match kind:
+        case InputKind.OPENB:
+            if options.nodes_path is None:
+                _kind_of_text(
+                    options.path, read_text(options.path)
+                )  # A CSV of another kind is refused as such.
+                raise InputError(
+                    options.path,
+                    "the nodes of an openb trace stand in a file of their own: name it (--nodes)",
+                )
+            mode = OpenbMode.OWN_TIMES if options.own_times else OpenbMode.PACKING
+            return read_openb(options.nodes_path, options.path, mode)
+        case InputKind.CSV:
+            assert options.csv_mapping_path is not None, "only a mapping makes it one"
+            log = read_csv_log(options.path, read_csv_mapping(options.csv_mapping_path))
+            return workload_of_log(log, options.nodes_path, options.jobs)
+        case InputKind.SWF:
+            return read_swf(options.path, options.nodes_path, options.jobs)
+        case InputKind.TRANSCRIPT:
+            return read_timed_transcript(options.path)
+        case InputKind.SCENARIO:
+            return read_scenario(options.path, options.seed)
+
+
+def kind_of_input(path: Path, csv_mapping_path: Path | None = None) -> InputKind:
+    """Return the kind of a file: by its suffix, else by its first line that is no comment.
+
+    Args:
+        path: The file.
+        csv_mapping_path: The mapping of its columns; it is a CSV file of jobs with one.
+
+    Raises:
+        InputError: The file cannot be read, is of no known kind, or has a mapping and is of another kind.
+    """
+    if csv_mapping_path is not None:
+        other = _SUFFIXES.get(unpacked_name(path).suffix.lower(), InputKind.OPENB)
+        if other is not InputKind.OPENB:
+            raise InputError(path, f"this is {_A[other]}: it has no columns for {csv_mapping_path}")
+        return InputKind.CSV
+    kind = _SUFFIXES.get(unpacked_name(path).suffix.lower())
+    return kind if kind is not None else _kind_of_text(path, read_text(path))
+
+
+def _kind_of_text(path: Path, text: str) -> InputKind:
+    """Return the kind of a text."""
+    lines = (line.strip() for line in text.split("\n"))
+    first = next((line for line in lines if line and line[0] not in ";#"), "")
+    if first.startswith("{"):
+        return InputKind.TRANSCRIPT
+    if len(set(POD_COLUMNS) & set(first.split(","))) > 1:
+        return InputKind.OPENB
+    if len(first.split()) >= _COLUMNS_OF_A_JOB:
+        return InputKind.SWF
+    if ":" in first:
+        return InputKind.SCENARIO
+    if not first:
+        raise InputError(path, "there is nothing in the file but comments")
+    raise InputError(path, f"the format is not known: {first[:60]!r} begins none of {_FORMATS}")

@@ -1,0 +1,267 @@
+"""The openb cluster trace: a CSV file of nodes and one of pods become a workload.
+
+Every pod becomes an application of its own with one task. The trace says nothing about pods that belong
+together, and a packing test wants the pods decided in the order of the file: an application for each pod
+has exactly that order of submission. Queues are the QoS classes of the trace; it names no users.
+
+Resources: `vcore` in milli-cores, `memory` in bytes, and `gpu` in thousandths of a device. A node with 8
+devices has 8000; a pod with 2 whole devices asks for 2000, one with 46 % of a device for 460. This is a
+simplification: the scheduler sees one number for a node and does not pack single devices. Three pods with
+600 each are placed on a node with two devices, though no two of them could share one.
+
+Two modes:
+
+* `PACKING` (the default): pods are submitted in the order of the file, one each virtual second, and none
+  ever ends. It shows how full the cluster gets.
+* `OWN_TIMES`: pods come and go at their own times. A pod runs from when it was scheduled in the trace to
+  its deletion, or from its creation where the trace never scheduled it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from ....base.files.input_errors import InputError
+from ....base.files.input_files import (
+    NANOSECONDS_IN_SECOND,
+    check_node_count,
+    read_text,
+    virtual_ns,
+    whole_number,
+)
+from .queue_tree import configuration_for, queue_name
+from .workload import InputNote, SimulatedApplication, SimulatedNode, SimulatedTask, Workload
+
+NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu")
+"""The columns that a file of nodes must have; if it has the `model` of devices, that becomes an attribute."""
+
+POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+"""The columns that a file of pods must have; a `qos` names the queue, a `gpu_spec` is counted."""
+
+TIME_COLUMNS: Final = ("creation_time", "deletion_time")
+"""The further columns that pods with their own times need; if it has `scheduled_time`, that is used, too."""
+
+_BYTES_IN_MIB: Final = 2**20
+_MILLI: Final = 1000
+_USER: Final = "openb"
+_NO_QOS: Final = "default"
+# All three types count the same, so that the fullest node is the one with the least of everything left.
+_RESOURCE_WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0, "gpu": 1.0}
+
+
+class OpenbMode(Enum):
+    """How the pods of the trace are submitted."""
+
+    PACKING = "packing"
+    OWN_TIMES = "own-times"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One record of a CSV file, with its place."""
+
+    path: Path
+    line: int
+    fields: dict[str, str]
+
+    def text(self, name: str) -> str:
+        """Return a field that must not be empty."""
+        if not self.fields.get(name):
+            raise InputError(self.path, f"{name}: the field is empty", line=self.line)
+        return self.fields[name]
+
+    def optional(self, name: str) -> str:
+        """Return a field that may be empty or not there."""
+        return self.fields.get(name, "")
+
+    def number(self, name: str, scale: int = 1) -> int:
+        """Return a whole number times a scale."""
+        return whole_number(self.fields[name], path=self.path, line=self.line, name=name, scale=scale)
+
+    def time_ns(self, name: str) -> int:
+        """Return a time in seconds as nanoseconds."""
+        return virtual_ns(self.fields[name], path=self.path, line=self.line, name=name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pod:
+    """One pod."""
+
+    name: str
+    queue: str
+    resources: dict[str, int]
+    node_model: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Life:
+    """When a pod was in the trace."""
+
+    created_at_ns: int
+    duration_ns: int
+
+
+def read_openb(nodes_path: Path, pods_path: Path, mode: OpenbMode = OpenbMode.PACKING) -> Workload:
+    """Read the trace.
+
+    Raises:
+        InputError: A file cannot be read or a value in it is wrong; nothing is returned then.
+    """
+    nodes = _read_nodes(nodes_path)
+    columns = POD_COLUMNS if mode is OpenbMode.PACKING else (*POD_COLUMNS, *TIME_COLUMNS)
+    rows = _read_rows(pods_path, columns)
+    pods = [_pod(row) for row in rows]
+    notes = [
+        InputNote(
+            sum(bool(pod.node_model) for pod in pods), "pod that names a device model: the model is ignored"
+        )
+    ]
+    if mode is OpenbMode.OWN_TIMES:
+        lives = [_life(row) for row in rows]
+        instant = sum(life.duration_ns == 0 for life in lives)
+        notes.append(InputNote(instant, "pod that ended in the second it started: taken as 1 s"))
+        applications = _with_own_times(pods, lives)
+    else:
+        applications = tuple(
+            _application(pod, number * NANOSECONDS_IN_SECOND, None) for number, pod in enumerate(pods)
+        )
+    return Workload(
+        name=f"{pods_path.name} ({mode.value})",
+        nodes=nodes,
+        applications=applications,
+        default_configuration=configuration_for(
+            (pod.queue for pod in pods), node_sort_policy="binpacking", resource_weights=_RESOURCE_WEIGHTS
+        ),
+        notes=tuple(note for note in notes if note.count),
+    )
+
+
+def _with_own_times(pods: list[_Pod], lives: list[_Life]) -> tuple[SimulatedApplication, ...]:
+    """Return the pods with the times of the trace, from its first second on."""
+    start_ns = min((life.created_at_ns for life in lives), default=0)
+    ordered = sorted(zip(pods, lives, strict=True), key=lambda pair: pair[1].created_at_ns)
+    return tuple(
+        _application(pod, life.created_at_ns - start_ns, life.duration_ns or NANOSECONDS_IN_SECOND)
+        for pod, life in ordered
+    )
+
+
+def _application(pod: _Pod, submit_at_ns: int, duration_ns: int | None) -> SimulatedApplication:
+    """Return the application of one pod."""
+    task = SimulatedTask(
+        key=pod.name, resources=pod.resources, submit_at_ns=submit_at_ns, duration_ns=duration_ns
+    )
+    return SimulatedApplication(
+        application_id=f"app-{pod.name}",
+        queue=pod.queue,
+        user=_USER,
+        groups=(_USER,),
+        submit_at_ns=submit_at_ns,
+        tasks=(task,),
+    )
+
+
+def _read_nodes(path: Path) -> tuple[SimulatedNode, ...]:
+    """Return the nodes of the file, in its order."""
+    rows = _read_rows(path, NODE_COLUMNS)
+    check_node_count(path, len(rows))
+    return tuple(_node(row) for row in rows)
+
+
+def _node(row: _Row) -> SimulatedNode:
+    """Return one node."""
+    resources = {
+        "vcore": row.number("cpu_milli"),
+        "memory": row.number("memory_mib", _BYTES_IN_MIB),
+        "gpu": row.number("gpu", _MILLI),
+    }
+    model = row.optional("model")
+    return SimulatedNode(
+        node_id=row.text("sn"),
+        resources={name: quantity for name, quantity in resources.items() if quantity},
+        attributes={"model": model} if model else {},
+    )
+
+
+def _pod(row: _Row) -> _Pod:
+    """Return one pod."""
+    resources = {
+        "vcore": row.number("cpu_milli"),
+        "memory": row.number("memory_mib", _BYTES_IN_MIB),
+        "gpu": row.number("num_gpu") * row.number("gpu_milli"),
+    }
+    return _Pod(
+        name=row.text("name"),
+        queue=f"root.{queue_name(row.optional('qos') or _NO_QOS)}",
+        resources={name: quantity for name, quantity in resources.items() if quantity},
+        node_model=row.optional("gpu_spec"),
+    )
+
+
+def _life(row: _Row) -> _Life:
+    """Return when a pod was in the trace."""
+    created_at_ns = row.time_ns("creation_time")
+    started_at_ns = row.time_ns("scheduled_time") if row.optional("scheduled_time") else created_at_ns
+    duration_ns = row.time_ns("deletion_time") - started_at_ns
+    if started_at_ns < created_at_ns or duration_ns < 0:
+        raise InputError(
+            row.path,
+            f"the times are not in order: creation_time {row.text('creation_time')!r}, scheduled_time "
+            f"{row.optional('scheduled_time')!r}, deletion_time {row.text('deletion_time')!r}",
+            line=row.line,
+        )
+    return _Life(created_at_ns=created_at_ns, duration_ns=duration_ns)
+
+
+def _read_rows(path: Path, columns: tuple[str, ...]) -> list[_Row]:
+    """Return the records below the header; the first column names each and must be unique."""
+    rows = list(_parse_rows(path, read_text(path), columns))
+    lines: dict[str, int] = {}
+    for row in rows:
+        name = row.text(columns[0])
+        if name in lines:
+            message = f"{columns[0]}: {name!r} stands already in line {lines[name]}"
+            raise InputError(path, message, line=row.line)
+        lines[name] = row.line
+    if not rows:
+        raise InputError(path, "there is no record below the header")
+    return rows
+
+
+def _parse_rows(path: Path, text: str, columns: tuple[str, ...]) -> Iterator[_Row]:
+    """Yield the records below the header, each with exactly the fields of the header."""
+    reader = csv.reader(io.StringIO(text), strict=True)
+    header: list[str] | None = None
+    try:
+        for fields in reader:
+            if not fields:
+                continue
+            if header is None:
+                header = _check_header(path, reader.line_num, fields, columns)
+                continue
+            if len(fields) != len(header):
+                message = f"{len(fields)} fields where the header has {len(header)}: {fields[0]!r} ..."
+                raise InputError(path, message, line=reader.line_num)
+            yield _Row(path, reader.line_num, dict(zip(header, fields, strict=True)))
+    except csv.Error as error:
+        raise InputError(path, f"no CSV: {error}", line=reader.line_num) from error
+    if header is None:
+        raise InputError(path, f"the file is empty; its first line must be {','.join(columns)!r}")
+
+
+def _check_header(path: Path, line: int, fields: list[str], columns: tuple[str, ...]) -> list[str]:
+    """Return the header; it must hold the columns, in any order and with any others."""
+    missing = [name for name in columns if name not in fields]
+    if missing:
+        message = f"the header {','.join(fields)!r} lacks the column {missing[0]!r}"
+        raise InputError(path, message, line=line)
+    repeated = next((name for name in fields if fields.count(name) > 1), None)
+    if repeated is not None:
+        raise InputError(path, f"the header has the column {repeated!r} twice", line=line)
+    return fields

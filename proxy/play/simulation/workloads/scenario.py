@@ -1,0 +1,198 @@
+"""A hand-written scenario becomes a workload; `scenario_documents` shows what such a file looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from .....model.configuration.problems import Problem, RuleFinding
+from .....model.configuration.reader import inspect
+from .....model.configuration.words import did_you_mean
+from ....base.files.input_files import NODES_MAX
+from ....base.files.located_yaml import LocatedYaml, YamlValue, read_located_yaml
+from ....base.files.packed_files import unpacked_name
+from .queue_tree import configuration_for
+from .scenario_documents import (
+    ApplicationsDocument,
+    NodeEventDocument,
+    NodesDocument,
+    ScenarioDocument,
+    TasksDocument,
+)
+from .scenario_errors import text_of
+from .scenario_events import node_event_findings, node_events, nodes_of
+from .workload import GangStyle, InputNote, SimulatedApplication, SimulatedTask, Workload
+
+_PARTITION_KEYS: Final = ("placementrules", "limits", "nodesortpolicy", "preemption", "queues")
+_TASKS_MAX: Final = 1_000_000
+_SECTIONS: Final[dict[str, type[BaseModel]]] = {
+    "nodes": NodesDocument,
+    "applications": ApplicationsDocument,
+    "tasks": TasksDocument,
+    "events": NodeEventDocument,
+    "add": NodesDocument,
+}
+
+
+def read_scenario(path: Path, seed: int = 1) -> Workload:
+    """Read a scenario.
+
+    Args:
+        path: The YAML file.
+        seed: The seed with which durations between two bounds are drawn; the same seed draws the same.
+
+    Raises:
+        InputError: The file cannot be read.
+        ConfigurationError: Something in it is wrong; the error has all problems, with their places.
+    """
+    located = read_located_yaml(path)
+    document = _validated(located)
+    findings = list(_contradictions(document, located))
+    if findings:
+        raise located.error(findings)
+    configuration, notes = _configuration(document, located)
+    random = Random(seed)  # noqa: S311 - a simulation has no secrets
+    return Workload(
+        name=document.name or unpacked_name(path).stem,
+        nodes=tuple(nodes_of(document.nodes)),
+        applications=tuple(_applications(document, random)),
+        default_configuration=configuration,
+        configuration_notes=notes,
+        node_events=node_events(document),
+    )
+
+
+def _validated(located: LocatedYaml) -> ScenarioDocument:
+    """Return the document, or raise all that is wrong with it."""
+    try:
+        return ScenarioDocument.model_validate(located.value)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        raise located.error(_finding(detail, located) for detail in details) from None
+
+
+def _finding(detail: ErrorDetails, located: LocatedYaml) -> RuleFinding:
+    """Return one error as a finding, at its place."""
+    way = detail["loc"]
+    match detail["type"]:
+        case "extra_forbidden":
+            key = str(way[-1])
+            text = f"unknown key {key!r}{did_you_mean(key, _known_keys(way))}"
+            return located.finding(way, text, at_key=True)
+        case "missing":
+            return located.finding(way, f"the key {way[-1]!r} is missing")
+        case "refused":
+            return located.finding(way, detail["msg"])
+        case _:
+            return located.finding(way, text_of(detail))
+
+
+def _known_keys(way: tuple[int | str, ...]) -> tuple[str, ...]:
+    """Return the keys that the mapping around the end of a way may have."""
+    lists = [step for step in way[:-1] if isinstance(step, str)]
+    model = _SECTIONS[lists[-1]] if lists else ScenarioDocument
+    return tuple(model.model_fields)
+
+
+def _contradictions(document: ScenarioDocument, located: LocatedYaml) -> Iterator[RuleFinding]:
+    """Yield what is wrong between parts that are right by themselves."""
+    yield from _repeated(located, "nodes", "prefix", [nodes.prefix for nodes in document.nodes])
+    yield from _repeated(located, "applications", "name", [one.name for one in document.applications])
+    yield from node_event_findings(document, located)
+    if document.queues is None:
+        yield from _queues_in_queues(document, located)
+    count = sum(nodes.count for nodes in document.nodes)
+    if count > NODES_MAX:
+        yield located.finding(["nodes"], f"there are {count:,} nodes, more than {NODES_MAX:,}")
+    tasks = sum(one.count * sum(task.count for task in one.tasks) for one in document.applications)
+    if tasks > _TASKS_MAX:
+        yield located.finding(["applications"], f"there are {tasks:,} tasks, more than {_TASKS_MAX:,}")
+
+
+def _repeated(located: LocatedYaml, section: str, key: str, names: list[str]) -> Iterator[RuleFinding]:
+    """Yield the names that a section has twice."""
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield located.finding([section, index, key], f"the {key} {name!r} stands there twice")
+
+
+def _queues_in_queues(document: ScenarioDocument, located: LocatedYaml) -> Iterator[RuleFinding]:
+    """Yield the queues that would have to be a leaf and a parent; a configuration of its own may say more."""
+    paths = {one.queue.lower() for one in document.applications}
+    for index, one in enumerate(document.applications):
+        below = sorted(path for path in paths if path.startswith(f"{one.queue.lower()}."))
+        if below:
+            text = f"the queue {one.queue!r} cannot take applications and have {below[0]!r} below it"
+            yield located.finding(["applications", index, "queue"], text)
+
+
+def _configuration(document: ScenarioDocument, located: LocatedYaml) -> tuple[str, tuple[InputNote, ...]]:
+    """Return the queue YAML, and warnings about it.
+
+    It is that of the scenario, else one leaf for each queue that is used. It is checked here, where the
+    places of the scenario are known.
+    """
+    value = located.value
+    assert isinstance(value, dict), "a scenario that is valid is a mapping"
+    parts: dict[str, YamlValue] = {key: value[key] for key in _PARTITION_KEYS if value.get(key) is not None}
+    if document.queues is None:
+        paths = (one.queue.lower() for one in document.applications)
+        parts = {**yaml.safe_load(configuration_for(paths))["partitions"][0], **parts}
+    text: str = yaml.safe_dump({"partitions": [{"name": "default", **parts}]}, sort_keys=False)
+    added = [event.add for event in document.events if event.add is not None]
+    node_types = {name for nodes in (*document.nodes, *added) for name in nodes.resources}
+    report = inspect(text, node_types=node_types)
+    if report.errors:
+        raise located.error(_findings(report.errors, located))
+    warnings = located.problems(_findings(report.warnings, located))
+    return text, tuple(InputNote(1, str(warning)) for warning in warnings)
+
+
+def _findings(problems: Iterable[Problem], located: LocatedYaml) -> list[RuleFinding]:
+    """Return what was found in the queue YAML at the places of the scenario."""
+    return [
+        located.finding_at(problem.path.removeprefix("partitions[0]").removeprefix("."), problem.text)
+        for problem in problems
+    ]
+
+
+def _applications(document: ScenarioDocument, random: Random) -> Iterator[SimulatedApplication]:
+    """Yield every application."""
+    for one in document.applications:
+        for number in range(1, one.count + 1):
+            submit_at_ns = one.submit + (number - 1) * one.every
+            application_id = f"{one.name}-{number}"
+            yield SimulatedApplication(
+                application_id=application_id,
+                queue=one.queue.lower(),
+                user=one.user,
+                groups=tuple(one.groups),
+                submit_at_ns=submit_at_ns,
+                tasks=tuple(_tasks(one, application_id, submit_at_ns, random)),
+                gang=GangStyle[one.gang.upper()] if one.gang else None,
+            )
+
+
+def _tasks(
+    one: ApplicationsDocument, application_id: str, submit_at_ns: int, random: Random
+) -> Iterator[SimulatedTask]:
+    """Yield the tasks of one application; where durations are drawn, each piece is a task of its own."""
+    for number, tasks in enumerate(one.tasks, start=1):
+        key = f"{application_id}-t{number}"
+        duration = tasks.duration
+        is_drawn = duration is not None and duration.shortest_ns < duration.longest_ns
+        for piece in range(1, tasks.count + 1 if is_drawn else 2):
+            yield SimulatedTask(
+                key=f"{key}-{piece}" if is_drawn else key,
+                resources=tasks.resources,
+                submit_at_ns=submit_at_ns + tasks.after,
+                duration_ns=random.randint(duration.shortest_ns, duration.longest_ns) if duration else None,
+                priority=tasks.priority,
+                count=1 if is_drawn else tasks.count,
+            )

@@ -1,0 +1,366 @@
+"""A log in the standard workload format becomes a workload.
+
+The rules, each counted in the notes of the workload where it was used:
+
+* A job is one application. Times start with the first job that is submitted.
+* Skipped are jobs whose submit time, run time or number of processors is not known (negative, or no
+  processors), and jobs that were cancelled (status 5) before they ran at all. Nothing else is.
+* A run time of 0 is taken as one second: the log rounds.
+* The number of processors is what the job got; where that is not known, what it asked for. Of a job that
+  starts as a whole it is the reverse, as simulators of batch systems have it.
+* A job becomes tasks that a node can hold. A request such as `2:ppn=8+1:ppn=4` says how: two tasks with 8
+  processors and one with 4. Its properties (`:cl_zewura`, `#excl`) are ignored. Without such a text, or
+  where it does not add up to the processors of the job, the processors are grouped up to the size of
+  the smallest kind of node, fewer where the memory of that node allows no more.
+* Tasks start one by one as room is found and each runs as long as the job did: a job is not a gang. With
+  `JobOptions.whole` it is one whose placeholders never time out; then jobs for which there is no room on the
+  empty machine are skipped, and the numbers in names have leading zeros: the scheduler orders applications
+  of one moment by their names.
+* The requested time is the walltime; where it is not known, the run time by `JobOptions.estimate_factor`.
+* Memory is what was requested. By the standard that is kB a processor. A log with request texts is one of
+  MetaCentrum, and has bytes for each node of the request.
+* Users are `u<id>`, groups `g<id>`. The queue is the extra column, else the name that the header has for its
+  number, else `queue<number>`, else `default`.
+* A job with more processors than the whole machine is not left out unless it is to start as a whole: its
+  tasks run as there is room.
+* Dependencies between jobs (preceding job, think time) are ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from .....model.resources.quantities import INT64_MAX
+from ....base.files.input_errors import InputError
+from ....base.files.input_files import NANOSECONDS_IN_SECOND
+from ....base.files.packed_files import unpacked_name
+from ....base.terminal.tables import counted
+from .queue_tree import configuration_for, queue_name
+from .swf_log import CANCELLED, UNKNOWN, SwfJob, SwfLog, read_swf_log
+from .swf_machines import (
+    BYTES_IN_KILOBYTE,
+    MACHINES_SUFFIX,
+    Machine,
+    machines_of_header,
+    nodes_of,
+    read_machines,
+)
+from .workload import GangStyle, InputNote, SimulatedApplication, SimulatedTask, Workload
+
+_MILLI: Final = 1000
+_PROCESSORS_MAX: Final = 10**6
+_PLACEHOLDER_TIMEOUT_NS: Final = 100 * 365 * 86_400 * NANOSECONDS_IN_SECOND
+"""How long the placeholders of a whole job wait for each other: longer than logs are, a hundred years."""
+_CHUNK: Final = re.compile(r"(?P<nodes>[0-9]{1,7})(?P<properties>(:[^:]+)*)")
+_PROCESSORS_OF_NODE: Final = re.compile(r"ppn=([0-9]{1,7})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """How the jobs of a log become applications.
+
+    Attributes:
+        whole: Whether a job starts as a whole, as a gang with what it requested, instead of task by task.
+        task_processors: How many processors a task has at most; `None` for what a request or a node says.
+        estimate_factor: The walltime of a job without a requested time, in run times; `None` for none.
+    """
+
+    whole: bool = False
+    task_processors: int | None = None
+    estimate_factor: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Equal parts of a job, each for one node: how many, and the processors of each."""
+
+    count: int
+    processors: int
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The data that turns jobs into applications, and the notes about them."""
+
+    log: SwfLog
+    start_ns: int
+    machines: tuple[Machine, ...]
+    options: JobOptions
+    number_width: int
+    notes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def path(self) -> Path:
+        """The file of the log."""
+        return self.log.path
+
+    @property
+    def smallest(self) -> Machine:
+        """The machine with the fewest processors."""
+        return min(self.machines, key=lambda machine: machine.processors)
+
+    @property
+    def processors(self) -> int:
+        """How many processors there are in all."""
+        return sum(machine.nodes * machine.processors for machine in self.machines)
+
+
+def read_swf(path: Path, machines_path: Path | None = None, options: JobOptions = JobOptions()) -> Workload:
+    """Read a log and its machines.
+
+    Args:
+        path: The log.
+        machines_path: The machines; `<log>.machines` when absent, and without that the header of the log.
+        options: How jobs become applications.
+
+    Raises:
+        InputError: A file cannot be read, a value in it is wrong, or there are no machines; nothing is
+            returned then.
+    """
+    return workload_of_log(read_swf_log(path), machines_path, options)
+
+
+def workload_of_log(log: SwfLog, machines_path: Path | None, options: JobOptions) -> Workload:
+    """Return the workload of a log that was read, with its machines as `read_swf` finds them.
+
+    Raises:
+        InputError: As `read_swf`.
+    """
+    path = log.path
+    origin, machines = _machines(path, log, machines_path)
+    nodes = nodes_of(origin, machines)
+    width = max(len(str(job.number)) for job in log.jobs) if options.whole else 0
+    reading = _Reading(log, _start_ns(log), machines, options, width)
+    unused = log.processors_max - reading.processors if origin == path else 0
+    if unused > 0:
+        reading.notes["processor of the header that is left out: they do not divide by the nodes"] += unused
+    ordered = sorted(log.jobs, key=lambda job: job.submit_ns)
+    made = [_application(job, reading) for job in ordered if not _is_skipped(job, reading)]
+    applications = [application for application in made if not _never_starts(application, reading)]
+    return Workload(
+        name=unpacked_name(path).name,
+        nodes=nodes,
+        applications=tuple(applications),
+        default_configuration=configuration_for(application.queue for application in applications),
+        notes=tuple(InputNote(count, text) for text, count in reading.notes.items()),
+    )
+
+
+def _machines(path: Path, log: SwfLog, machines_path: Path | None) -> tuple[Path, tuple[Machine, ...]]:
+    """Return the machines and their file: the one that was named, the one next to the log, or the log."""
+    beside = path.with_name(unpacked_name(path).name + MACHINES_SUFFIX)
+    if machines_path is not None or beside.exists():
+        named = machines_path or beside
+        return named, read_machines(named)
+    machines = machines_of_header(log)
+    if not machines:
+        message = (
+            "no machines: the header has neither MaxNodes nor MaxProcs, "
+            f"there is no {beside.name!r} beside it, and no other file was named (--nodes)"
+        )
+        raise InputError(path, message)
+    return path, machines
+
+
+def _start_ns(log: SwfLog) -> int:
+    """Return when the first job was submitted."""
+    return min((job.submit_ns for job in log.jobs if job.submit_ns != UNKNOWN), default=0)
+
+
+def _is_skipped(job: SwfJob, reading: _Reading) -> bool:
+    """Return whether a job is left out, and note why."""
+    reason = _reason_to_skip(job)
+    if reason:
+        reading.notes[f"job skipped: {reason}"] += 1
+    return bool(reason)
+
+
+def _reason_to_skip(job: SwfJob) -> str:
+    """Return why a job is left out, the empty text if it is not."""
+    if job.submit_ns == UNKNOWN:
+        return "submit time unknown"
+    if job.run_ns == UNKNOWN:
+        return "run time unknown"
+    if job.run_ns == 0 and job.status == CANCELLED:
+        return "cancelled before it ran"
+    if job.processors <= 0 and job.requested_processors <= 0:
+        return "number of processors unknown"
+    return ""
+
+
+def _never_starts(application: SimulatedApplication, reading: _Reading) -> bool:
+    """Return whether a job that is to start as a whole has no room on the empty machine, and note it.
+
+    It would keep the room that it finds, and wait for the rest for ever.
+    """
+    if not reading.options.whole:
+        return False
+    processors = sum(task.count * task.resources["vcore"] for task in application.tasks) // _MILLI
+    if processors <= reading.processors and all(_has_room(task, reading) for task in application.tasks):
+        return False
+    reading.notes["job skipped: there is no room for the whole of it on the empty machine"] += 1
+    return True
+
+
+def _has_room(task: SimulatedTask, reading: _Reading) -> bool:
+    """Return whether all pieces of a task have room at once on the empty machine."""
+    processors, memory = task.resources["vcore"] // _MILLI, task.resources.get("memory", 0)
+    places = 0
+    for machine in reading.machines:
+        on_node = machine.processors // processors
+        places += machine.nodes * (min(on_node, machine.memory // memory) if memory else on_node)
+    return places >= task.count
+
+
+def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
+    """Return the application of one job."""
+    if job.run_ns == 0:
+        reading.notes["job with a run time of 0: taken as 1 s"] += 1
+    submit_at_ns = job.submit_ns - reading.start_ns
+    processors = _processors(job, reading)
+    if processors > reading.processors and not reading.options.whole:
+        text = f"job larger than the machine, which has {counted(reading.processors, 'processor')}"
+        reading.notes[f"{text}: its tasks never run all at once"] += 1
+    chunks = _requested_chunks(job, processors, reading) or _grouped_chunks(job, processors, reading)
+    name = job.name or f"job-{job.number:0{reading.number_width}}"
+    parts = [part for chunk in chunks for part in _parts(job, chunk, reading)]
+    tasks = tuple(
+        SimulatedTask(
+            key=name + (f"-part{number}" if len(parts) > 1 else ""),
+            resources=resources,
+            submit_at_ns=submit_at_ns,
+            duration_ns=job.run_ns or NANOSECONDS_IN_SECOND,
+            count=count,
+        )
+        for number, (count, resources) in enumerate(parts, start=1)
+    )
+    whole = reading.options.whole
+    return SimulatedApplication(
+        application_id=name,
+        queue=_queue(job, reading.log),
+        user=job.user_name or (f"u{job.user}" if job.user >= 0 else "unknown"),
+        groups=(job.group_name or (f"g{job.group}" if job.group >= 0 else "unknown"),),
+        submit_at_ns=submit_at_ns,
+        tasks=tasks,
+        gang=GangStyle.SOFT if whole else None,
+        placeholder_timeout_ns=_PLACEHOLDER_TIMEOUT_NS if whole else None,
+        walltime_ns=_walltime_ns(job, reading),
+        tags=job.tags,
+    )
+
+
+def _walltime_ns(job: SwfJob, reading: _Reading) -> int | None:
+    """Return how long a job will run at most by its owner, `None` where that is not known."""
+    if job.requested_ns > 0:
+        return job.requested_ns
+    if reading.options.estimate_factor is None:
+        return None
+    reading.notes["job without a requested time: its walltime comes from its run time"] += 1
+    return min((job.run_ns or NANOSECONDS_IN_SECOND) * reading.options.estimate_factor, INT64_MAX)
+
+
+def _queue(job: SwfJob, log: SwfLog) -> str:
+    """Return the full path of a job's queue."""
+    name = job.queue_name or log.queue_names.get(job.queue, "")
+    if name:
+        return f"root.{queue_name(name)}"
+    return f"root.queue{job.queue}" if job.queue >= 0 else "root.default"
+
+
+def _processors(job: SwfJob, reading: _Reading) -> int:
+    """Return the processors of a job: what it got, else what it asked for; of a whole job, the reverse."""
+    processors = job.processors
+    if reading.options.whole and job.requested_processors > 0:
+        processors = job.requested_processors
+    if processors <= 0:
+        reading.notes["job of unknown processors: taken from what it requested"] += 1
+        processors = job.requested_processors
+    if processors > _PROCESSORS_MAX:
+        message = f"processors: {processors} are more than {_PROCESSORS_MAX}"
+        raise InputError(reading.path, message, line=job.line)
+    return processors
+
+
+def _requested_chunks(job: SwfJob, processors: int, reading: _Reading) -> list[_Chunk]:
+    """Return the parts in the text of the request, none if they are not usable."""
+    if not job.request:
+        return []
+    chunks, ignored = _parse_request(job.request)
+    if sum(chunk.count * chunk.processors for chunk in chunks) != processors:
+        reading.notes["job whose request does not add up to its processors: grouped instead"] += 1
+        return []
+    if ignored:
+        reading.notes["job that asks for properties of nodes: ignored"] += 1
+    return chunks
+
+
+def _parse_request(request: str) -> tuple[list[_Chunk], bool]:
+    """Return the parts of a request text, and whether it asks for more than processors."""
+    parts, _, exclusive = request.partition("#")
+    ignored = bool(exclusive)
+    chunks: list[_Chunk] = []
+    for text in parts.split("+"):
+        # A part that names one node instead of a number of nodes is for that one node.
+        match = _CHUNK.fullmatch(text if text[:1].isdigit() else f"1:{text}")
+        if match is None:
+            return [], True
+        properties = match["properties"].split(":")[1:]
+        sizes = [size for name in properties if (size := _PROCESSORS_OF_NODE.fullmatch(name))]
+        ignored = ignored or len(properties) > len(sizes)
+        chunks.append(_Chunk(int(match["nodes"]), int(sizes[0][1]) if sizes else 1))
+    return [chunk for chunk in chunks if chunk.count and chunk.processors], ignored
+
+
+def _grouped_chunks(job: SwfJob, processors: int, reading: _Reading) -> list[_Chunk]:
+    """Return parts that each fit on the smallest kind of node."""
+    size = reading.smallest.processors
+    memory = _memory_of_processor(job)
+    if memory and reading.smallest.memory:
+        size = max(1, min(size, reading.smallest.memory // memory))
+    whole, rest = divmod(processors, size)
+    return [chunk for chunk in (_Chunk(whole, size), _Chunk(1, rest)) if chunk.count and chunk.processors]
+
+
+def _memory_of_processor(job: SwfJob) -> int:
+    """Return the bytes that a job of a standard log wants for each processor, 0 if it does not say."""
+    if job.request or job.requested_memory <= 0:
+        return 0
+    return job.requested_memory * BYTES_IN_KILOBYTE
+
+
+def _parts(job: SwfJob, chunk: _Chunk, reading: _Reading) -> list[tuple[int, dict[str, int]]]:
+    """Return a chunk as tasks that are not larger than allowed: how many, and what each asks for."""
+    resources = _resources(job, chunk, reading)
+    size = reading.options.task_processors
+    if size is None or chunk.processors <= size:
+        return [(chunk.count, resources)]
+    whole, rest = divmod(chunk.processors, size)
+    counts = [(chunk.count * whole, size), (chunk.count if rest else 0, rest)]
+    return [
+        (
+            count,
+            {name: amount * processors // chunk.processors for name, amount in resources.items()},
+        )
+        for count, processors in counts
+        if count
+    ]
+
+
+def _resources(job: SwfJob, chunk: _Chunk, reading: _Reading) -> dict[str, int]:
+    """Return what one part of a job asks for."""
+    resources = {"vcore": chunk.processors * _MILLI}
+    if job.requested_memory <= 0:
+        return resources
+    if not reading.smallest.memory:
+        reading.notes["task that requests memory on machines of unknown memory: ignored"] += chunk.count
+        return resources
+    memory = _memory_of_processor(job) * chunk.processors or job.requested_memory
+    if memory > INT64_MAX:
+        message = f"requested memory: {job.requested_memory} is too large"
+        raise InputError(reading.path, message, line=job.line)
+    resources["memory"] = memory
+    return resources

@@ -1,0 +1,274 @@
+"""`licorne simulate`: the command line of simulations."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ....model.errors import LicorneError
+from ...base.process_settings import prepare_process
+from ...base.terminal.bad_input import INTERRUPTED, ends_on, write_error
+from ...base.terminal.standard_output import write_line
+from ...core.scheduler.engine_names import engine_named
+from .input_options import DEFAULT_INPUT_SETTINGS, InputSettings, with_input_settings
+from .options import AsJsonOption, EngineOption, ThreadsOption, UsersOption, value_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from ....model.queues.use_order import KeptUse
+    from ...core.resolvers.resolver import UserResolver
+    from ...core.scheduler.engine_names import EngineName
+    from ...play.simulation.core import Core
+    from ...play.simulation.report import SimulationReport
+    from ...play.simulation.reporting.figures import RunFigures
+    from ...play.simulation.simulation import CoreFactory
+    from ...play.simulation.workloads.inputs import InputOptions
+
+    CoreOpener = Callable[[EngineName, UserResolver | None, int | None, Mapping[str, KeptUse]], Core]
+
+
+def _open_scheduler_core(
+    engine: EngineName, resolver: UserResolver | None, threads: int | None, usage: Mapping[str, KeptUse]
+) -> Core:
+    from ...play.simulation.scheduler_core import SchedulerCore
+
+    return SchedulerCore(engine, resolver, threads, usage)
+
+
+def _usage_of(path: Path | None) -> Mapping[str, KeptUse]:
+    """Return what queues and users have used when the simulation begins.
+
+    Raises:
+        LicorneError: The file cannot be used.
+    """
+    if path is None:
+        return {}
+    from ....actors.services.virtual_clock import EPOCH_2000_NS
+    from ...views.dumps.usage_file import begun_at, read_usage
+
+    return begun_at(EPOCH_2000_NS, *read_usage(path))
+
+
+def simulate_command(
+    open_core: CoreOpener = _open_scheduler_core,
+) -> Callable[..., None]:
+    """Return the command as typer takes it.
+
+    Args:
+        open_core: Opens the scheduler that is simulated, with a resolver of groups, a number of threads,
+            and what was used before.
+    """
+
+    @with_input_settings
+    def command(
+        *,
+        input_path: Annotated[
+            Path,
+            typer.Argument(
+                metavar="INPUT",
+                help="A scenario (.yaml), a log (.swf), openb pods (.csv) or a transcript (.jsonl).",
+            ),
+        ],
+        config: Annotated[
+            Path | None, typer.Option(help="The queues (queues.yaml); by default what fits the input.")
+        ] = None,
+        engine: EngineOption = "direct",
+        threads: ThreadsOption = None,
+        users: UsersOption = None,
+        usage: Annotated[
+            Path | None,
+            value_option("--usage", "FILE", "Begin with what `licorne serve --usage-file` has kept there."),
+        ] = None,
+        input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
+        as_json: AsJsonOption = False,
+        report_path: Annotated[
+            Path | None, value_option("--report", "FILE", "Write figures over time as a page (HTML).")
+        ] = None,
+        report_json: Annotated[
+            Path | None, value_option("--report-json", "FILE", "Write these figures as JSON, for --compare.")
+        ] = None,
+        report_csv: Annotated[
+            Path | None, value_option("--report-csv", "FILE", "Write these figures as CSV.")
+        ] = None,
+        jobs_csv: Annotated[
+            Path | None,
+            value_option("--jobs-csv", "FILE", "Write a row for each job as CSV; the report has jobs then."),
+        ] = None,
+        jobs_jsonl: Annotated[
+            Path | None,
+            value_option(
+                "--jobs-jsonl", "FILE", "Write a line for each job as JSON; the report has jobs then."
+            ),
+        ] = None,
+        compare: Annotated[
+            Path | None,
+            value_option(
+                "--compare", "FILE", "Show figures of --report-json beside those of this run, with --report."
+            ),
+        ] = None,
+    ) -> None:
+        """Run a workload against the scheduler on a virtual clock, and report what became of it."""
+        from ...core.resolvers.user_file import read_users
+
+        prepare_process()
+        with ends_on(LicorneError, "licorne simulate"):
+            outputs = report_outputs(
+                {
+                    "--report": report_path,
+                    "--report-json": report_json,
+                    "--report-csv": report_csv,
+                    "--jobs-csv": jobs_csv,
+                    "--jobs-jsonl": jobs_jsonl,
+                },
+                compare,
+            )
+            resolver = None if users is None else read_users(users)
+            kept = _usage_of(usage)
+            report = _run(
+                input_settings.of(input_path),
+                config,
+                engine_named(engine),
+                lambda name: open_core(name, resolver, threads, kept),
+                with_figures=outputs.needs_figures(),
+                with_jobs=input_settings.gang or outputs.needs_jobs(),
+            )
+        _print(report, as_json=as_json)
+        with ends_on(LicorneError, "licorne simulate"):
+            outputs.write(report)
+        if report.is_interrupted:
+            write_error("licorne simulate: interrupted; this is what was known")
+            raise typer.Exit(INTERRUPTED)
+
+    return command
+
+
+def _run(
+    options: InputOptions,
+    config: Path | None,
+    engine: EngineName,
+    open_core: CoreFactory,
+    *,
+    with_figures: bool,
+    with_jobs: bool,
+) -> SimulationReport:
+    """Load everything, and only then simulate."""
+    from ...play.simulation.given_queues import read_queues
+    from ...play.simulation.interruption import interruption_noted
+    from ...play.simulation.progress import progress_on
+    from ...play.simulation.simulation import simulate
+    from ...play.simulation.workloads.inputs import load_input
+
+    given = None if config is None else read_queues(config)
+    work = load_input(options)
+    notes = () if given is None else given.checked_notes(work)
+    with progress_on(sys.stderr, work.name) as progress, interruption_noted() as is_interrupted:
+        return simulate(
+            work,
+            open_core,
+            engine=engine,
+            configuration=None if given is None else given.text,
+            progress=progress,
+            stopwatch=time.perf_counter,
+            is_interrupted=is_interrupted,
+            configuration_notes=notes,
+            with_figures=with_figures,
+            with_jobs=with_jobs,
+        )
+
+
+def _print(report: SimulationReport, *, as_json: bool) -> None:
+    """Print a report to standard output."""
+    from ...base.terminal.tables import is_for_people, output_console
+    from ...play.simulation.report import document_of
+    from ...play.simulation.report_table import print_report
+
+    if as_json:
+        write_line(json.dumps(document_of(report)))
+    else:
+        print_report(report, output_console(), plain=not is_for_people())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureOutputs:
+    """The files to write, by the option that names each; `other` are the figures to compare with."""
+
+    files: Mapping[str, Path]
+    other: RunFigures | None
+
+    def needs_figures(self) -> bool:
+        """Return whether figures over time have to be collected."""
+        return any(option.startswith("--report") for option in self.files)
+
+    def needs_jobs(self) -> bool:
+        """Return whether figures of jobs have to be collected."""
+        return any(option.startswith("--jobs") for option in self.files)
+
+    def write(self, report: SimulationReport) -> None:
+        """Write all files; each is there as a whole, or as it was before.
+
+        Raises:
+            UnwritableFileError: One cannot be written; those before it have been.
+        """
+        if not self.files:
+            return
+        from ...base.files.output_files import write_whole
+
+        for option, path in self.files.items():
+            write_whole(path, self._text(option, report))
+
+    def _text(self, option: str, report: SimulationReport) -> str:
+        """Return what the file of an option gets."""
+        from ...play.simulation.job_figures import rows_to_csv, rows_to_jsonl
+        from ...play.simulation.reporting.figure_files import to_csv, to_json
+        from ...play.simulation.reporting.page import to_html
+
+        if option.startswith("--jobs"):
+            assert report.jobs is not None, "the figures of jobs were collected"
+            return (rows_to_csv if option == "--jobs-csv" else rows_to_jsonl)(report.jobs.rows)
+        assert report.figures is not None, "the figures over time were collected"
+        match option:
+            case "--report-json":
+                return to_json(report.figures)
+            case "--report-csv":
+                return to_csv(report.figures)
+            case _:
+                return to_html(report.figures, self.other)
+
+
+def report_outputs(options: Mapping[str, Path | None], compare: Path | None) -> FigureOutputs:
+    """Check the options, and read the figures to compare with.
+
+    Args:
+        options: The option of each file that can be written, and the file; `None` where none is named.
+        compare: The figures to compare with.
+
+    Raises:
+        LicorneError: Two options name one file, one cannot be written, or a comparison has no page.
+        InputError: The figures to compare with cannot be read.
+    """
+    files = {option: path for option, path in options.items() if path is not None}
+    if compare is not None and "--report" not in files:
+        raise LicorneError("--compare shows two runs on a page: --report FILE has to say which")
+    other = None
+    if compare is not None:
+        from ...play.simulation.reporting.figure_files import read_figures
+
+        other = read_figures(compare)
+    if files:
+        from ...base.files.output_files import check_writable
+
+        seen: dict[Path, str] = {}
+        for option, path in files.items():
+            before = seen.setdefault(path.resolve(), option)
+            if before != option:
+                raise LicorneError(f"{before} and {option} name the same file, {path}")
+            check_writable(path)
+    return FigureOutputs(files=files, other=other)

@@ -1,0 +1,101 @@
+"""`licorne validate`: check queue configurations before they are used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ....model.errors import LicorneError
+from ...base.terminal.bad_input import BAD_INPUT, ends_on, write_error
+from ...base.terminal.standard_output import write_line
+
+if TYPE_CHECKING:
+    from ....model.configuration.problems import Problem
+    from ....model.configuration.reader import Report
+    from ....model.values.documents import Document
+
+_INVALID = 3
+
+
+def validate(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Queue configurations (.yaml).")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON document.")] = False,
+) -> None:
+    """Check queue configurations, and say all that is wrong with each, and where.
+
+    Ends with status 2 if one cannot be read, else with 3 if one is invalid. All others are checked then too.
+    """
+    documents: list[Document] = []
+    statuses: set[int] = set()
+    for file in files:
+        with ends_on(LicorneError, "licorne validate"):
+            report, status = _inspected(file)
+        statuses.add(status)
+        notes = _notes(str(file), report)
+        if not as_json and status != BAD_INPUT:
+            _print(str(file), report.errors, report.warnings, notes)
+        documents.append(_report_document(str(file), report, notes))
+    if as_json:
+        write_line(json.dumps(documents, indent=2, ensure_ascii=False))
+    raise typer.Exit(min(filter(None, statuses), default=0))
+
+
+def _inspected(file: Path) -> tuple[Report, int]:
+    """Return what is wrong with a file, and its status; print at once that it cannot be read."""
+    from ....model.configuration.problems import Problem
+    from ....model.configuration.reader import Report, inspect
+    from ...base.files.input_errors import InputError
+    from ...base.files.input_files import read_text
+
+    try:
+        text = read_text(file)
+    except InputError as error:
+        write_error(f"licorne validate: {error}")
+        problem = Problem(str(file), error.line or 1, error.column or 1, "document", error.message)
+        return Report(None, (problem,), ()), BAD_INPUT
+    report = inspect(text, str(file))
+    return report, 0 if report.config is not None else _INVALID
+
+
+def _notes(file: str, report: Report) -> list[Problem]:
+    """Return what a valid configuration promises: the bounds on starvation."""
+    from ....model.configuration.problems import Problem
+    from ....model.configuration.starvation_bounds import starvation_bounds
+
+    partitions = () if report.config is None else report.config.partitions
+    return [Problem.of(note, file) for partition in partitions for note in starvation_bounds(partition.root)]
+
+
+def _print(
+    file: str, errors: tuple[Problem, ...], warnings: tuple[Problem, ...], notes: list[Problem]
+) -> None:
+    for problem in errors:
+        write_line(str(problem))
+    for kind, problems in (("warning", warnings), ("note", notes)):
+        for problem in problems:
+            write_line(f"{problem} ({kind})")
+    if not errors:
+        write_line(f"{file}: valid")
+
+
+def _report_document(file: str, report: Report, notes: list[Problem]) -> Document:
+    return {
+        "file": file,
+        "valid": report.config is not None,
+        "errors": [_document(problem) for problem in report.errors],
+        "warnings": [_document(problem) for problem in report.warnings],
+        "notes": [_document(problem) for problem in notes],
+    }
+
+
+def _document(problem: Problem) -> Document:
+    return {
+        "line": problem.line,
+        "column": problem.column,
+        "path": problem.path,
+        "text": problem.text,
+    }

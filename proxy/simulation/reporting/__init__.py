@@ -1,6 +1,0 @@
-"""What a simulation shows over time: its figures, as a page for people and as JSON and CSV for programs.
-
-It owns the series that are collected while a simulation runs, the document of the figures, and the page.
-It may import the record and the accounts of `proxy.simulation`, `proxy.files`, `proxy.terminal`
-and `model`.
-"""

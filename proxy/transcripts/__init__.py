@@ -1,4 +1,0 @@
-"""Transcripts: the requests of resource managers, one JSON object a line, read and replayed.
-
-It may import `proxy.scheduler`, `proxy.si` and `proxy.files`.
-"""

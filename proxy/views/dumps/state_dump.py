@@ -1,0 +1,164 @@
+"""The state dump: all documents of a scheduler as one, written piece by piece.
+
+The partitions are not stopped: each piece is as of one moment, and what changes meanwhile is shown as it was
+before or after. The text has each entry of a list on a line of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING, Final, TypeAlias
+
+from ....model.applications.views import ShownApplication
+from ....model.errors import RequestError
+from ....model.values.documents import Document
+from ....model.values.messages import short_partition_name
+from ...core.documents.applications import application_document
+from ...core.documents.clusters import cluster_document, partition_document
+from ...core.documents.configurations import configuration_document
+from ...core.documents.monitoring import DumpedNodesDocument, DumpedRulesDocument, OpenStreamDocument
+from ...core.documents.nodes import NodeDocument, node_document
+from ...core.documents.queues import queue_document
+from ...core.documents.rules import rule_document
+from ...core.documents.times import time_text
+from ...core.scheduler.answering.views import UnknownPartitionError, Views
+
+if TYPE_CHECKING:
+    from ...core.scheduler.scheduler import Scheduler
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_IN_MEMORY_MAX: Final = 8 * 2**20
+"""How many bytes of a dump are kept in memory; a larger one is in a temporary file."""
+_THIS_PROCESS: Final = "this process"
+"""How a stream is named that no reader elsewhere has."""
+Section: TypeAlias = "tuple[str, object]"
+"""A key of the dump, and its value; of a list the entries, which are made when they are written."""
+
+
+def state_dump(scheduler: Scheduler) -> Document:
+    """Return the state dump as a document; it may be large.
+
+    Raises:
+        RequestError: another dump is being made, the scheduler has been stopped, or a predicate asks.
+    """
+    with state_dump_file(scheduler) as file:
+        document: Document = json.load(file)
+        return document
+
+
+@contextmanager
+def state_dump_file(scheduler: Scheduler) -> Iterator[IO[bytes]]:
+    """Make a state dump, and give its text as a temporary file, at its beginning.
+
+    One dump is made at a time; a slow reader of the file keeps no other one waiting.
+
+    Raises:
+        RequestError: as for `state_dump`.
+    """
+    with SpooledTemporaryFile(max_size=_IN_MEMORY_MAX) as file:
+        if not scheduler.monitoring.dumping.acquire(blocking=False):
+            raise RequestError("a state dump is being made already; ask again when it is done")
+        try:
+            for part in _text(_sections(scheduler)):
+                file.write(part.encode(errors="replace"))  # A lone half of a surrogate pair is no text.
+        finally:
+            scheduler.monitoring.dumping.release()
+        file.seek(0)
+        yield file
+
+
+def _sections(scheduler: Scheduler) -> Iterator[Section]:
+    views = scheduler.views
+    names = views.partition_names()
+    configurations = views.configurations()
+    builds = views.builds()
+    yield "timestamp", scheduler.now_ns()
+    yield "partitions", map(partition_document, views.partitions())
+    yield (
+        "applications",
+        (application_document(shown) for name in names for shown in _applications(views, name)),
+    )
+    yield "appHistory", [*scheduler.monitoring.history.applications()]
+    yield "nodes", (_nodes(views, name) for name in names)
+    yield "clusterInfo", [cluster_document(name, views.started_at_ns, builds) for name in names]
+    yield "containerHistory", [*scheduler.monitoring.history.containers()]
+    yield "queues", (_queues(views, name) for name in names)
+    yield "rmDiagnostics", scheduler.monitoring.manager_diagnostics()
+    yield "logLevel", scheduler.monitoring.log_level()
+    if configurations:
+        rm_id, config = configurations[0]
+        extra = scheduler.extra_configuration(rm_id).texts
+        yield "config", configuration_document(config, extra, yaml=False)
+    yield "placementRules", (_rules(views, name) for name in names)
+    streams: list[OpenStreamDocument] = [
+        {"Name": stream.host or _THIS_PROCESS, "CreatedAt": time_text(stream.created_ns)}
+        for stream in scheduler.events.open_streams()
+    ]
+    if streams:
+        yield "eventStreams", streams
+
+
+def _applications(views: Views, partition: str) -> Iterator[ShownApplication]:
+    """Yield all applications of a partition; none if it has ended."""
+    try:
+        listed = views.listed_applications(partition)
+        pages: Sequence[Iterator[Sequence[ShownApplication]]] = (
+            views.active(partition, sorted(entry.application_id for entry in listed.active)),
+            views.completed(partition, sorted(listed.completed)),
+            views.rejected(partition, sorted(listed.rejected)),
+        )
+        for page in (page for kind in pages for page in kind):
+            yield from page
+    except UnknownPartitionError:
+        return
+
+
+def _nodes(views: Views, partition: str) -> DumpedNodesDocument:
+    nodes: list[NodeDocument] = []
+    try:
+        for page in views.nodes(partition):
+            nodes += map(node_document, page)
+    except UnknownPartitionError:
+        pass  # It has ended: what was read stays.
+    return {"partitionName": short_partition_name(partition), "nodesInfo": nodes}
+
+
+def _queues(views: Views, partition: str) -> Mapping[str, object]:
+    try:
+        path = views.queue(partition, "root", subtree=True)
+    except UnknownPartitionError:
+        return {}
+    return queue_document(path, partition=short_partition_name(partition), own_maximum=True)
+
+
+def _rules(views: Views, partition: str) -> DumpedRulesDocument:
+    try:
+        rules = [*map(rule_document, views.placement_rules(partition))]
+    except UnknownPartitionError:
+        rules = []
+    return {"partition": short_partition_name(partition), "rules": rules}
+
+
+def _text(sections: Iterator[Section]) -> Iterator[str]:
+    """Yield the text of a document whose sections are made when they are written."""
+    before = "{\n"
+    for name, value in sections:
+        yield f'{before}  "{name}": '
+        before = ",\n"
+        if isinstance(value, Iterator | list):
+            yield from _list_text(value)
+        else:
+            yield _ENCODER.encode(value)
+    yield "\n}\n"
+
+
+def _list_text(entries: Iterable[object]) -> Iterator[str]:
+    before = "["
+    for entry in entries:
+        yield f"{before}\n    "
+        before = ","
+        yield _ENCODER.encode(entry)
+    yield "[]" if before == "[" else "\n  ]"

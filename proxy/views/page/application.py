@@ -1,0 +1,302 @@
+"""What serves the page, or another user interface, and the live data of the page."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Final, NamedTuple, final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from ....model.errors import LicorneError, RequestError
+from ....model.resources.resource import Resource
+from ...core.documents.operations import JSON, Operation, Parameter, numbered, text
+from ...core.documents.pages import PageNodeDocument, TimelineDocument
+from ...core.scheduler.answering.asking import NotKnownError
+from ...core.scheduler.answering.live_view import LiveQueues, LiveView
+from ...core.scheduler.scheduler import Scheduler
+from .answers import node_document
+from .feed import LiveFeed, TooManyViewersError
+from .files import FolderFiles, PageFiles
+from .rows import Types
+
+_NOT_KEPT: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+REASONS_MAX: Final = 100
+"""About how many applications one request may ask why they wait: more than a screen shows."""
+_MILLISECONDS: Final = re.compile(r"[0-9]{1,18}")
+_STREAM: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+_KEPT_PARTITION: Final = text("partition", "Its name", required=True)
+_KEPT_MANAGER: Final = text("rm", "The resource manager", required=True)
+
+
+@final
+class Page:
+    """The page of a scheduler: its files, its live data, and what keeps the timeline.
+
+    Attributes:
+        operations: `OPERATIONS`, with endpoints of this page.
+        files: The application with the files, at `/`.
+
+    Args:
+        scheduler: One that schedules by itself; a stepped one only while nothing steps it.
+        ui_dir: A folder with the build of another user interface, served at `/` in place of the page.
+
+    Raises:
+        LicorneError: The folder has no `index.html`.
+    """
+
+    def __init__(self, scheduler: Scheduler, *, ui_dir: Path | None = None) -> None:
+        self._scheduler = scheduler
+        self._feed = LiveFeed(scheduler)
+        self._timeline = Timeline(scheduler.monitoring.live_view)
+        self.operations = [each._replace(endpoint=partial(each.endpoint, self)) for each in self.OPERATIONS]
+        self.files = files_of_page(ui_dir)
+
+    @asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Keep the timeline while the server runs; otherwise it begins with the first request for data."""
+        if not self._scheduler.stepped:
+            self._timeline.start()
+        try:
+            yield
+        finally:
+            await self._timeline.close()
+            await self._feed.close()
+
+    async def _live(self, _: Request) -> Response:
+        """Stream everything, then what changes."""
+        self._timeline.start()
+        try:
+            self._feed.check_room()
+        except TooManyViewersError as error:
+            return error_response(503, str(error))
+        return StreamingResponse(self._feed.messages(), media_type="text/event-stream", headers=_STREAM)
+
+    def _page_node(self, request: Request) -> Response:
+        """Say what a node has and what runs on it; may wait for a partition."""
+
+        def read(rm_id: str, partition: str) -> Response:
+            node_id = _given(request.query_params.get("node"), "node")
+            facts = self._scheduler.monitoring.live_view.node(rm_id, partition, node_id)
+            if facts is None:
+                return error_response(404, f"node {node_id!r} is not known")
+            return JSONResponse(node_document(facts), headers=_NOT_KEPT)
+
+        return _of_partition(request, read)
+
+    def _page_reasons(self, request: Request) -> Response:
+        """Say in few words why applications wait; may wait for a partition."""
+        applications = request.query_params.getlist("application")
+        if len(applications) > REASONS_MAX:
+            return error_response(
+                400, f"{len(applications)} applications are asked for, {REASONS_MAX} are the most"
+            )
+
+        def read(rm_id: str, partition: str) -> Response:
+            reasons = self._scheduler.monitoring.live_view.reasons(rm_id, partition, applications)
+            return JSONResponse(reasons, headers=_NOT_KEPT)
+
+        return _of_partition(request, read)
+
+    async def _page_timeline(self, request: Request) -> Response:
+        """Return what queues used in the last hour."""
+        self._timeline.start()
+        wanted = request.query_params
+        try:
+            partition = _given(wanted.get("partition"), "partition")
+        except _BadRequestError as error:
+            return error_response(400, str(error))
+        since_ms = wanted.get("since", "0")
+        if not _MILLISECONDS.fullmatch(since_ms):
+            return error_response(400, f"since={since_ms!r} is no time in milliseconds")
+        document = self._timeline.document(partition, wanted.get("parent", "root"), int(since_ms))
+        return JSONResponse(document, headers=_NOT_KEPT)
+
+    OPERATIONS: ClassVar[Sequence[Operation]] = [
+        Operation(
+            "/licorne/v1/live",
+            _live,
+            "page",
+            "Everything that the page shows, then what changes, as server-sent events without end",
+            "The events",
+            {"text/event-stream": str},
+        ),
+        Operation(
+            "/licorne/v1/page/node",
+            _page_node,
+            "page",
+            "What a node has and what runs there, as a person reads it",
+            "The node",
+            {JSON: PageNodeDocument},
+            parameters=[_KEPT_MANAGER, _KEPT_PARTITION, text("node", "The id of the node", required=True)],
+            refusals=[400, 404],
+        ),
+        Operation(
+            "/licorne/v1/page/reasons",
+            _page_reasons,
+            "page",
+            "In few words, why applications wait",
+            "What was noted most often on the first waiting ask of each; those without are left out",
+            {JSON: dict[str, str]},
+            parameters=[
+                _KEPT_MANAGER,
+                _KEPT_PARTITION,
+                Parameter(
+                    "application",
+                    f"The ids of the applications, {REASONS_MAX} at most",
+                    {"type": "array", "items": {"type": "string"}},
+                ),
+            ],
+            refusals=[400, 404],
+        ),
+        Operation(
+            "/licorne/v1/page/timeline",
+            _page_timeline,
+            "page",
+            "What a queue and those right below it used in the last hour",
+            "The points",
+            {JSON: TimelineDocument},
+            parameters=[
+                text(
+                    "partition",
+                    "Its full name, `[rm]default`; one that is unknown has no points",
+                    required=True,
+                ),
+                Parameter("parent", "The queue", {"type": "string", "default": "root"}),
+                numbered(
+                    "since",
+                    "Points after this time alone, milliseconds since 1970",
+                    least=0,
+                    most=10**18 - 1,
+                    default=0,
+                ),
+            ],
+            refusals=[400],
+        ),
+    ]
+    """The operations of a page; their endpoints take the page first."""
+
+
+def files_of_page(ui_dir: Path | None) -> Starlette:
+    """Return the application with the files of the page, or of a folder with another user interface.
+
+    Raises:
+        LicorneError: The folder has no `index.html`.
+    """
+    files = PageFiles() if ui_dir is None else FolderFiles(ui_dir)
+    return Starlette(routes=[Route("/{path:path}", files.respond)])
+
+
+class _BadRequestError(LicorneError):
+    """A parameter is missing."""
+
+
+def _of_partition(request: Request, read: Callable[[str, str], Response]) -> Response:
+    """Return what is read of the partition that a request names by its RM and its name."""
+    wanted = request.query_params
+    try:
+        return read(_given(wanted.get("rm"), "rm"), _given(wanted.get("partition"), "partition"))
+    except _BadRequestError as error:
+        return error_response(400, str(error))
+    except NotKnownError as error:
+        return error_response(404, str(error))
+
+
+def _given(value: str | None, name: str) -> str:
+    if not value:
+        raise _BadRequestError(f"the parameter {name} is missing")
+    return value
+
+
+def error_response(status: int, message: str) -> JSONResponse:
+    """Return the response of an error."""
+    document = {"status_code": status, "message": message, "description": message}
+    return JSONResponse(document, status_code=status, headers={"Cache-Control": "no-store"})
+
+
+INTERVAL_SECONDS: Final = 10
+POINTS_MAX: Final = 360
+QUEUES_MAX: Final = 500
+"""Queues of a partition beyond this number are not kept: the first in the order of the tree are."""
+
+
+class _Point(NamedTuple):
+    time_ns: int
+    queues: dict[str, tuple[Resource, Resource]]
+    """Path -> what is allocated, and what is pending."""
+
+
+@final
+class Timeline:
+    """The last hour of each partition. One thread at a time may use it: that of the event loop."""
+
+    def __init__(self, view: LiveView) -> None:
+        self._view = view
+        self._rings: dict[str, deque[_Point]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to read, on the running event loop; once is enough."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """Read no more."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            with suppress(RequestError):  # Stopped, or a predicate asks: the next reading may succeed.
+                self.take(await asyncio.to_thread(self._view.queues))
+            await asyncio.sleep(INTERVAL_SECONDS)
+
+    def take(self, reading: tuple[LiveQueues, ...]) -> None:
+        """Add a reading of all partitions; what a partition that has gone had is dropped."""
+        rings = {}
+        for each in reading:
+            ring = self._rings.get(each.partition)
+            rings[each.partition] = ring = deque(maxlen=POINTS_MAX) if ring is None else ring
+            kept = {row.path: (row.allocated, row.pending) for row in each.queues[:QUEUES_MAX]}
+            ring.append(_Point(each.time_ns, kept))
+        self._rings = rings
+
+    def document(self, partition: str, parent: str, since_ms: int) -> TimelineDocument:
+        """Return the points after a time, for a queue and the queues right below it.
+
+        Each queue has a list a point; `null` where it did not exist.
+        """
+        points = [point for point in self._rings.get(partition, ()) if point.time_ns // 1_000_000 > since_ms]
+        prefix = f"{parent}."
+        paths = dict.fromkeys(
+            path
+            for point in points
+            for path in point.queues
+            if path == parent or (path.startswith(prefix) and "." not in path[len(prefix) :])
+        )
+        types = Types()
+        queues = {path: [_values(point, path, types) for point in points] for path in paths}
+        return {
+            "interval": INTERVAL_SECONDS * 1000,
+            "span": INTERVAL_SECONDS * 1000 * POINTS_MAX,
+            "types": [*types.names],
+            "times": [point.time_ns // 1_000_000 for point in points],
+            "queues": queues,
+        }
+
+
+def _values(point: _Point, path: str, types: Types) -> list[list[int | None]] | None:
+    found = point.queues.get(path)
+    return None if found is None else [types.of_items(resource.items()) for resource in found]

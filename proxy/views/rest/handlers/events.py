@@ -1,0 +1,164 @@
+"""The routes of events: batches by id, and streams as lines of JSON and as server-sent events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ....core.documents.events import EventBatchDocument, EventDocument, EventStreamDocument
+from ....core.documents.operations import JSON, UINT64_MAX, Operation, Parameter, numbered
+from ....core.events.log import TooManyStreamsError
+from ..errors import RestError
+from ..event_texts import EventTexts, EventTextStream
+from ..requests import events_of, pace_of
+from ..responses import JSON_TYPE, json_bytes
+from .event_streams import EventStreamResponse, line_of, message_of
+
+_DIGITS: Final = re.compile("[0-9]+")
+_PARSING: Final = "strconv.ParseUint: parsing"
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    """Return a whole number of the query; the texts of errors are those of Go."""
+    text = request.query_params.get(name, "")
+    if not text:
+        return default
+    shown = str(json_bytes([text]), "utf-8")[1:-1]
+    if not _DIGITS.fullmatch(text):
+        raise RestError(400, f"{_PARSING} {shown}: invalid syntax")
+    if len(text) > 40 or int(text) > UINT64_MAX:
+        raise RestError(400, f"{_PARSING} {shown}: value out of range")
+    return int(text)
+
+
+def _tracked(request: Request) -> EventTexts:
+    """Return the events, if they are kept."""
+    kept = events_of(request)
+    if not kept.enabled:
+        raise RestError(500, "Event tracking is disabled")
+    return kept
+
+
+def event_batch(request: Request) -> Response:
+    """Answer with the events of a range of ids."""
+    log = _tracked(request)
+    size_max = log.batch_size_max
+    count = _number(request, "count", size_max)
+    if count == 0:
+        raise RestError(400, '0 is not a valid value for "count"')
+    batch = log.batch(_number(request, "start", 0), min(count, size_max))
+    head = {"InstanceUUID": log.instance_uuid, "LowestID": batch.lowest_id, "HighestID": batch.highest_id}
+    records = b"[%b]" % b",".join(batch.texts) if batch.texts else b"null"
+    body = b'%b,"EventRecords":%b}\n' % (json_bytes(head)[:-1], records)
+    return Response(body, media_type=None, headers={"Content-Type": JSON_TYPE})
+
+
+def _opened(request: Request, log: EventTexts, history: int, start: int | None = None) -> EventTextStream:
+    host = "" if request.client is None else request.client.host
+    try:
+        return log.stream(history, start=start, host=host)
+    except TooManyStreamsError as error:
+        raise RestError(503, "Too many streaming connections") from error
+
+
+async def event_stream(request: Request) -> Response:
+    """Answer with lines: the instance first, then one an event."""
+    log = _tracked(request)
+    stream = _opened(request, log, _number(request, "count", 0))
+    begin = json_bytes({"InstanceUUID": log.instance_uuid}) + b"\n"
+    return _response(request, stream, begin, line_of, JSON_TYPE)
+
+
+async def server_sent_events(request: Request) -> Response:
+    """Answer with server-sent events; a client that comes again goes on after the last id that it has."""
+    log = _tracked(request)
+    last = request.headers.get("Last-Event-ID", "")
+    start = int(last) + 1 if _DIGITS.fullmatch(last) and len(last) <= 20 else None
+    stream = _opened(request, log, _number(request, "count", 0), start)
+    begin = b"event: instance\ndata: " + json_bytes({"InstanceUUID": log.instance_uuid}) + b"\n\n"
+    return _response(request, stream, begin, message_of, "text/event-stream", pause=b":\n\n")
+
+
+def _response(
+    request: Request,
+    stream: EventTextStream,
+    begin: bytes,
+    write: Callable[[int, bytes], bytes],
+    content_type: str,
+    *,
+    pause: bytes = b"",
+) -> Response:
+    return EventStreamResponse(stream, begin, write, content_type, pace=pace_of(request), pause=pause)
+
+
+_HISTORY: Final = numbered(
+    "count",
+    "With how many of the newest events that are kept the stream begins",
+    least=0,
+    most=UINT64_MAX,
+    default=0,
+)
+
+OPERATIONS = [
+    Operation(
+        "/ws/v1/events/batch",
+        event_batch,
+        "events",
+        "Events by their ids",
+        "The events, with the ids that there are",
+        {JSON: EventBatchDocument},
+        parameters=[
+            numbered(
+                "count",
+                "How many at most; not 0. The server has a bound of its own, "
+                "1,000 unless configured otherwise",
+                least=1,
+                most=UINT64_MAX,
+            ),
+            numbered(
+                "start",
+                "The id of the first event wanted; an event that is no longer kept is left out",
+                least=0,
+                most=UINT64_MAX,
+                default=0,
+            ),
+        ],
+        refusals=[400, 500],
+    ),
+    Operation(
+        "/ws/v1/events/stream",
+        event_stream,
+        "events",
+        "Events as they happen, without end",
+        "The lines, as they come",
+        {JSON: EventStreamDocument | EventDocument},
+        description="Lines of JSON. The first one is an object with `InstanceUUID`, each other one an event.",
+        parameters=[_HISTORY],
+        refusals=[400, 500],
+    ),
+    Operation(
+        "/licorne/v1/events",
+        server_sent_events,
+        "events",
+        "The same as server-sent events, without end",
+        "The events, as they come",
+        {"text/event-stream": str},
+        description="The first one has the type `instance` and as data an object with `InstanceUUID`. "
+        "Each other one has its id,\nand as data an event.\n",
+        parameters=[
+            _HISTORY,
+            Parameter(
+                "Last-Event-ID",
+                "The last id that the client has; the stream goes on after it. "
+                "What is no number counts as none",
+                {"type": "string"},
+                "header",
+            ),
+        ],
+        refusals=[400, 500],
+    ),
+]

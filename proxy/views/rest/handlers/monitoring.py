@@ -1,0 +1,177 @@
+"""The routes for those who watch over a scheduler: metrics, history, health and state dumps."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from http import HTTPStatus
+from typing import IO, Final
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from .....model.values.manager_state import ManagerState
+from .....model.values.messages import short_partition_name
+from ....core.documents.monitoring import (
+    ApplicationCountDocument,
+    ContainerCountDocument,
+    HealthDocument,
+    ManagedPartitionDocument,
+    ManagerDocument,
+    StateDumpDocument,
+)
+from ....core.documents.operations import JSON, Operation
+from ....core.health.report import health_document
+from ....core.scheduler.managers.manager_life import ManagerStatus
+from ...dumps.state_dump import state_dump_file
+from ..errors import RestError
+from ..requests import scheduler_of
+from ..responses import JSON_TYPE, json_response
+
+_PIECE: Final = 2**16
+"""How many bytes of a state dump are sent at once."""
+
+
+def _metrics(request: Request) -> Response:
+    from ....core.metrics.exporter import exposition  # noqa: PLC0415 - loads `prometheus_client`
+
+    body, content_type = exposition(scheduler_of(request))
+    return Response(body, media_type=None, headers={"Content-Type": content_type})
+
+
+def _application_history(request: Request) -> Response:
+    return json_response(scheduler_of(request).monitoring.history.applications())
+
+
+def _container_history(request: Request) -> Response:
+    return json_response(scheduler_of(request).monitoring.history.containers())
+
+
+def _health(request: Request) -> Response:
+    scheduler = scheduler_of(request)
+    report = scheduler.health()
+    if report is None and not scheduler.stepped:
+        report = scheduler.check_health()  # The checks begin with a registration: there has been none yet.
+    if report is None:
+        raise RestError(HTTPStatus.NOT_FOUND, "Health check is not available")
+    return json_response(health_document(report))
+
+
+def managers_document(
+    known: Iterable[ManagerStatus],
+    callbacks_waiting: Callable[[str], int],
+    about: Callable[[str], tuple[Mapping[str, str], Sequence[ManagedPartitionDocument]]],
+) -> list[ManagerDocument]:
+    """Return the document of all resource managers: those that have not stopped first, by id.
+
+    Args:
+        known: Their states, sorted by id.
+        callbacks_waiting: Returns how many callbacks of the one of an id wait.
+        about: Returns what the one of an id has said of its program, and the documents of its partitions.
+    """
+    documents: list[ManagerDocument] = []
+    for status in sorted(known, key=lambda each: each.state is ManagerState.STOPPED):
+        build, partitions = about(status.rm_id)
+        documents.append(
+            {
+                "rmID": status.rm_id,
+                "state": status.state.value,
+                "since": status.since_ns,
+                "reason": status.reason,
+                "lost": status.is_lost,
+                "connection": status.connection or "in this process",
+                "buildInformation": dict(build),
+                "callbacksWaiting": callbacks_waiting(status.rm_id),
+                "partitions": [*partitions],
+            }
+        )
+    return documents
+
+
+def _managers(request: Request) -> Response:
+    """Show all RMs."""
+    scheduler = scheduler_of(request)
+    partitions: defaultdict[str, list[ManagedPartitionDocument]] = defaultdict(list)
+    for figures in scheduler.monitoring.figures().partitions:
+        partitions[figures.rm_id].append(
+            {
+                "name": short_partition_name(figures.name),
+                "nodes": len(figures.nodes),
+                "applications": sum(figures.active.values()),
+                "allocations": figures.allocations,
+            }
+        )
+    builds = {build.rm_id: build.information for build in scheduler.views.builds()}
+    documents = managers_document(
+        scheduler.resource_managers(),
+        scheduler.callbacks_waiting,
+        lambda rm_id: (builds.get(rm_id, {}), partitions[rm_id]),
+    )
+    return json_response(documents)
+
+
+def _state_dump(request: Request) -> Response:
+    """Make a state dump, then send it: a client that reads slowly keeps no other one waiting."""
+    kept = ExitStack()
+    file = kept.enter_context(state_dump_file(scheduler_of(request)))
+    return StreamingResponse(_pieces(file, kept), headers={"Content-Type": JSON_TYPE})
+
+
+def _pieces(file: IO[bytes], kept: ExitStack) -> Iterator[bytes]:
+    with kept:
+        while piece := file.read(_PIECE):
+            yield piece
+
+
+OPERATIONS = [
+    Operation(
+        "/ws/v1/metrics",
+        _metrics,
+        "monitoring",
+        "The metrics, as Prometheus reads them",
+        "The text for Prometheus",
+        {"text/plain": str},
+    ),
+    Operation(
+        "/ws/v1/scheduler/healthcheck",
+        _health,
+        "monitoring",
+        "The report of the last health check",
+        "The report, also if a check has failed",
+        {JSON: HealthDocument},
+        refusals=[404],
+    ),
+    Operation(
+        "/ws/v1/history/apps",
+        _application_history,
+        "monitoring",
+        "How many applications there were, minute by minute, for a day",
+        "The oldest entry first; empty at first",
+        {JSON: list[ApplicationCountDocument]},
+    ),
+    Operation(
+        "/ws/v1/history/containers",
+        _container_history,
+        "monitoring",
+        "How many allocations there were, minute by minute, for a day",
+        "The oldest entry first; empty at first",
+        {JSON: list[ContainerCountDocument]},
+    ),
+    Operation(
+        "/licorne/v1/managers",
+        _managers,
+        "questions",
+        "The resource managers that have registered, those that have stopped last",
+        "The resource managers",
+        {JSON: list[ManagerDocument]},
+    ),
+    Operation(
+        "/debug/fullstatedump",
+        _state_dump,
+        "monitoring",
+        "All documents of the scheduler as one; 503 while another one is made",
+        "The dump",
+        {JSON: StateDumpDocument},
+    ),
+]

@@ -1,0 +1,489 @@
+"""The asks and allocations of one partition of one resource manager (RM), and what of them is about to end.
+
+An ask is kept as the bytes in which the RM sent it, and becomes an allocation when a worker says on which
+node it is. What the RM ends itself is *ending* until the worker has said so; what a worker wants to end stays
+until the RM confirms it, and the session that said so is kept: the worker of a later session knows nothing of
+it. Allocations of others (tag `foreign`) have no answers, and are kept by node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from sys import intern
+from typing import Final, TypeAlias, final
+
+from ....model.applications.walltimes import walltime_of
+from ....model.resources.comparisons import has_negative
+from ....model.resources.resource import strictly_greater_than_zero
+from ....model.values.allocation import WALLTIME_TAG
+from ...si import si_pb2 as si
+from ...si.reading import RequestReader
+from ...si.sizes import message_batches
+from ...si.termination_types import termination_of
+from ..client.known_state import is_foreign
+from ..client.recovery_progress import RecoveryRejection, RejectedKind
+from .held_entries import UNANSWERED, HeldAllocations, HeldEntry, has_size, placed_again, without_node
+from .recent_names import RecentNames
+
+_Identity: TypeAlias = "tuple[str, str]"
+"""An application and a key."""
+_NODES_GONE_MAX: Final = 4_096
+"""How many removed nodes are remembered: when one of them comes back, what was on it is still ending."""
+BATCH_MAX: Final = 1_000
+"""How many entries a message has at most that repeats what is known."""
+_RELEASED_TEXT: Final = "allocation remove as per RM request"
+_TO_CONFIRM: Final = frozenset({si.TIMEOUT, si.PREEMPTED_BY_SCHEDULER, si.PLACEHOLDER_REPLACED})
+"""The releases that a worker announces before anything has ended: the RM ends it, and says so."""
+_ECHOED: Final = frozenset({si.UNKNOWN_TERMINATION_TYPE, si.STOPPED_BY_RM})
+"""The releases of the RM that the worker answers."""
+_TERMINATIONS: Final = frozenset(si.TerminationType.values())
+_SILENT: Final = ""
+
+
+@final
+class AllocationRecord:
+    """The asks and allocations; its owner guards it.
+
+    Args:
+        partition: The full name of the partition.
+        has_node: Says whether the RM has a node of this id in the partition.
+    """
+
+    def __init__(self, partition: str, has_node: Callable[[str], bool]) -> None:
+        self._partition = partition
+        self._has_node = has_node
+        self._reader = RequestReader()
+        self._held: dict[str, dict[str, HeldEntry]] = {}
+        """By application and key."""
+        self._foreign: dict[str, dict[str, bytes]] = {}
+        """What others run, by node and key."""
+        self._foreign_nodes: dict[str, str] = {}
+        self._ending: dict[_Identity, str] = {}
+        """What the RM has ended and no worker has confirmed, with the message of the release; `_SILENT` if
+        the RM had been asked to end it, and waits for nothing."""
+        self._refusals: dict[_Identity, list[bytes]] = {}
+        """Requests of one entry that are going to be rejected, and change nothing."""
+        self._nodes_gone: dict[str, None] = {}
+        self._gone = RecentNames()
+        """The identities that are not held any more: a worker may still say something of them."""
+        self._changed: set[_Identity] = set()
+        """What the RM has changed since it was sent first: the worker may still answer for what it was."""
+        self.asks = 0
+        """How many asks wait."""
+        self.allocations = 0
+        """How many allocations there are, without those of others."""
+
+    @property
+    def foreign_allocations(self) -> int:
+        """How many allocations of others there are."""
+        return len(self._foreign_nodes)
+
+    @property
+    def ending(self) -> int:
+        """How many allocations the RM has ended that no worker has confirmed."""
+        return len(self._ending)
+
+    def has_any(self, application_id: str) -> bool:
+        """Return whether an application has asks or allocations."""
+        return application_id in self._held
+
+    # ------------------------------------------------------------------------------------- requests
+
+    def note(self, request: si.AllocationRequest, session: int) -> si.AllocationRequest:
+        """Note what is about to be sent; return what is to be sent instead."""
+        held = self._held
+        for message in request.allocations:
+            if message.nodeID or message.allocationTags:
+                self._note_special(message)
+                continue
+            name, key = message.applicationID, message.allocationKey
+            of_application = held.get(name)
+            if of_application is None:
+                if not name:
+                    self._refuse(message)
+                    continue
+                of_application = held[name] = {}
+            if key in of_application:
+                self._change(message, of_application[key])
+                continue
+            ask = message.SerializeToString()
+            of_application[key] = HeldEntry(ask, "", 0)
+            self.asks += 1
+        rewritten = [
+            place
+            for place, release in enumerate(request.releases.allocationsToRelease)
+            if self._note_release(release, session)
+        ]
+        if not rewritten:
+            return request
+        instead = si.AllocationRequest()
+        instead.CopyFrom(request)
+        for place in rewritten:
+            instead.releases.allocationsToRelease[place].terminationType = si.STOPPED_BY_RM
+        return instead
+
+    def _note_special(self, message: si.Allocation) -> None:
+        """Note an allocation that the RM has placed, one of others, or an ask with tags."""
+        name, key, node = message.applicationID, message.allocationKey, message.nodeID
+        if is_foreign(message):
+            self._note_foreign(message)
+        elif not name:
+            self._refuse(message)
+        elif (known := self._held.get(name, {}).get(key)) is not None:
+            self._change(message, known)
+        else:
+            ask = message.SerializeToString()
+            self._add(name, key, HeldEntry(ask, intern(node), UNANSWERED if node else 0))
+
+    def _note_foreign(self, message: si.Allocation) -> None:
+        key, node = message.allocationKey, message.nodeID
+        if key in self._foreign_nodes:
+            size = self._reader.resource(message.resourcePerAlloc)
+            if has_negative(size) or not self._has_node(node):
+                self._refuse(message)
+                return
+            self._drop_foreign(key)
+        node = intern(node)
+        self._foreign_nodes[key] = node
+        self._foreign.setdefault(node, {})[key] = message.SerializeToString()
+
+    def _drop_foreign(self, key: str) -> None:
+        node = self._foreign_nodes.pop(key, None)
+        if node is not None:
+            self._gone.add(("", key))
+            on_node = self._foreign[node]
+            del on_node[key]
+            if not on_node:
+                del self._foreign[node]
+
+    def _change(self, message: si.Allocation, known: HeldEntry) -> None:
+        """Note that the size or the walltime of something is changed, or that the RM has placed its ask."""
+        node = message.nodeID
+        if not strictly_greater_than_zero(self._reader.resource(message.resourcePerAlloc)) or (
+            node and not self._has_node(node)
+        ):
+            self._refuse(message)
+            return
+        self._update(known, message)
+        self._changed.add((message.applicationID, message.allocationKey))
+        if node and not known.node:
+            known.node, known.session = intern(node), UNANSWERED
+            self.asks -= 1
+            self.allocations += 1
+
+    def _update(self, known: HeldEntry, message: si.Allocation) -> None:
+        entry = si.Allocation.FromString(known.ask)
+        entry.resourcePerAlloc.CopyFrom(message.resourcePerAlloc)
+        if walltime_of(message.allocationTags) is not None:
+            entry.allocationTags[WALLTIME_TAG] = message.allocationTags[WALLTIME_TAG]
+        known.ask = entry.SerializeToString()
+
+    def _refuse(self, message: si.Allocation) -> None:
+        """Note that something is going to be rejected, and changes nothing."""
+        identity = (message.applicationID, message.allocationKey)
+        request = si.AllocationRequest(allocations=[message])
+        self._refusals.setdefault(identity, []).append(request.SerializeToString())
+
+    def _add(self, name: str, key: str, entry: HeldEntry) -> None:
+        self._held.setdefault(name, {})[key] = entry
+        if entry.node:
+            self.allocations += 1
+        else:
+            self.asks += 1
+
+    def _drop(self, name: str, key: str) -> None:
+        """Forget an ask or allocation that is there."""
+        self._gone.add((name, key))
+        self._changed.discard((name, key))
+        of_application = self._held[name]
+        entry = of_application.pop(key)
+        if not of_application:
+            del self._held[name]
+        if entry.node:
+            self.allocations -= 1
+        else:
+            self.asks -= 1
+
+    # ------------------------------------------------------------------------------ releases of the RM
+
+    def _note_release(self, release: si.AllocationRelease, session: int) -> bool:
+        """Note a release of the RM; return whether it has to be sent as `STOPPED_BY_RM`."""
+        name, key = release.applicationID, release.allocationKey
+        if termination_of(release).refusal:
+            request = si.AllocationRequest()
+            request.releases.allocationsToRelease.add().CopyFrom(release)
+            self._refusals.setdefault((name, key), []).append(request.SerializeToString())
+            return False
+        if not name:
+            self._drop_foreign(key)
+            return False
+        if not key:
+            for each in [*self._held.get(name, ())]:
+                self._end(name, each, release.terminationType, session, is_rewritten=False)
+            return False
+        return self._end(name, key, release.terminationType, session, is_rewritten=True)
+
+    def _end(self, name: str, key: str, kind: int, session: int, *, is_rewritten: bool) -> bool:
+        """Note that the RM ends something; return whether that is sent as `STOPPED_BY_RM`, if it may be."""
+        entry = self._held.get(name, {}).get(key)
+        if entry is None:
+            return False
+        if not entry.node:
+            if kind not in (si.TIMEOUT, si.SCHEDULING_FAILED_ON_RM):
+                self._drop(name, key)
+            else:
+                self._changed.add((name, key))  # The worker may have placed it before it reads that.
+            return False
+        if kind == si.SCHEDULING_FAILED_ON_RM and (entry.session <= 0 or entry.session != session):
+            entry.ask, entry.node, entry.session = without_node(entry.ask), "", 0
+            self.allocations -= 1
+            self.asks += 1
+            return False
+        self._drop(name, key)
+        if kind in _ECHOED:
+            self._ending[name, key] = _RELEASED_TEXT
+        elif is_rewritten and kind in _TO_CONFIRM and 0 < entry.session < session:
+            self._ending[name, key] = _SILENT
+            return True
+        return False
+
+    def end_application(self, name: str) -> None:
+        """Note that the RM removes an application with all that it has."""
+        for key, entry in [*self._held.get(name, {}).items()]:
+            if entry.node:
+                self._ending[name, key] = f"Application {name} Removed"
+            self._drop(name, key)
+
+    def end_node(self, node_id: str) -> None:
+        """Note that the RM removes a node; the worker says what ends with it."""
+        for key in [*self._foreign.get(node_id, ())]:
+            self._drop_foreign(key)
+        self._nodes_gone.pop(node_id, None)
+        self._nodes_gone[node_id] = None
+        if len(self._nodes_gone) > _NODES_GONE_MAX:
+            del self._nodes_gone[next(iter(self._nodes_gone))]
+
+    def begin_node(self, node_id: str) -> None:
+        """Note that the RM has a new node: what was on one of this id before is still ending."""
+        if node_id not in self._nodes_gone:
+            return
+        del self._nodes_gone[node_id]
+        for name, key, entry in [*self._all()]:
+            if entry.node == node_id:
+                self._ending[name, key] = f"Node {node_id} Removed"
+                self._drop(name, key)
+
+    def _all(self) -> Iterator[tuple[str, str, HeldEntry]]:
+        for name, of_application in self._held.items():
+            for key, entry in of_application.items():
+                yield name, key, entry
+
+    # -------------------------------------------------------------------------------------- answers
+
+    def expect_rejections(self, request: si.AllocationRequest) -> None:
+        """Note that a request of no partition is sent: its asks and allocations are going to be rejected."""
+        for message in request.allocations:
+            self._refuse(message)
+
+    def doubt(self, response: si.AllocationResponse) -> str:
+        """Return what of a response cannot be, after all that was sent; empty if there is nothing."""
+        held, nodes = self._held, set[str]()
+        keys: list[str] = []
+        for each in response.new:  # As little as possible is done for what is as it is expected.
+            name, key, node = each.applicationID, each.allocationKey, each.nodeID
+            entry = held[name].get(key) if name in held else None
+            keys.append(key)
+            if (
+                entry is None
+                or entry.node
+                or each.partitionName
+                or (node not in nodes and not self._has_node(node))
+                or not has_size(entry, each.resourcePerAlloc)
+            ):
+                why = self._doubt_placement(each, entry)
+                if why:
+                    return f"it placed ask {key!r:.100} of {name!r:.100}{why}"
+            else:
+                nodes.add(node)
+        if len(set(keys)) < len(keys):
+            placed = Counter((each.applicationID, each.allocationKey) for each in response.new)
+            if any(count > 1 and not self._is_unsure(identity) for identity, count in placed.items()):
+                return "it placed an ask twice in one response"
+        return self._doubt_ends(response)
+
+    def _doubt_ends(self, response: si.AllocationResponse) -> str:
+        """Return what of the releases and rejections in a response cannot be, empty if all can."""
+        for released in response.released:
+            if not self.may_have(released.applicationID, released.allocationKey) or (
+                released.partitionName not in ("", self._partition)
+            ):
+                where = f"of {released.applicationID!r:.100} in partition {released.partitionName!r:.100}"
+                return f"it ended {released.allocationKey!r:.100} {where}, which was never there"
+            if released.terminationType not in _TERMINATIONS:
+                return f"it ended {released.allocationKey!r:.100} for a reason that si.v1 has not"
+        for rejected in response.rejectedAllocations:
+            name, key = rejected.applicationID, rejected.allocationKey
+            if not (self.may_have(name, key) or self.may_have("", key)):
+                return f"it rejected {key!r:.100} of {name!r:.100}, which was never sent"
+        if response.releasedAsks or response.rejected:
+            return "it used fields of the older generation of si.v1"
+        return ""
+
+    def _doubt_placement(self, placed: si.Allocation, entry: HeldEntry | None) -> str:
+        """Return what of a placement cannot be, empty if it can."""
+        name, key, node = placed.applicationID, placed.allocationKey, placed.nodeID
+        if placed.partitionName not in ("", self._partition):
+            return f" in partition {placed.partitionName!r:.100}: that is not its own"
+        is_known = self._has_node(node) or node in self._nodes_gone
+        if not is_known and len(self._nodes_gone) < _NODES_GONE_MAX:
+            return f" on node {node!r:.100}: there is no such node"
+        if entry is None:
+            return "" if self.may_have(name, key) else ", which was never asked"
+        if self._is_unsure((name, key)):
+            return ""
+        if entry.node and entry.session != UNANSWERED:
+            return f" on node {node!r:.100}: it is on {entry.node!r:.100} already"
+        if not has_size(entry, placed.resourcePerAlloc):
+            return f" on node {node!r:.100} with another size than it was asked with"
+        return ""
+
+    def _is_unsure(self, identity: _Identity) -> bool:
+        """Return whether a placement may be that of an earlier ask with this key, or of what that was."""
+        return identity in self._changed or identity in self._refusals or self._gone.may_have(identity)
+
+    def may_have(self, name: str, key: str) -> bool:
+        """Return whether there is an ask or allocation, or was one lately."""
+        return (
+            key in self._held.get(name, ())
+            or (name, key) in self._ending
+            or (name, key) in self._refusals
+            or (not name and key in self._foreign_nodes)
+            or self._gone.may_have((name, key))
+        )
+
+    def take(self, response: si.AllocationResponse, session: int) -> si.AllocationResponse:
+        """Note what a worker says; return what the RM is to hear of it."""
+        for placed in response.new:
+            name, key = placed.applicationID, placed.allocationKey
+            entry = self._held.get(name, {}).get(key)
+            if entry is None:
+                # The RM has withdrawn it meanwhile: its release follows.
+                self._ending.setdefault((name, key), _RELEASED_TEXT)
+                continue
+            if not entry.node:
+                self.asks -= 1
+                self.allocations += 1
+            entry.node, entry.session = intern(placed.nodeID), 0
+        rejected, released = response.rejectedAllocations, response.released
+        for rejection in rejected:
+            self._take_rejection(rejection)
+        unheard = [place for place, each in enumerate(released) if not self._take_release(each, session)]
+        if not unheard:
+            return response
+        rest = si.AllocationResponse()
+        rest.CopyFrom(response)
+        for place in reversed(unheard):
+            del rest.released[place]
+        return rest
+
+    def _take_rejection(self, rejected: si.RejectedAllocation) -> None:
+        """Forget what a worker has not accepted, unless that was a change of something else."""
+        name, key = rejected.applicationID, rejected.allocationKey
+        expected = self._refusals.get((name, key))
+        if expected is not None:
+            expected.pop(0)
+            self._gone.add((name, key))
+            if not expected:
+                del self._refusals[name, key]
+        elif key in self._held.get(name, ()):
+            self._drop(name, key)
+        else:
+            self._drop_foreign(key)
+
+    def _take_release(self, released: si.AllocationRelease, session: int) -> bool:
+        """Note what ends, or is to end; return whether the RM is to hear it."""
+        name, key = released.applicationID, released.allocationKey
+        entry = self._held.get(name, {}).get(key)
+        asks_rm = released.terminationType in _TO_CONFIRM
+        text = self._ending.get((name, key))
+        if text is not None and not (asks_rm and entry is not None):
+            if not asks_rm:
+                del self._ending[name, key]
+            return text != _SILENT
+        if entry is None:
+            return True
+        if not asks_rm or not entry.node:
+            self._drop(name, key)
+            return True
+        before, entry.session = entry.session, session
+        return before <= 0 or before == session
+
+    # ------------------------------------------------------------------------------------- recovery
+
+    def begin_recovery(self, has_application: Callable[[str], bool]) -> HeldAllocations:
+        """Return what another worker gets; what was to end with the worker before has ended."""
+        ending = self._ending.items()
+        released = [self._release(*identity, text) for identity, text in ending if text != _SILENT]
+        allocations, late = self._foreign_again()
+        asks: list[bytes] = []
+        for name, key, entry in [*self._all()]:
+            if not entry.node:
+                asks.append(placed_again(entry))
+            elif entry.session == UNANSWERED:
+                late.append(placed_again(entry))
+            elif not self._has_node(entry.node):
+                released.append(self._release(name, key, f"Node {entry.node} Removed"))
+                self._drop(name, key)
+            elif not has_application(name):
+                released.append(self._release(name, key, f"Application {name} Removed"))
+                self._drop(name, key)
+            else:
+                allocations.append(placed_again(entry))
+        refused = (request for requests in self._refusals.values() for request in requests)
+        messages = [*map(si.Allocation.FromString, late)]
+        again = [si.AllocationRequest(allocations=batch) for batch in message_batches(messages, BATCH_MAX)]
+        again += map(si.AllocationRequest.FromString, refused)
+        self._ending.clear()
+        self._nodes_gone.clear()
+        self._gone.clear()
+        self._changed.clear()
+        return HeldAllocations(tuple(allocations), tuple(asks), tuple(again), tuple(released))
+
+    def leave_out(self, rejections: Iterable[RecoveryRejection]) -> list[si.RejectedAllocation]:
+        """Forget what could not be recovered; return what the RM has not heard of that."""
+        rejected: list[si.RejectedAllocation] = []
+        for rejection in rejections:
+            name, key = rejection.application_id, rejection.name
+            if rejection.kind is not RejectedKind.ALLOCATION:
+                continue
+            if key in self._held.get(name, ()):
+                self._drop(name, key)
+            elif not name and key in self._foreign_nodes:
+                self._drop_foreign(key)
+            else:
+                continue
+            rejected.append(
+                si.RejectedAllocation(
+                    applicationID=name, allocationKey=key, reason=rejection.reason, code=rejection.code
+                )
+            )
+        return rejected
+
+    def _foreign_again(self) -> tuple[list[bytes], list[bytes]]:
+        """Return what others run, first what is on nodes that are there."""
+        there: list[bytes] = []
+        elsewhere: list[bytes] = []
+        for node, on_node in self._foreign.items():
+            found = there if self._has_node(node) else elsewhere
+            found += on_node.values()
+        return there, elsewhere
+
+    def _release(self, name: str, key: str, text: str) -> si.AllocationRelease:
+        return si.AllocationRelease(
+            partitionName=self._partition,
+            applicationID=name,
+            allocationKey=key,
+            terminationType=si.STOPPED_BY_RM,
+            message=text,
+        )

@@ -1,0 +1,472 @@
+"""The door: a scheduler whose partitions run on workers, each on one of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar, final
+
+from ....model.errors import LicorneError, ReplacedError, RequestError
+from ....model.queues.use_order import KeptUse
+from ....model.values.documents import Json
+from ...core.scheduler.answering.questions import QuestionSide
+from ...core.scheduler.calling import CallingSide, check_registration
+from ...core.scheduler.managers.callback_failures import CallbackFailures, ErrorHook
+from ...core.scheduler.managers.callback_threads import CallbackThreads
+from ...core.scheduler.prepared_configuration import PreparedConfiguration
+from ...si import licorne_v1_pb2 as v1
+from ...si import si_pb2 as si
+from ...si.api import ResourceManagerCallback
+from ...si.arguments import check_seconds, rm_id_of
+from ...si.callbacks import replaced_hook
+from ..client.steps import RemoteSteps
+from .answers import DoorAnswers
+from .kept_use import DoorUse
+from .link import PartitionLink
+from .linked_manager import LinkedManager, at_each
+from .places import PartitionPlace
+from .reload import DoorChange
+from .routing import (
+    allocations_by_partition,
+    applications_by_partition,
+    check_size,
+    nodes_by_partition,
+    partition_names,
+    short_name,
+)
+from .sending import STEPS
+from .starting import start_worker, wait_until_started
+from .worker_connector import WorkerConnector
+from .workers import Launcher, WorkerTable
+
+_Request = TypeVar("_Request", si.NodeRequest, si.ApplicationRequest, si.AllocationRequest)
+
+_START_SECONDS: Final = 60.0
+"""How long the workers of a registration may take to start."""
+
+
+@final
+class Door(CallingSide, QuestionSide, RemoteSteps):
+    """A scheduler whose partitions run on workers: ordinary `licorne serve` processes.
+
+    It has the calls and questions of `Scheduler`. A worker that is lost is replaced, and gets what its
+    partition held; meanwhile that partition places nothing, and the others go on.
+
+    Args:
+        launcher: Starts the workers of partitions, and replaces them.
+        token: The bearer token of workers that have none of their launcher, if they require one.
+        root_certificates: A PEM file with the authorities that vouch for them; TLS is used then.
+        certificate: A PEM file with a client certificate, with its `key`.
+        key: The PEM file of its key.
+        on_error: As for `Scheduler`; it also gets what a worker refuses, and why one was lost.
+        kept_use: As for `Scheduler`.
+        start_timeout_seconds: How long a registration waits for its workers.
+    """
+
+    stepped: Final = False
+    works_elsewhere: Final = True
+    """A call may wait for other processes, see `WorksElsewhere`."""
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        *,
+        token: str | None = None,
+        root_certificates: Path | None = None,
+        certificate: Path | None = None,
+        key: Path | None = None,
+        on_error: ErrorHook | None = None,
+        kept_use: Mapping[str, KeptUse] | None = None,
+        start_timeout_seconds: float = _START_SECONDS,
+    ) -> None:
+        check_seconds("start_timeout_seconds", start_timeout_seconds)
+        self._launcher = launcher
+        self._workers = WorkerTable(launcher)
+        self._failures = CallbackFailures(on_error)
+        self._threads = CallbackThreads()
+        self._connect = WorkerConnector(token, (root_certificates, certificate, key), self._failures.note)
+        self._start_timeout_seconds = start_timeout_seconds
+        self._lock = threading.Lock()
+        """Held while the table of resource managers changes; never while anything is waited for."""
+        self._turns: dict[str, threading.Lock] = {}
+        """By the id of a resource manager: held while it registers, is reconfigured, or leaves."""
+        self._managers: dict[str, LinkedManager] = {}
+        self._registering: set[LinkedManager] = set()
+        """Those whose partitions wait for their first worker."""
+        self._use = DoorUse(kept_use or {})
+        self._changes = 0
+        """Counts the configurations that were prepared."""
+        self._stopped = threading.Event()
+        self.one_caller: AbstractContextManager[object] = nullcontext()
+        self.answers = DoorAnswers(self._managers, self._check_running, self._use)
+        """What answers questions that are messages."""
+
+    # -------------------------------------------------------------------------------- SchedulerAPI
+
+    def register_resource_manager(
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: ResourceManagerCallback,
+        *,
+        partitions: Collection[str] | None = None,
+    ) -> si.RegisterResourceManagerResponse:
+        """Register a resource manager with its queues; one that is registered already loses all it had.
+
+        Returns when each of its partitions has a worker.
+
+        Raises:
+            RequestError: The configuration is refused, and nothing has changed; or a partition can have no
+                worker, and the resource manager is not registered.
+            UnavailableError: A partition has no worker in time, and the resource manager is not registered.
+        """
+        check_registration(request, callback, partitions)
+        self._threads.refuse("a registration")
+        wanted = None if partitions is None else [short_name(name, request.rmID) for name in partitions]
+        names = partition_names(request.config, "registration of RM", wanted)
+        with self._turn(request.rmID):
+            self._check_running()
+            manager = LinkedManager(
+                request,
+                callback,
+                None if partitions is None else frozenset(names),
+                threads=self._threads,
+                failures=self._failures,
+                use=self._use,
+                on_replaced=self._give_up,
+                now_ns=time.time_ns,
+                before=self._managers.get(request.rmID),
+            )
+            with self._lock:
+                self._check_running()  # What stops ends those that it finds.
+                before = self._managers.pop(request.rmID, None)
+                self._registering.add(manager)
+            if before is not None:
+                before.close("the resource manager has registered again")
+                if (hook := replaced_hook(before.callback, callback)) is not None:
+                    before.call(hook, f"RM {request.rmID!r} has registered again")
+            try:
+                manager.links = {name: self._linked(manager, name) for name in names}
+                for link in manager.links.values():  # All are in the table: what stops finds them there.
+                    link.start()
+                self._wait_until_started(manager.links.values(), "registration of RM")
+                with self._lock:
+                    self._check_running()
+                    self._managers[request.rmID] = manager
+            except BaseException:
+                manager.close("the registration has failed")
+                raise
+            finally:
+                with self._lock:
+                    self._registering.discard(manager)
+        return si.RegisterResourceManagerResponse()
+
+    def _turn(self, rm_id: str) -> threading.Lock:
+        """Return what is held while a resource manager registers, changes or leaves; others go on."""
+        with self._lock:
+            return self._turns.setdefault(rm_id, threading.Lock())
+
+    def _linked(self, manager: LinkedManager, name: str) -> PartitionLink:
+        return PartitionLink(manager, name, self._workers, self._connect, time.time_ns)
+
+    def _wait_until_started(self, links: Iterable[PartitionLink], what: str) -> None:
+        wait_until_started(links, what, self._start_timeout_seconds)
+
+    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Replace the configuration of a resource manager while it runs; at all its workers or at none.
+
+        Raises:
+            RequestError: the configuration is refused, and nothing has changed.
+        """
+        self._threads.refuse("an update of the configuration")
+        with self._turn(rm_id_of(request, si.UpdateConfigurationRequest)):
+            change = self._prepared(request)
+            new = self._committed(change)
+        self._wait_until_started(new, "update of configuration")
+
+    def prepare_configuration(self, request: si.UpdateConfigurationRequest) -> PreparedConfiguration:
+        """Check all that `update_configuration` may refuse, at each worker, and change nothing yet.
+
+        See `Scheduler.prepare_configuration`.
+
+        Raises:
+            RequestError: the configuration is refused, and nothing has changed.
+        """
+        self._threads.refuse("a preparation of a configuration")
+        with self._turn(rm_id_of(request, si.UpdateConfigurationRequest)):
+            change = self._prepared(request)
+            with self._lock:
+                self._changes += 1
+                number = self._changes
+
+        def commit() -> None:
+            with self._turn(request.rmID):
+                new = self._committed(change)
+            self._wait_until_started(new, "update of configuration")
+
+        return PreparedConfiguration(request.rmID, number, commit, change.abandon)
+
+    def _committed(self, change: DoorChange) -> list[PartitionLink]:
+        """Commit a change; return the links to partitions that are new."""
+        before = dict.fromkeys(link.partition for link in self._links())
+        new = change.commit()
+        self._end_unused(before)
+        return new
+
+    def _end_unused(self, before: Collection[str]) -> None:
+        """End the workers of those of these partitions that no resource manager has any more."""
+        used = {link.partition for link in self._links()}
+        for name in before:
+            if name not in used:
+                self._workers.end(name)
+
+    def _prepared(self, request: si.UpdateConfigurationRequest) -> DoorChange:
+        """Return a change that each worker has prepared; in the turn of the resource manager.
+
+        Raises:
+            RequestError: It is refused, or there is no worker for a partition that is new.
+        """
+        manager = self._manager(request.rmID, "UpdateConfigurationRequest")
+        names = partition_names(request.config, "update of configuration", None, refuse_rules=True)
+        if manager.partitions is not None:
+            names = [name for name in names if name in manager.partitions]
+        for name in names:
+            if name not in manager.links:
+                seconds = self._start_timeout_seconds
+                start_worker(self._workers, name, self._stopped, "update of configuration", seconds)
+        change = DoorChange(manager, request, names, lambda name: self._linked(manager, name))
+        change.prepare()
+        return change
+
+    def update_node(self, request: si.NodeRequest) -> None:
+        """Take new and changed nodes.
+
+        Raises:
+            RequestError: the request is refused as a whole, and nothing has changed.
+        """
+        manager = self._manager(rm_id_of(request, si.NodeRequest), "NodeRequest")
+        self._hand_over(manager, nodes_by_partition(request), PartitionLink.update_node)
+
+    def update_application(self, request: si.ApplicationRequest) -> None:
+        """Take new and removed applications.
+
+        Raises:
+            RequestError: the request is refused as a whole, and nothing has changed.
+        """
+        manager = self._manager(rm_id_of(request, si.ApplicationRequest), "ApplicationRequest")
+        self._hand_over(manager, applications_by_partition(request), PartitionLink.update_application)
+
+    def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Take asks, existing allocations and releases.
+
+        Raises:
+            RequestError: the request is refused as a whole, and nothing has changed.
+        """
+        manager = self._manager(rm_id_of(request, si.AllocationRequest), "AllocationRequest")
+        self._hand_over(manager, allocations_by_partition(request), PartitionLink.update_allocation)
+
+    def _hand_over(
+        self,
+        manager: LinkedManager,
+        parts: Mapping[str, _Request],
+        update: Callable[[PartitionLink, _Request], None],
+    ) -> None:
+        """Give each partition its part of a request; then wait if one of them has no room for more.
+
+        Raises:
+            RequestError: A part, or an entry, is larger than what a worker takes in a recovery.
+        """
+        for part in parts.values():
+            check_size(part)
+        taken = []
+        for name, part in parts.items():
+            link = manager.links.get(name)
+            if link is None:
+                self._any_link(manager).pass_on(part)
+            else:
+                update(link, part)
+                taken.append(link)
+        self._wait_for_room(taken)
+
+    def request_reconsideration(self, request: v1.Reconsideration) -> None:
+        """Try again what the predicates of a resource manager have refused; see `reconsider`.
+
+        Raises:
+            RequestError: It has not registered, or has no such partition.
+        """
+        manager = self._manager(request.rm_id, "reconsideration")
+        links = [*manager.links.values()]
+        if request.partition_name:
+            name = short_name(request.partition_name, request.rm_id)
+            if name not in manager.links:
+                raise RequestError(
+                    f"reconsideration: RM {request.rm_id!r} has no partition {request.partition_name!r}"
+                )
+            links = [manager.links[name]]
+        for link in links:
+            link.pass_on(request)
+
+    def take_kept_use(self, rm_id: str, usage: Json) -> None:
+        """Let partitions go on from what was used before, when they come to a worker; see `Scheduler`."""
+        self._use.take(rm_id, usage)
+
+    def _any_link(self, manager: LinkedManager) -> PartitionLink:
+        """Return a link for what names a partition that does not exist: any worker refuses it alike.
+
+        Raises:
+            RequestError: The RM has no partition.
+        """
+        links = [*manager.links.values()]
+        if not links:
+            raise RequestError(f"RM {manager.rm_id!r} has no partition")
+        return next((link for link in links if link.is_running), links[0])
+
+    def _wait_for_room(self, links: Iterable[PartitionLink]) -> None:
+        """Wait while too much waits for a worker, unless a worker may wait for this thread."""
+        if self._threads.may_wait:
+            for link in links:
+                link.wait_for_room()
+
+    # ------------------------------------------------------------------------------------- the life
+
+    def pause_manager(
+        self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
+    ) -> bool:
+        """Place nothing new for a resource manager whose connection is lost, until it registers again.
+
+        See `Scheduler.pause_manager`.
+
+        Raises:
+            RequestError: No such resource manager has registered, or a predicate calls.
+        """
+        self._threads.refuse("a pause of a resource manager")
+        return self._halt(rm_id, "pause", reason, callback)
+
+    def stop_manager(
+        self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
+    ) -> bool:
+        """End the timers of a resource manager, and refuse its requests, until it registers again.
+
+        See `Scheduler.stop_manager`.
+
+        Raises:
+            RequestError: As for `pause_manager`.
+        """
+        self._threads.refuse("a stop of a resource manager")
+        return self._halt(rm_id, "stop", reason, callback)
+
+    def _halt(self, rm_id: str, change: str, reason: str, callback: ResourceManagerCallback | None) -> bool:
+        with self._turn(rm_id):
+            self._check_running()
+            manager = self._known(rm_id, f"a {change}")
+            if callback is not None and callback is not manager.callback:
+                return False
+            advance = manager.life.pause if change == "pause" else manager.life.stop
+            if not advance(reason):
+                return False
+            if manager.life.has_stopped:
+                manager.prepared = None
+        at_each([*manager.links.values()], lambda link: link.halt(change, reason))
+        return True
+
+    def _give_up(self, manager: LinkedManager, partition: str, error: ReplacedError) -> None:
+        """Stop a resource manager that another door has taken over: a worker of it says so."""
+        manager.note_failure(f"partition {partition!r}", ReplacedError(f"given up: {error}"))
+        with self._turn(manager.rm_id):
+            if self._managers.get(manager.rm_id) is not manager or self._stopped.is_set():
+                return  # The registration fails by it, or there is another one.
+            manager.life.stop(str(error))
+            manager.close(str(error))
+        if (hook := replaced_hook(manager.callback)) is not None:
+            manager.call(hook, str(error))
+
+    def forget_manager(self, rm_id: str) -> None:
+        """Forget a resource manager that has stopped, with its partitions and all that is counted of it.
+
+        Raises:
+            RequestError: It has not stopped, or no such one has registered.
+        """
+        self._threads.refuse("the end of a resource manager")
+        with self._turn(rm_id):
+            self._check_running()
+            manager = self._known(rm_id, "the end of a resource manager")
+            if not manager.life.has_stopped:
+                state = manager.life.status.state.value
+                raise RequestError(f"RM {rm_id!r} is {state}: only one that has stopped can be forgotten")
+            with self._lock:
+                self._managers.pop(rm_id, None)
+        manager.close("the resource manager is forgotten")
+        self._end_unused(manager.links)
+
+    def stop(self) -> None:
+        """End the links and the workers that were started; deliver what is queued."""
+        self._threads.refuse("a stop")
+        with self._lock:
+            if self._stopped.is_set():
+                return
+            self._stopped.set()
+            managers = [*self._managers.values(), *self._registering]
+        for manager in managers:
+            manager.close("the door has been stopped")
+        self._launcher.stop()
+
+    def _call(self, message: v1.ManagerMessage) -> v1.Answer:
+        """Carry out a step: have each worker that runs do the same.
+
+        Raises:
+            LicorneError: It is one of a stepped scheduler.
+        """
+        self._check_running()
+        method = message.step.method
+        if method == v1.Step.NOW:
+            return v1.Answer(number=time.time_ns())
+        step = STEPS.get(method)
+        if step is None:
+            raise LicorneError("the door runs by itself: it is not stepped")
+        for link in self._links():
+            with suppress(RequestError):  # There is no worker now.
+                step(link.scheduler())
+        return v1.Answer()
+
+    # ------------------------------------------------------------------------------------ questions
+
+    def places(self) -> tuple[PartitionPlace, ...]:
+        """Return where each partition runs, and how it is; the RM that has registered first comes first."""
+        return tuple(link.place for link in self._links())
+
+    def _links(self) -> list[PartitionLink]:
+        return [link for manager in [*self._managers.values()] for link in manager.links.values()]
+
+    def _question(self, question: v1.Question) -> Any:
+        self._threads.refuse("a question")
+        return self.answers.answer(question)
+
+    def _check_running(self) -> None:
+        if self._stopped.is_set():
+            raise RequestError("the scheduler has been stopped")
+
+    def _known(self, rm_id: str, what: str) -> LinkedManager:
+        """Return an RM.
+
+        Raises:
+            RequestError: It has not registered.
+        """
+        manager = self._managers.get(rm_id)
+        if manager is None:
+            raise RequestError(f'received {what}, but RmID="{rm_id}" not registered')
+        return manager
+
+    def _manager(self, rm_id: str, request: str) -> LinkedManager:
+        """Return the RM of a request.
+
+        Raises:
+            RequestError: It has not registered, or has stopped; or the door has.
+        """
+        self._check_running()
+        manager = self._known(rm_id, request)
+        if manager.life.has_stopped:
+            why = f": {manager.life.status.reason}" if manager.life.status.reason else ""
+            raise RequestError(f"{request} of RM {rm_id!r}, which has stopped{why}")
+        return manager

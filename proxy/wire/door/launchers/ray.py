@@ -1,0 +1,238 @@
+"""Workers that Ray places on its machines, restarts and moves; Ray carries no messages.
+
+The door must not be a driver of Ray: Ray ends the process of a driver when it has lost its head for 60 s. So
+a program beside the door is the driver (`ray_side.py`). If it dies, the workers and their sessions go on,
+there are no new workers, and it is started again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import Any, Final, final
+
+from .....actors.services.interrupts import start_thread
+from .....model.errors import LicorneError
+from ....base.terminal.bad_input import write_error
+from ..workers import LaunchedWorker, LaunchError
+from .pauses import GrowingPauses
+from .ray_workers import RayWorkers
+from .serving_process import piped_process
+
+_SPARES: Final = 2
+"""Ray spreads them over its nodes: a node that dies takes one of them at most, where there are two."""
+_WORKER_SECONDS: Final = 120.0
+"""How long a worker is waited for; Ray notes after some 25 s that a node is gone."""
+_PAUSE_SECONDS: Final = 1.0
+_PAUSE_MAX_SECONDS: Final = 30.0
+"""The pauses before the program beside the door is started again; they double."""
+_CONNECTED_WELL_SECONDS: Final = 60.0
+_ORDERLY_SECONDS: Final = 10.0
+"""How long the end of the program beside the door may take."""
+_LAST_LINE_SECONDS: Final = 2.0
+_NOISE: Final = re.compile(r"\x1b\[[0-9;]*m|^\[[^\]]*\] \(?[\w.]+\)?:?[0-9]*:? ")
+"""What is in a line of Ray besides its text: colours; the time, the level and the place in its source."""
+_LINE_MAX: Final = 300
+_SIDE: Final = "licorne.proxy.wire.door.launchers.ray_side"
+
+
+@final
+class RayLauncher:
+    """Has workers started by Ray: an actor for each partition that has a worker, and two spare ones.
+
+    A worker that is lost is replaced by a spare one at once, on another node if there is one; what Ray
+    restarts becomes a spare. A worker that Ray takes for dead stays, as long as it is not lost for the door.
+
+    Each worker listens on the address of its node. Without certificates `licorne serve` refuses that, so the
+    arguments have `--tls-cert` and `--tls-key`, files on each node, or `--insecure-public`.
+
+    Args:
+        address: The head of Ray, `HOST:PORT`; `auto` for the cluster that this machine belongs to, which the
+            environment variable `RAY_ADDRESS` may name.
+        arguments: Of `licorne serve`, for each worker.
+        write: Gets a line when Ray cannot be used any more. What workers say is in Ray's logs.
+
+    Raises:
+        LicorneError: Ray is not installed.
+    """
+
+    def __init__(
+        self,
+        address: str = "auto",
+        arguments: Sequence[str] = (),
+        write: Callable[[str], None] = write_error,
+    ) -> None:
+        if find_spec("ray") is None:
+            raise LicorneError("ray is not installed: pip install 'licorne[ray]'")
+        self._settings = {"address": address, "namespace": f"licorne-{uuid.uuid4().hex}"}
+        self._arguments = list(arguments)
+        self._write = write
+        self._pauses = GrowingPauses()
+        self._changed = threading.Condition()
+        """Guards all below."""
+        self._workers = RayWorkers()
+        self._side: subprocess.Popen[str] | None = None
+        """The program beside the door; `None` while there is none."""
+        self._reason = ""
+        """Why there is no worker, as far as that is known."""
+        self._failed = ""
+        """Why the program beside the door ends, as far as it has said that."""
+        self._is_stopped = False
+        self._stopping = threading.Event()
+        self._keeper = start_thread(self._keep_side, "licorne-ray")
+
+    def start(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
+        """Return a worker that Ray has started for no partition yet; wait for one.
+
+        Raises:
+            LaunchError: `licorne serve` refuses its arguments.
+            LicorneError: Ray cannot be used now, or starts no worker; or it was given up.
+        """
+        self._pauses.wait(partition, given_up)
+        deadline = time.monotonic() + _WORKER_SECONDS
+        with self._changed:
+            self._workers.want(partition)
+            self._order({"actors": self._workers.partitions + _SPARES})
+            while (worker := self._workers.take(partition)) is None:
+                self._check(partition, given_up, deadline)
+                self._changed.wait(0.1)
+        self._pauses.started(partition)
+        return worker
+
+    def lost(self, worker: LaunchedWorker) -> None:
+        """Have the process of a worker ended, if Ray reaches it."""
+        with self._changed:
+            end = self._workers.lose(worker)
+            if end is not None:
+                self._order({"end": end})
+        self._pauses.failed(worker.partition)
+
+    def stop(self) -> None:
+        """End all workers and the program beside the door; within 10 s."""
+        with self._changed:
+            self._is_stopped = True
+            self._stopping.set()
+            side = self._side
+            if side is not None and side.stdin is not None:
+                with suppress(OSError):
+                    side.stdin.close()
+            self._changed.notify_all()
+        if side is not None:
+            try:
+                side.wait(_ORDERLY_SECONDS)
+            except subprocess.TimeoutExpired:
+                side.kill()
+        if self._keeper is not None:
+            self._keeper.join(_ORDERLY_SECONDS)
+
+    def _check(self, partition: str, given_up: threading.Event, deadline: float) -> None:
+        """Refuse to wait on.
+
+        Raises:
+            LaunchError: `licorne serve` refuses its arguments.
+            LicorneError: There is no sense in it now.
+        """
+        why = ""
+        if self._is_stopped:
+            why = "the launcher has been stopped"
+        elif given_up.is_set():
+            why = "it was given up"
+        elif self._workers.refusal:
+            raise LaunchError(f"Ray has no worker for partition {partition!r}: {self._workers.refusal}")
+        elif self._side is None and self._reason:
+            why = self._reason
+        elif time.monotonic() >= deadline:
+            why = f"none within {_WORKER_SECONDS:g} s: {self._reason or 'Ray says nothing'}"
+        if why:
+            self._pauses.failed(partition)
+            raise LicorneError(f"Ray has no worker for partition {partition!r}: {why}")
+
+    def _order(self, order: dict[str, Any]) -> None:
+        """Tell the program beside the door something; nothing happens where there is none."""
+        if self._side is not None and self._side.stdin is not None:
+            with suppress(OSError, ValueError):  # It has just died.
+                self._side.stdin.write(json.dumps(order) + "\n")
+                self._side.stdin.flush()
+
+    # ----------------------------------------------------------------------- on a thread of its own
+
+    def _keep_side(self) -> None:
+        """Keep the program beside the door running."""
+        pause = _PAUSE_SECONDS
+        while not self._stopping.is_set():
+            started_at = time.monotonic()
+            self._run_side()
+            if time.monotonic() - started_at >= _CONNECTED_WELL_SECONDS:
+                pause = _PAUSE_SECONDS
+            self._stopping.wait(pause)
+            pause = min(2 * pause, _PAUSE_MAX_SECONDS)
+
+    def _run_side(self) -> None:
+        """Start the program beside the door, and hear it to its end."""
+        settings = json.dumps({**self._settings, "arguments": self._arguments})
+        try:
+            side = piped_process([_SIDE, settings])
+        except OSError as error:
+            with self._changed:
+                self._reason = f"the program beside the door cannot be started: {error.strerror or error}"
+            return
+        with self._changed:
+            self._side, self._reason = side, ""
+            if self._is_stopped:
+                side.kill()
+        last: list[str] = [""]
+        errors = start_thread(lambda: _hear_errors(side, last), "licorne-ray-errors")
+        assert side.stdout is not None
+        with side.stdout as lines:
+            for line in lines:
+                self._hear(json.loads(line))
+        status = side.wait()
+        if errors is not None:
+            errors.join(_LAST_LINE_SECONDS)
+        if side.stdin is not None:
+            with suppress(OSError):
+                side.stdin.close()
+        self._side_ended(status, last[0])
+
+    def _side_ended(self, status: int, last_line: str) -> None:
+        how = f"with status {status}" if status >= 0 else f"by signal {-status}"
+        with self._changed:
+            self._side = None
+            self._workers.forget_spares()
+            failed, self._failed = self._failed, ""
+            said = f": {last_line}" if last_line and status >= 0 else ""
+            self._reason = failed or f"the program that connects to Ray ended {how}{said}"
+            self._changed.notify_all()
+            if not self._is_stopped:
+                self._write(f"{self._reason}; workers that are in use go on")
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        with self._changed:
+            if "connected" in said:
+                self._order({"actors": self._workers.partitions + _SPARES})
+            elif "worker" in said:
+                again = self._workers.seen(said["actor"], said["worker"])
+                if again is not None:
+                    self._order({"end": again})
+            elif "failed" in said:
+                self._failed = said["failed"]
+            elif "gone" in said:
+                self._workers.gone(said["gone"])
+                self._reason = said["reason"]
+            self._changed.notify_all()
+
+
+def _hear_errors(side: subprocess.Popen[str], last: list[str]) -> None:
+    """Keep the first sentence of the last line that is no part of a state, of which Ray prints many lines."""
+    assert side.stderr is not None
+    with side.stderr as lines:
+        for line in lines:
+            if line.strip() and not line[0].isspace():
+                last[0] = _NOISE.sub("", line.strip()).partition(". ")[0][:_LINE_MAX]

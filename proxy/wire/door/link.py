@@ -1,0 +1,496 @@
+"""One partition of one resource manager (RM): its record, its worker, and the requests that wait for it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, final
+
+from ....actors.services.interrupts import start_thread
+from ....model.errors import LicorneError, ReplacedError, RequestError
+from ...core.scheduler.answering.asking import UnavailableError
+from ...si import licorne_v1_pb2 as v1
+from ...si import si_pb2 as si
+from ..client.errors import ConnectionLostError, NotSentError
+from ..client.recovery import Recovery
+from ..client.recovery_states import RecoveryState
+from ..client.remote_scheduler import RemoteScheduler
+from .link_owner import LinkOwner, report_doubt
+from .places import LinkState, PartitionPlace
+from .pulse import TICK_SECONDS, Pulse
+from .record import PartitionRecord
+from .routing import LinkRequest
+from .sending import CALLBACKS, Connect, PatientWorker, WorkerSession, is_refusal, send_at_once
+from .session_callback import session_callback
+from .under_way import SentEntry, UnderWay
+from .worker_checks import lasts
+from .workers import LaunchedWorker, LaunchError, WorkerTable
+
+HELD_BYTES_MAX: Final = 32 << 20
+"""How many bytes of requests wait for one worker before the RM that sends them waits, too."""
+_PAUSE_MIN_SECONDS: Final = 0.05
+_PAUSE_MAX_SECONDS: Final = 5.0
+"""The longest delay between two attempts to have a worker."""
+_LOOK_SECONDS: Final = 0.05
+"""How often a recovery is looked at: whether the worker was lost, or the link was closed."""
+
+
+@final
+class PartitionLink:
+    """The link to the worker of a partition, for one RM; a thread of its own keeps it.
+
+    A worker that is lost is replaced, and gets what the record holds. The lock guards the record, the queue,
+    and the state. It is never held while something is sent or delivered, so that a request never waits for a
+    worker by it.
+
+    Args:
+        owner: The RM.
+        partition: The name of the partition as the configuration has it.
+        workers: Where its worker comes from.
+        connect: Makes sessions.
+        now_ns: Returns the time, nanoseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        owner: LinkOwner,
+        partition: str,
+        workers: WorkerTable,
+        connect: Connect,
+        now_ns: Callable[[], int],
+    ) -> None:
+        self._owner = owner
+        self.partition: Final = partition
+        self._workers = workers
+        self._connect = connect
+        self._now_ns = now_ns
+        self.started: Final[Future[None]] = Future()
+        """Done when it runs for the first time; with an error if it does not come to that."""
+        self._record = PartitionRecord(owner.rm_id, partition)
+        self._under_way = UnderWay(owner.rm_id)
+        self._changed = threading.Condition()
+        self._delivering = threading.Lock()
+        """Held while an answer is noted and queued for the RM, so that they are in one order."""
+        self._ended = threading.Event()
+        """Set when the link is closed."""
+        self._session: WorkerSession | None = None
+        """The session in use; while the partition recovers, only the recovery sends by it."""
+        self._number = 0
+        self._loss: RequestError | None = None
+        """Why the last session was lost, `None` while it is not."""
+        self._doubt = ""
+        """What its worker has said that cannot be, the empty text for nothing."""
+        self._farewell: tuple[si.NodeResponse | si.ApplicationResponse | si.AllocationResponse, ...] = ()
+        """What the RM hears when the link has ended."""
+        self._queue: deque[LinkRequest] = deque()
+        self._held_bytes = 0
+        """How many bytes of requests were taken and not sent."""
+        self._halt: tuple[str, str] | None = None
+        """`pause` or `stop` and why, if the RM is halted."""
+        self._configured: si.RegisterResourceManagerRequest | None = None
+        """The registration that the worker has taken last, with its configuration."""
+        self._place = PartitionPlace.starting(owner.rm_id, partition, now_ns())
+
+    def start(self) -> None:
+        """Begin to have a worker; returns at once."""
+        start_thread(self._run, f"licorne-link-{self.partition}")
+
+    @property
+    def place(self) -> PartitionPlace:
+        """Where the partition runs, and how it is."""
+        with self._changed:
+            return replace(self._place, waiting=len(self._queue))
+
+    # ------------------------------------------------------------------------------------- requests
+
+    def update_node(self, request: si.NodeRequest) -> None:
+        """Take nodes; returns when they are noted."""
+        with self._changed:
+            self._under_way.note(request)
+            self._record.note_nodes(request.nodes)
+            self._send_or_queue(request)
+
+    def update_application(self, request: si.ApplicationRequest) -> None:
+        """Take applications; returns when they are noted."""
+        with self._changed:
+            self._under_way.note(request)
+            self._record.note_applications(request)
+            self._send_or_queue(request)
+
+    def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Take asks, allocations and releases; returns when they are noted."""
+        with self._changed:
+            self._under_way.note(request)
+            sent = self._record.note_allocations(request, self._number)
+            self._send_or_queue(sent)
+
+    def pass_on(self, request: LinkRequest) -> None:
+        """Take what is of no partition: the worker answers it."""
+        with self._changed:
+            self._record.expect_rejections(request)
+            self._send_or_queue(request)
+
+    def wait_for_room(self) -> None:
+        """Wait while too many requests wait for the worker."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._held_bytes < HELD_BYTES_MAX or self._ended.is_set())
+
+    def _send_or_queue(self, request: LinkRequest) -> None:
+        """Send a request if it is its turn and the worker reads; else it waits. With the lock."""
+        session = self._session
+        if session is not None and self._place.state is LinkState.RUNNING and not self._queue:
+            with suppress(NotSentError, ConnectionLostError):
+                send_at_once(session.scheduler, request)
+                return
+        if session is None or self._ended.is_set():
+            if not isinstance(request, v1.Reconsideration):  # It has no effect on what has no worker.
+                self._held_bytes += request.ByteSize()
+            return  # The record has it, and the next recovery sends it.
+        kept = deepcopy(request)  # The caller may use its message again.
+        self._queue.append(kept)
+        self._held_bytes += kept.ByteSize()
+        self._changed.notify_all()
+
+    # ------------------------------------------------------------------------------------ questions
+
+    def scheduler(self) -> RemoteScheduler:
+        """Return the worker, to ask it something.
+
+        Raises:
+            RequestError: There is none now; the text says since when and why.
+        """
+        with self._changed:
+            session, place = self._session, self._place
+        if session is None or place.state is not LinkState.RUNNING:
+            raise RequestError(place.refusal(self._now_ns()))
+        return session.scheduler
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a worker that has the partition."""
+        return self._place.state is LinkState.RUNNING
+
+    def has_application(self, application_id: str) -> bool:
+        """Return whether the partition holds an application."""
+        with self._changed:
+            return self._record.has_application(application_id)
+
+    # -------------------------------------------------------------------------------------- the life
+
+    def halt(self, change: str, reason: str) -> None:
+        """Place nothing new for the RM (`pause`), or end its timers, too (`stop`); also on a later worker."""
+        with self._changed:
+            self._halt = (change, reason)
+            session = self._session if self._place.state is LinkState.RUNNING else None
+        if session is not None:
+            session.halt(self._owner.rm_id, self._halt)
+
+    def note_configured(self) -> None:
+        """Note that the worker has the configuration that the RM has now."""
+        self._configured = self._owner.registration()
+
+    def configure(self) -> None:
+        """Give the worker the configuration that the RM has now; one that refuses it is replaced."""
+        with self._changed:
+            session = self._session if self.is_running else None
+        wanted = self._owner.registration()
+        if session is None or wanted == self._configured:
+            return  # What recovers looks at the end whether it is still the one.
+        request = si.UpdateConfigurationRequest(
+            rmID=wanted.rmID, config=wanted.config, extraConfig=wanted.extraConfig
+        )
+        try:
+            session.scheduler.update_configuration(request)
+        except ConnectionLostError as error:
+            self._lose(session.number, error)
+        except LicorneError as error:
+            self._owner.note_failure("configuration", error)
+            self._lose(session.number, ConnectionLostError(f"it refused a configuration: {error}"))
+        else:
+            self._configured = wanted
+
+    def close(self, reason: str = "", *, ends: bool = False) -> None:
+        """End the link: what the worker says from now on is dropped. Returns at once.
+
+        Args:
+            reason: Why.
+            ends: Whether the partition ends with all that it has: then the RM hears of that.
+        """
+        with self._changed:
+            if ends:
+                self._farewell = self._record.end(self._now_ns())
+            self._ended.set()
+            self._number += 1
+            self._queue.clear()
+            self._enter(LinkState.CLOSED, reason)
+            self._changed.notify_all()
+        self._settle(UnavailableError(reason or "the link is closed"))
+
+    def _settle(self, error: BaseException | None) -> None:
+        """Say whether it has come to run, unless that was said before."""
+        with suppress(InvalidStateError):
+            if error is None:
+                self.started.set_result(None)
+            else:
+                self.started.set_exception(error)
+
+    def _enter(self, state: LinkState, reason: str | None = None) -> None:
+        """Be in a state, with the lock; without a reason the one before stays."""
+        if self._place.state is not LinkState.CLOSED:
+            self._place = self._place.entered(state, reason, self._now_ns())
+
+    # -------------------------------------------------------------------------- on the link's thread
+
+    def _run(self) -> None:
+        """Have a worker until the link is closed."""
+        pause = _PAUSE_MIN_SECONDS
+        while not self._ended.is_set():
+            try:
+                self._serve()
+                pause = _PAUSE_MIN_SECONDS
+            except ReplacedError as error:
+                self._settle(error)
+                self._owner.give_up(self.partition, error)
+                return
+            except BaseException as error:  # noqa: BLE001 - the partition must not stay without a worker
+                self._fail(error)
+                passes = isinstance(error, LicorneError) and not isinstance(error, LaunchError)
+                pause = min(pause * 2, _PAUSE_MAX_SECONDS) if passes else _PAUSE_MAX_SECONDS
+            self._ended.wait(pause)
+        for response in self._farewell:
+            self._owner.deliver(CALLBACKS[type(response)], response)
+
+    def _fail(self, error: BaseException) -> None:
+        """Note why there is no worker; if it never ran, and another try does not help, it never will."""
+        with self._changed:
+            self._enter(LinkState.STARTING, str(error))
+        if self.started.done() and not self._ended.is_set():
+            self._owner.note_failure(f"partition {self.partition!r}", error)
+        elif lasts(error):
+            self._settle(error)
+
+    def _serve(self) -> None:
+        """Have a worker, recover the partition on it, and send what comes, until it is lost.
+
+        Raises:
+            LicorneError: There is no worker, or it does not take the partition.
+        """
+        worker = self._workers.worker_of(self.partition, self._ended)
+        session = None
+        answers = False
+        try:
+            session = self._begin(worker)
+            self._recover(session)
+            self._send_queued(session)
+            answers = self._ended.is_set()
+            self._raise_if_refused()
+        except ConnectionLostError:
+            answers = self._ended.is_set()
+            raise
+        except LicorneError:
+            answers = True
+            raise
+        finally:
+            with self._changed:
+                self._session = None
+                refused = is_refusal(self._loss)
+                if session is not None and not answers and not refused and not self._doubt:
+                    self._under_way.lose(session.pulse.hangs_behind)
+            if not refused and (session is None or not answers or not session.scheduler.is_connected):
+                self._workers.lost(worker)  # Also when the link is closed: the next one must not wait for it.
+            if session is not None:
+                session.scheduler.stop()
+
+    def _begin(self, worker: LaunchedWorker) -> WorkerSession:
+        """Connect with a worker.
+
+        Raises:
+            LicorneError: It cannot be reached, or refuses the session.
+        """
+        with self._changed:
+            self._number += 1
+            number, self._loss, self._doubt = self._number, None, ""
+        scheduler = self._connect(worker, lambda error: self._lose(number, error))
+        return WorkerSession(number, worker, scheduler, Pulse(lambda: scheduler.connection))
+
+    def _raise_if_refused(self) -> None:
+        """Raise what the worker said when it ended the session, if it did.
+
+        Raises:
+            RequestError: It did; another session would end so as well, or has to wait at least.
+        """
+        if self._loss is not None and is_refusal(self._loss) and not self._ended.is_set():
+            raise self._loss
+
+    def _lose(self, number: int, error: RequestError) -> None:
+        """Note that a session is lost."""
+        with self._changed:
+            if number == self._number:
+                self._session, self._loss = None, error
+                self._enter(LinkState.STARTING, str(error))
+                self._changed.notify_all()
+
+    def _recover(self, session: WorkerSession) -> None:
+        """Register at a worker, and hand over what the record holds.
+
+        Raises:
+            LicorneError: The registration is refused, or the worker was lost.
+        """
+        callback = session_callback(self._owner.callback, partial(self._hear, session.number))
+        patient = self._patient(session)
+        with self._delivering:
+            with self._changed:
+                self._check_current(session)
+                aside = self._under_way.set_aside(self._place.reason)
+                take = self._record.take
+                refused = [] if aside is None else [take(aside.callback, aside.response, session.number)]
+                known = self._record.begin_recovery(self._now_ns())
+                known, replayed = self._under_way.split(known, *self._record.accepted)
+                self._queue.clear()
+                self._held_bytes = 0
+                self._session = session
+                self._enter(LinkState.RECOVERING)
+                self._place = self._place.at(session.worker, session.scheduler.rest_address)
+                self._changed.notify_all()
+            start_thread(lambda: self._watch(session), f"licorne-pulse-{self.partition}")
+            if aside is not None:
+                self._owner.note_failure("request", RequestError(aside.reason))
+            for response in (*refused, *known.heard):
+                self._owner.deliver(CALLBACKS[type(response)], response)
+        self._configured = registration = self._owner.registration()
+        if not (known.nodes or known.applications or known.asks):
+            patient.register_resource_manager(registration, callback)
+        else:
+            recovery = Recovery(
+                patient,
+                registration,
+                callback,
+                nodes=known.nodes,
+                applications=known.applications,
+                allocations=known.allocations,
+                asks=known.asks,
+            )
+            self._complete(session, recovery)
+        patient.replay(replayed, self._note_replayed)
+        for request in known.late:
+            patient.send(request)
+        halted = None
+        while True:  # Until no other halt has come meanwhile; what comes later is applied by itself.
+            with self._changed:
+                self._check_current(session)
+                if self._halt == halted:
+                    self._enter(LinkState.RUNNING)
+                    self._changed.notify_all()
+                    break
+                halted = self._halt
+            session.halt(self._owner.rm_id, self._halt)
+        self.configure()
+        self._settle(None)
+
+    def _note_replayed(self, suspect: SentEntry | None) -> None:
+        with self._changed:
+            self._under_way.send(suspect)
+
+    def _watch(self, session: WorkerSession) -> None:
+        """Look for signs of life in a session until it is lost; on a thread of its own."""
+        with suppress(RequestError):  # It is lost, or has been stopped.
+            while not self._ended.wait(TICK_SECONDS):
+                with self._changed:
+                    if self._session is not session:
+                        return
+                    runs = self._place.state is LinkState.RUNNING
+                    sent = max(len(self._under_way) - len(self._queue), 0) if runs else 0
+                    count = session.pulse.tick(sent)
+                    if runs and count is not None:
+                        self._under_way.carried_out(count)
+
+    def _patient(self, session: WorkerSession) -> PatientWorker:
+        turn = self._workers.registering(self.partition)
+        used = self._owner.kept_use(self.partition)
+        return PatientWorker(session.scheduler, self.partition, self._ended, turn, used)
+
+    def _complete(self, session: WorkerSession, recovery: Recovery) -> None:
+        """Have a recovery come to its end.
+
+        Raises:
+            LicorneError: It fails, or the worker is lost meanwhile.
+        """
+        recovery.start()
+        while recovery.wait(_LOOK_SECONDS) is RecoveryState.RECOVERING:
+            with self._changed:
+                self._check_current(session)
+        if recovery.state is RecoveryState.FAILED:
+            raise RequestError(f"the recovery has failed: {recovery.failure}")
+        session.scheduler.run_behind_callbacks(lambda: self._end_recovery(session, recovery))
+        for rejection in recovery.rejections:
+            text = f"{rejection.kind.value} {rejection.name!r} is not recovered: {rejection.reason}"
+            self._owner.note_failure("recovery", RequestError(text))
+
+    def _end_recovery(self, session: WorkerSession, recovery: Recovery) -> None:
+        """Note what the worker could not have; all answers of the recovery are noted."""
+        with self._delivering:
+            with self._changed:
+                if session.number != self._number:
+                    return
+                heard, requests = self._record.end_recovery(recovery.rejections, recovery.left_out)
+                for request in requests:
+                    self._send_or_queue(request)
+            for response in heard:
+                self._owner.deliver("update_allocation", response)
+
+    def _check_current(self, session: WorkerSession) -> None:
+        """Refuse to go on with a session that is not the last one; with the lock.
+
+        Raises:
+            ConnectionLostError: It was lost, or the link was closed.
+        """
+        if session.number != self._number or not session.scheduler.is_connected:
+            if isinstance(self._loss, ReplacedError) and not self._ended.is_set():
+                raise self._loss
+            raise ConnectionLostError(f"the worker was lost: {self._place.reason}")
+
+    def _send_queued(self, session: WorkerSession) -> None:
+        """Send the requests that wait, in order, until the session is lost or the link closed."""
+        patient = self._patient(session)
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._queue or self._session is not session or self._ended.is_set()
+                )
+                if self._session is not session or self._ended.is_set():
+                    return
+                request = self._queue[0]
+            try:
+                patient.send(request)
+            except (ConnectionLostError, NotSentError):
+                return
+            except RequestError as error:
+                self._owner.note_failure("request", error)
+            with self._changed:
+                if self._session is session and self._queue and self._queue[0] is request:
+                    self._queue.popleft()
+                    self._held_bytes -= request.ByteSize()
+                    self._changed.notify_all()
+
+    def _hear(self, number: int, name: str, said: Any) -> None:
+        """Note what a worker says, then queue it for the RM; what an earlier session says is dropped."""
+        with self._delivering:
+            with self._changed:
+                if number != self._number:
+                    return
+                self._doubt = doubt = self._record.doubt(name, said)
+                if doubt:
+                    self._lose(number, ConnectionLostError(f"its worker is replaced: {doubt}"))
+                    self._number += 1  # What else it says is dropped.
+                else:
+                    heard = self._record.take(name, said, number)
+            if doubt:
+                report_doubt(self._owner, self.partition, doubt, self._now_ns())
+            elif heard is not None:
+                self._owner.deliver(name, heard)

@@ -1,0 +1,486 @@
+"""The record of a partition: what it holds of one resource manager (RM), for a recovery on another worker.
+
+The owner writes each request into it before that is sent, and each answer before the RM hears it. In an
+ordinary session the RM hears exactly what the worker says. After a recovery it does not hear again what it
+has heard: that nodes and applications are accepted, states on the way to the one that it knows, and requests
+to end what it was asked to end before. What the RM was ending when the worker was lost has ended: the record
+gives the answers that the RM waits for and that no worker gives any more.
+
+It is for RMs of the current generation of `si.v1`: fields of the older one are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeAlias, final
+
+from ....model.applications.state import ApplicationEvent, ApplicationState
+from ....model.requests.nodes import update_refusal
+from ....model.values.allocation import WALLTIME_TAG
+from ....model.values.messages import full_partition_name
+from ....model.values.rejections import RejectionCode
+from ...si import si_pb2 as si
+from ...si.older_answers import Generation
+from ...si.reading import RequestReader
+from ...si.sizes import message_batches
+from ..client.recovery_progress import RecoveryRejection
+from .allocation_record import BATCH_MAX, AllocationRecord
+from .creations import Creations
+from .recent_names import RecentNames
+from .routing import LinkRequest
+
+_Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
+_Response: TypeAlias = "si.NodeResponse | si.ApplicationResponse | si.AllocationResponse"
+_S = ApplicationState
+_STATES: Final = frozenset(state.value for state in _S)
+_OVER: Final = frozenset(state.value for state in (_S.COMPLETED, _S.FAILED, _S.REJECTED, _S.EXPIRED))
+_WAY: Final = {
+    _S.ACCEPTED.value: (),
+    _S.RUNNING.value: (_S.ACCEPTED.value,),
+    _S.COMPLETING.value: (_S.ACCEPTED.value,),
+    _S.FAILING.value: (_S.ACCEPTED.value, _S.RUNNING.value),
+}
+"""The states that an application enters again on a new worker before the one that the RM knows."""
+_NUDGE: Final = "licorne-door "
+"""How the keys of the asks begin that are withdrawn in the request that sends them, see `_nudges`."""
+_C = RejectionCode
+_INVALID_NODE: Final = frozenset(code.value for code in (_C.INVALID, _C.NODE_UNKNOWN, _C.PARTITION_UNKNOWN))
+"""Why changes of nodes are rejected, and what is of no partition."""
+
+
+@final
+class _KnownState:
+    """What the RM knows of an application."""
+
+    __slots__ = ("repeats", "state")
+
+    def __init__(self) -> None:
+        self.state = ""
+        """The state that it has heard last."""
+        self.repeats = False
+        """Whether a new worker has yet to bring the application there."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartsToRecover:
+    """What `Recovery` gets of a partition, what is sent through it next, and what the RM hears first."""
+
+    nodes: tuple[si.NodeInfo, ...]
+    applications: tuple[si.AddApplicationRequest, ...]
+    allocations: tuple[bytes, ...]
+    """Messages `Allocation`, as are the asks."""
+    asks: tuple[bytes, ...]
+    late: tuple[_Request, ...]
+    """Send these through the recovery as soon as it has started, before anything else of the RM. The RM waits
+    for answers to them. They are not to be noted again."""
+    heard: tuple[_Response, ...]
+    """What no worker says any more: tell the RM now."""
+
+
+@final
+class PartitionRecord:
+    """What one partition of one RM holds; its owner guards it.
+
+    Sessions are numbered by the owner, from 1 upwards.
+
+    Args:
+        rm_id: The id of the RM.
+        partition: The name of the partition, with or without the RM.
+    """
+
+    def __init__(self, rm_id: str, partition: str) -> None:
+        self._rm_id = rm_id
+        self._reader = RequestReader()
+        self._nodes = Creations()
+        self._applications = Creations()
+        self._states: dict[str, _KnownState] = {}
+        self._allocations = AllocationRecord(full_partition_name(partition, rm_id), self._nodes.is_known)
+        self._partition = partition
+        self._gone = RecentNames()
+        """The applications that are gone."""
+
+    @property
+    def accepted(self) -> tuple[Collection[str], Collection[str]]:
+        """The ids of the nodes, and of the applications, that a worker has accepted."""
+        return self._nodes.there, self._applications.there
+
+    def has_application(self, application_id: str) -> bool:
+        """Return whether there is an application of that id."""
+        return self._applications.is_known(application_id)
+
+    # --------------------------------------------------------------------------------------- sizes
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self._nodes)
+
+    @property
+    def applications(self) -> int:
+        """How many applications there are that are not over."""
+        return len(self._applications)
+
+    @property
+    def allocations(self) -> int:
+        """How many allocations there are, without those of others."""
+        return self._allocations.allocations
+
+    @property
+    def foreign_allocations(self) -> int:
+        """How many allocations of others there are."""
+        return self._allocations.foreign_allocations
+
+    @property
+    def asks(self) -> int:
+        """How many asks wait."""
+        return self._allocations.asks
+
+    @property
+    def ending(self) -> int:
+        """How many allocations the RM has ended that no worker has confirmed."""
+        return self._allocations.ending
+
+    # ------------------------------------------------------------------------------------- requests
+
+    def note_nodes(self, nodes: Iterable[si.NodeInfo]) -> None:
+        """Note nodes, in the order in which they are about to be sent."""
+        for node in nodes:
+            name = node.nodeID
+            if self._is_invalid(node):
+                self._nodes.expect_rejection(name, node.SerializeToString())
+            elif node.action in (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN):
+                self._allocations.begin_node(name)
+                self._nodes.create(name, node.SerializeToString())
+            elif node.action == si.NodeInfo.DECOMISSION:
+                self._nodes.end(name)
+                self._allocations.end_node(name)
+            else:
+                self._nodes.change(name, node.SerializeToString(), partial(_folded, change=node))
+
+    def _is_invalid(self, node: si.NodeInfo) -> bool:
+        """Return whether what is sent of a node is going to be rejected whatever is there."""
+        request = si.NodeRequest(rmID=self._rm_id, nodes=[node])
+        (updates,) = self._reader.node_updates(request, Generation()).values()
+        return update_refusal(updates[0]) is not None
+
+    def note_applications(self, request: si.ApplicationRequest) -> None:
+        """Note applications that are new and that are removed, before they are sent."""
+        for new in request.new:
+            changed = self._with_walltime(new)
+            entry = new.SerializeToString() if changed is None else changed
+            self._applications.create(new.applicationID, entry, is_change=changed is not None)
+        for removal in request.remove:
+            name = removal.applicationID
+            self._applications.end(name)
+            self._gone.add(name)
+            self._states.pop(name, None)
+            self._allocations.end_application(name)
+
+    def _with_walltime(self, new: si.AddApplicationRequest) -> bytes | None:
+        """Return a known application with the walltime that is sent now, `None` if that is no change."""
+        known = self._applications.there.get(new.applicationID)
+        if known is None or WALLTIME_TAG not in new.tags:
+            return None
+        changed = si.AddApplicationRequest.FromString(known)
+        changed.tags[WALLTIME_TAG] = new.tags[WALLTIME_TAG]
+        return changed.SerializeToString()
+
+    def note_allocations(self, request: si.AllocationRequest, session: int) -> si.AllocationRequest:
+        """Note asks, allocations and releases; return what is to be sent instead.
+
+        What the RM confirms that an earlier session has announced is sent as `STOPPED_BY_RM`: the worker of
+        this one knows nothing of it.
+        """
+        return self._allocations.note(request, session)
+
+    # -------------------------------------------------------------------------------------- answers
+
+    def expect_rejections(self, request: LinkRequest) -> None:
+        """Note that a request is sent that is of no partition: all but ends is going to be rejected."""
+        match request:
+            case si.NodeRequest():
+                for node in request.nodes:
+                    if node.action != si.NodeInfo.DECOMISSION or self._is_invalid(node):
+                        self._nodes.expect_rejection(node.nodeID, node.SerializeToString())
+            case si.ApplicationRequest():
+                for new in request.new:
+                    self._applications.expect_rejection(new.applicationID, new.SerializeToString())
+            case si.AllocationRequest():
+                self._allocations.expect_rejections(request)
+            case _:
+                pass
+
+    def doubt(self, name: str, said: Any) -> str:
+        """Return what of a callback cannot be, after all that a worker was sent; empty if there is nothing.
+
+        Ask before it is taken: a worker that says such a thing is not the one that the record is of.
+        """
+        match name:
+            case "update_allocation":
+                return self._allocations.doubt(said)
+            case "update_node":
+                rejected = [each.nodeID for each in said.rejected]
+                node = self._nodes.not_due([each.nodeID for each in said.accepted], rejected)
+                return "" if node is None else f"it answered for node {node!r:.100}, which was not sent"
+            case "update_application":
+                return self._doubt_applications(said)
+            case "update_container_scheduling_state":
+                if self._allocations.may_have(said.applicationID, said.allocationKey):
+                    return ""
+                return f"it gave a hint about {said.allocationKey!r:.100}, which was never asked"
+            case _:
+                return ""
+
+    def _doubt_applications(self, response: si.ApplicationResponse) -> str:
+        names = [each.applicationID for each in response.rejected]
+        rejected = [name for name in names if not self._gone.may_have(name)]
+        name = self._applications.not_due([each.applicationID for each in response.accepted], rejected)
+        if name is not None:
+            return f"it answered for application {name!r:.100}, which was not sent"
+        for each in response.updated:
+            name = each.applicationID
+            is_known = name in self._states or self._applications.is_known(name) or name in names
+            if not is_known and not self._gone.may_have(name):
+                return f"it named a state of application {name!r:.100}, which was never sent"
+            if each.state not in _STATES:
+                return f"it named the state {each.state!r:.100}, which applications do not have"
+        return ""
+
+    def take(self, name: str, said: Any, session: int) -> Any:
+        """Note what a worker says by a callback; return what the RM hears of it, `None` for nothing."""
+        match name:
+            case "update_allocation":
+                heard: Any = self.take_allocations(said, session)
+            case "update_application":
+                heard = self.take_applications(said)
+            case "update_node":
+                heard = self.take_nodes(said)
+            case _:
+                return said
+        return heard if heard.ListFields() else None
+
+    def take_nodes(self, response: si.NodeResponse) -> si.NodeResponse:
+        """Note what a worker says about nodes; return what the RM is to hear of it."""
+        unheard = [
+            place for place, each in enumerate(response.accepted) if not self._nodes.accept(each.nodeID)
+        ]
+        for rejected in response.rejected:
+            self._nodes.reject(rejected.nodeID, is_invalid=rejected.code in _INVALID_NODE)
+        if not unheard:
+            return response
+        rest = si.NodeResponse()
+        rest.CopyFrom(response)
+        for place in reversed(unheard):
+            del rest.accepted[place]
+        return rest
+
+    def take_applications(self, response: si.ApplicationResponse) -> si.ApplicationResponse:
+        """Note what a worker says about applications; return what the RM is to hear of it."""
+        rest = si.ApplicationResponse()
+        rest.accepted.extend(each for each in response.accepted if self._accept(each.applicationID))
+        for rejected in response.rejected:
+            is_invalid = rejected.code == _C.PARTITION_UNKNOWN.value
+            self._applications.reject(rejected.applicationID, is_invalid=is_invalid)
+            self._gone.add(rejected.applicationID)
+            self._forget_state(rejected.applicationID)
+        rest.updated.extend(each for each in response.updated if self._enter(each))
+        kept = len(rest.accepted) + len(rest.updated)
+        if kept == len(response.accepted) + len(response.updated):
+            return response
+        rest.rejected.extend(response.rejected)
+        return rest
+
+    def _accept(self, name: str) -> bool:
+        is_news = self._applications.accept(name)
+        if name in self._applications.there:
+            self._states.setdefault(name, _KnownState())
+        return is_news
+
+    def _forget_state(self, name: str) -> None:
+        if name not in self._applications.there:
+            self._states.pop(name, None)
+
+    def _enter(self, updated: si.UpdatedApplication) -> bool:
+        """Note the state of an application; return whether the RM is to hear it."""
+        name, state = updated.applicationID, updated.state
+        known = self._states.get(name)
+        if known is None:
+            return True
+        if state == _S.NEW.value:  # It is no change, but a warning about what was sent.
+            return not known.repeats
+        if state in _OVER:
+            self._applications.forget(name)
+            self._gone.add(name)
+            self._forget_state(name)
+            return True
+        if known.repeats and state in _WAY.get(known.state, ()):
+            return False
+        is_news, known.state, known.repeats = state != known.state, state, False
+        return is_news
+
+    def take_allocations(self, response: si.AllocationResponse, session: int) -> si.AllocationResponse:
+        """Note what a worker says about asks and allocations; return what the RM is to hear of it."""
+        rest = self._allocations.take(response, session)
+        nudges = [
+            place
+            for place, each in enumerate(rest.rejectedAllocations)
+            if each.allocationKey.startswith(_NUDGE)
+        ]
+        if not nudges:
+            return rest
+        kept = si.AllocationResponse()
+        kept.CopyFrom(rest)
+        for place in reversed(nudges):
+            del kept.rejectedAllocations[place]
+        return kept
+
+    # ------------------------------------------------------------------------------------- recovery
+
+    def begin_recovery(self, now_ns: int) -> PartsToRecover:
+        """Return what another worker gets, and what the RM hears before that.
+
+        What the RM was ending has ended. Answers that are due are due from the new worker, without those that
+        the RM knows. It may be called again before that recovery has ended.
+
+        Args:
+            now_ns: The time, for what the RM hears; nanoseconds since 1970.
+        """
+        self._gone.clear()
+        nodes = self._nodes.begin_recovery()
+        failed = [name for name, known in self._states.items() if self._has_failed(name, known)]
+        for name in failed:
+            self._applications.forget(name)
+            del self._states[name]
+        applications = self._applications.begin_recovery()
+        held = self._allocations.begin_recovery(self._applications.is_known)
+        for known in self._states.values():
+            known.repeats = bool(known.state)
+        late: list[_Request] = []
+        late_nodes = [*map(si.NodeInfo.FromString, nodes.late)]
+        late += [
+            si.NodeRequest(rmID=self._rm_id, nodes=batch) for batch in message_batches(late_nodes, BATCH_MAX)
+        ]
+        late_applications = [*map(si.AddApplicationRequest.FromString, applications.late)]
+        late += [
+            si.ApplicationRequest(rmID=self._rm_id, new=batch)
+            for batch in message_batches(late_applications, BATCH_MAX)
+        ]
+        for request in (*held.late, *self._nudges()):
+            request.rmID = self._rm_id
+            late.append(request)
+        accepted_nodes = [si.AcceptedNode(nodeID=name) for name in nodes.accepted]
+        accepted = [si.AcceptedApplication(applicationID=name) for name in applications.accepted]
+        updated = [_failed(name, now_ns) for name in failed]
+        heard: tuple[_Response, ...] = (
+            *(si.NodeResponse(accepted=batch) for batch in message_batches(accepted_nodes, BATCH_MAX)),
+            *(si.ApplicationResponse(accepted=batch) for batch in message_batches(accepted, BATCH_MAX)),
+            *(si.AllocationResponse(released=batch) for batch in message_batches(held.released, BATCH_MAX)),
+            *(si.ApplicationResponse(updated=batch) for batch in message_batches(updated, BATCH_MAX)),
+        )
+        return PartsToRecover(
+            nodes=tuple(map(si.NodeInfo.FromString, nodes.entries)),
+            applications=tuple(map(si.AddApplicationRequest.FromString, applications.entries)),
+            allocations=held.allocations,
+            asks=held.asks,
+            late=tuple(late),
+            heard=heard,
+        )
+
+    def end(self, now_ns: int) -> tuple[_Response, ...]:
+        """End all that there is, since the partition ends; return what the RM hears of that.
+
+        Args:
+            now_ns: The time, nanoseconds since 1970.
+        """
+        names = [*self._applications.there]
+        removals = [si.RemoveApplicationRequest(applicationID=name) for name in names]
+        self.note_applications(si.ApplicationRequest(remove=removals))
+        heard = self.begin_recovery(now_ns).heard
+        if not names:
+            return heard
+        return (*heard, si.ApplicationResponse(updated=[_failed(name, now_ns) for name in names]))
+
+    def end_recovery(
+        self, rejections: Iterable[RecoveryRejection], left_out: Iterable[str]
+    ) -> tuple[list[si.AllocationResponse], list[si.NodeRequest]]:
+        """Take over what the new worker could not have; call it when all answers of the recovery are taken.
+
+        The configuration may have changed so that an application is rejected, and what runs of it as well.
+
+        Args:
+            rejections: Those of the recovery.
+            left_out: The nodes that have stayed drained in the recovery because of them.
+
+        Returns:
+            What the RM is to hear, and what is to be sent so that these nodes become schedulable; either may
+            be empty.
+        """
+        nodes: list[si.NodeInfo] = []
+        for name in left_out:
+            entry = self._nodes.there.get(name)
+            if entry is not None:
+                node = si.NodeInfo.FromString(entry)
+                if node.action == si.NodeInfo.CREATE:
+                    action = si.NodeInfo.DRAIN_TO_SCHEDULABLE
+                    nodes.append(si.NodeInfo(nodeID=name, action=action, attributes=node.attributes))
+        rejected = self._allocations.leave_out(rejections)
+        return (
+            [
+                si.AllocationResponse(rejectedAllocations=batch)
+                for batch in message_batches(rejected, BATCH_MAX)
+            ],
+            [si.NodeRequest(rmID=self._rm_id, nodes=batch) for batch in message_batches(nodes, BATCH_MAX)],
+        )
+
+    def _has_failed(self, name: str, known: _KnownState) -> bool:
+        """Return whether an application was Failing, and nothing is left that would end before it fails."""
+        return known.state == _S.FAILING.value and not self._allocations.has_any(name)
+
+    def _nudges(self) -> Iterator[si.AllocationRequest]:
+        """Yield what makes applications complete that have run and have nothing left.
+
+        Nothing completes on a worker that has had nothing. So one ask of each is sent and withdrawn by the
+        same request: nothing is placed, and nothing is answered but the states.
+        """
+        for number, (name, known) in enumerate(self._states.items()):
+            if not known.state or known.state == _S.FAILING.value or self._allocations.has_any(name):
+                continue
+            request = si.AllocationRequest()
+            ask = request.allocations.add(
+                applicationID=name, allocationKey=f"{_NUDGE}{number}", partitionName=self._partition
+            )
+            ask.resourcePerAlloc.resources["memory"].value = 1
+            request.releases.allocationsToRelease.add(
+                applicationID=name,
+                allocationKey=ask.allocationKey,
+                partitionName=self._partition,
+                terminationType=si.STOPPED_BY_RM,
+            )
+            yield request
+
+
+def _folded(entry: bytes, change: si.NodeInfo) -> bytes:
+    """Return a node as it is after a change: as the core, without the attributes of the change."""
+    node = si.NodeInfo.FromString(entry)
+    if change.action == si.NodeInfo.DRAIN_NODE:
+        node.action = si.NodeInfo.CREATE_DRAIN
+    elif change.action == si.NodeInfo.DRAIN_TO_SCHEDULABLE:
+        node.action = si.NodeInfo.CREATE
+    else:
+        if change.HasField("schedulableResource"):
+            node.schedulableResource.CopyFrom(change.schedulableResource)
+        if change.HasField("occupiedResource"):
+            node.occupiedResource.CopyFrom(change.occupiedResource)
+    return node.SerializeToString()
+
+
+def _failed(name: str, now_ns: int) -> si.UpdatedApplication:
+    return si.UpdatedApplication(
+        applicationID=name,
+        state=_S.FAILED.value,
+        stateTransitionTimestamp=now_ns,
+        message=ApplicationEvent.FAIL.value,
+    )
