@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from support.transcripts.preemption_transcripts import preemption_transcript
 
 from licorne import Recording, Scheduler
-from licorne.proxy.fuzz.world.cluster import run_plan
 from licorne.proxy.fuzz.plans import drawn_plan
+from licorne.proxy.fuzz.world.cluster import run_plan
 from licorne.proxy.transcripts.recorded_input import recording_files
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
