@@ -8,8 +8,9 @@ they give back is held, and the headroom of all other asks is less by that. What
 and group leave is held likewise.
 
 A claim ends if its ask is not placed within `CLAIM_GRACE_NS` after its last victim has ended, or has no node
-then: so room is never held for long. Victims without a claim, since their ask was withdrawn, are *unclaimed*:
-the next ask that preempts takes the room that they will give back before it chooses further victims.
+then: so room is never held for long. Where its reservations end with it this time begins with the next cycle.
+Victims without a claim, since their ask was withdrawn, are *unclaimed*: the next ask that preempts takes the
+room that they will give back before it chooses further victims.
 
 A gang that is placed whole has one claim for the sum of its members; each of its nodes is reserved for one of
 them. The claim ends for all if one member is withdrawn, and the reservations end with it.
@@ -60,7 +61,7 @@ class PreemptionClaim:
     """
 
     __slots__ = (
-        *("_held", "asks", "begun_ns", "ended_ns", "ending", "ends_reservations", "entry"),
+        *("_held", "asks", "begun_ns", "ended_ns", "ending", "ends_reservations", "entry", "is_counted"),
         *("node_of", "reserving", "size"),
     )
 
@@ -86,7 +87,10 @@ class PreemptionClaim:
         """The keys of the asks that are to have a node reserved, one for each node."""
         self.ending = {each.allocation_key: each for each in ending}
         self.ended_ns = 0
-        """When its last victim ended; of no meaning before."""
+        """When its last victim ended, or the first cycle after that; of no meaning before."""
+        self.is_counted = not ends_reservations
+        """Whether the time runs after which it ends: a gang has no other reservation to wait with, so that it
+        runs no sooner than in the first cycle."""
         self._held: dict[Queue, Resource] = {}
 
     @property
@@ -256,9 +260,12 @@ class PreemptionClaims:
         return min(claim.ended_ns for claim in self._ended.values()) + CLAIM_GRACE_NS
 
     def end_due(self, now_ns: int) -> bool:
-        """End the claims whose asks were not placed in time; return whether any has ended."""
+        """End the claims whose asks were not placed in time, in a cycle; return whether any has ended."""
         if not self._ended:
             return False
+        for claim in self._ended.values():
+            if not claim.is_counted:
+                claim.is_counted, claim.ended_ns = True, now_ns
         before_ns = now_ns - CLAIM_GRACE_NS
         due = [key for key, claim in self._ended.items() if claim.ended_ns <= before_ns]
         for key in due:

@@ -28,6 +28,10 @@ USERS: Final = {
     "tom": ["drivers", "builders", "analysts"],
 }
 DYNAMIC_PARENT: Final = "dynamic"
+GANGS: Final = "root.gangs"
+"""A leaf that is in some configurations: gangs in it are placed whole, and it is guaranteed much."""
+SPARE: Final = "root.spare"
+"""A leaf beside it that is guaranteed nothing: what runs in it may end for the gangs."""
 _NAMES: Final = ("a", "b", "c")
 _LEVELS_MAX: Final = 2
 """Levels below the root's children: three in all."""
@@ -88,6 +92,11 @@ def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("def
     most = dice.choice([0.0, 0.0, 0.4])
     for queue in chain.from_iterable(map(_below, documents)):
         _let_backfill(queue, dice, most)
+    dice = random.Random(f"gangs {json.dumps(documents)}")  # noqa: S311 - likewise
+    if dice.random() < 0.4:
+        shape.leaves += [GANGS, SPARE]
+        for document in documents:
+            _guarantee_gangs(document)
     return Configuration(json.dumps({"partitions": documents}, indent=1), tuple(shape.leaves))
 
 
@@ -159,6 +168,18 @@ def _place_gangs_whole(queue: dict[str, Any], rng: random.Random) -> None:
     """Perhaps let a queue, with those below, place gangs whole."""
     if rng.random() < 0.5:
         queue.setdefault("properties", {})["gang.placing"] = rng.choice(["whole", "stepwise"])
+
+
+def _guarantee_gangs(document: dict[str, Any]) -> None:
+    """Add a leaf whose gangs are entitled to what runs in another one, which is added as well."""
+    guaranteed = {name: _text(name, most) for name, most in _ROOM.items()}
+    properties = {"gang.placing": "whole", "preemption.delay": "10ms"}
+    (root,) = document["queues"]
+    root.pop("limits", None)
+    gangs = {"resources": {"guaranteed": guaranteed}, "properties": properties}
+    names = (path.removeprefix("root.") for path in (GANGS, SPARE))
+    root["queues"] = [*root["queues"], {"name": next(names), **gangs}, {"name": next(names)}]
+    document.get("preemption", {}).pop("enabled", None)
 
 
 def _let_users_take_turns(queue: dict[str, Any], rng: random.Random, most: float) -> None:

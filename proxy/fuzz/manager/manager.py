@@ -262,6 +262,8 @@ class SimulatedManager(NodeActions, ResourceManager):
         application = KnownApplication(
             self.new_name("a"), one_of(rng, self.partitions), one_of(rng, queues), user, [*USERS[user]]
         )
+        leaves = self.configuration.leaves
+        application.queue = self._submissions.queue(application.name, application.queue, leaves)
         tasks = self._submissions.begin(application, rng)
         self.record.applications[application.name] = application
         self.record.partitions[application.name] = application.partition

@@ -7,12 +7,12 @@ decides falls as it does without them, and what is named alike has the same tags
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from ....model.requests.gang_submissions import GANG_PLACING_TAG, GANG_SIZE_TAG, GANG_WAIT_TAG
 from ....model.values.allocation import WALLTIME_TAG
-from ..configurations import task_size
+from ..configurations import GANGS, SPARE, task_size
 from ..plans import one_of
 from .cluster_record import KnownApplication, Size, Task
 
@@ -21,6 +21,10 @@ _WALLTIMES: Final = ("1ms", "20ms", "20ms", "1s", "1s", "10s", "10s", "1h", "1h"
 _WAITS: Final = ("20ms", "5s", "5s", "5s", "1m", "1m", "1m", "never")
 _COMPLETE: Final = 0.6
 """How many gangs without placeholders have all their asks sent with the application."""
+_OF_GANGS: Final = 0.3
+"""How many applications go to the leaf of entitled gangs, where there is one; as many to their victims'."""
+_FILLER: Final = {"memory": 15, "vcore": 150}
+"""What the latter ask for."""
 _MEMBER: Final = {"memory": 10, "vcore": 100}
 
 
@@ -42,6 +46,11 @@ class Submissions:
         self._gangs = one_of(rng, (0.0, 0.0, 0.5))
         """How likely an application says whether its gang is placed whole."""
 
+    def queue(self, name: str, drawn: str, leaves: Sequence[str]) -> str:
+        """Return the queue of a new application: what was drawn, or one for gangs and their victims."""
+        place = self._dice(f"queue {name}").random() if GANGS in leaves else 1.0
+        return GANGS if place < _OF_GANGS else SPARE if place < 2 * _OF_GANGS else drawn
+
     def begin(self, application: KnownApplication, rng: random.Random) -> list[Task]:
         """Perhaps make a new application a gang, and give it tags; return what it asks for at once."""
         if rng.random() < 0.3:
@@ -51,6 +60,11 @@ class Submissions:
             application.timeout_ms = one_of(rng, (0, 2_000, 10_000))
         elif rng.random() < 0.1:
             application.timeout_ms = one_of(rng, (5_000, 20_000))
+        if application.queue in (GANGS, SPARE) and not application.gang:
+            is_gang, dice = application.queue == GANGS, self._dice(f"members {application.name}")
+            count = dice.randint(2, 3) if is_gang else dice.randint(6, 14)
+            application.tags |= {GANG_SIZE_TAG: str(count)} if is_gang else {}
+            return [self.task(application, dict(_MEMBER if is_gang else _FILLER)) for _ in range(count)]
         tasks = self._placeholders(application)
         walltime = self._walltime(application.name)
         if walltime:

@@ -67,10 +67,13 @@ class RecordedAllocation:
 
 @dataclass
 class RecordedClaim:
-    """What is kept for an ask that has preempted."""
+    """What is kept for an ask that has preempted, or for all members of a gang."""
 
     ask: RecordedAsk
-    node: str
+    """All members of a gang as one."""
+    keys: Sequence[str]
+    """The key of the ask, or those of the members."""
+    nodes: Sequence[str]
     line: int
     ending: set[str]
     ended_ns: int | None
@@ -78,7 +81,12 @@ class RecordedClaim:
     had_cycle: bool = False
     """A cycle has run since then."""
     is_unclear: bool = False
-    """Its node has changed, or an ask needs the node: it may have ended."""
+    """A node has changed, or an ask needs it, or a gang may have other members: it may have ended."""
+
+    @property
+    def waits_for_cycle(self) -> bool:
+        """Whether its time runs from the first cycle after all has ended."""
+        return len(self.keys) > 1 or any(level.says("backfill.reservations") for level in self.ask.path)
 
 
 class Bound(NamedTuple):
@@ -102,7 +110,7 @@ class RecordedAccounts:
         self.asks: dict[str, RecordedAsk] = {}
         self.running: dict[str, RecordedAllocation] = {}
         self.foreign: dict[str, tuple[str, Size]] = {}
-        self.claims: dict[str, RecordedClaim] = {}
+        self.claims: list[RecordedClaim] = []
         self.swaps: set[str] = set()
         """Placeholders that a member is to replace: its node is not known yet."""
         self.withdrawn: dict[str, RecordedAsk] = {}
@@ -126,19 +134,17 @@ class RecordedAccounts:
 
     def most(self, bound: Bound, ask: RecordedAsk) -> Size:
         """Return what counts for a bound now, or once all that is preempted has ended, if that is more."""
-        runs = [
-            run.ask.size for run in self.running.values() if bound.counts(run.ask) and not run.is_preempted
-        ]
-        claims = [claim.ask.size for claim in self.others(ask) if bound.counts(claim.ask)]
-        now, then = self.allocated(bound), total(runs + claims)
+        asks = [run.ask for run in self.running.values() if not run.is_preempted]
+        asks += [claim.ask for claim in self.others(ask)]
+        now, then = self.allocated(bound), total(each.size for each in asks if bound.counts(each))
         return {name: max(now.get(name, 0), then.get(name, 0)) for name in {*now, *then}}
 
     def others(self, ask: RecordedAsk) -> list[RecordedClaim]:
         """Return the claims of other asks."""
-        return [claim for claim in self.claims.values() if claim.ask.key != ask.key]
+        return [claim for claim in self.claims if ask.key not in claim.keys]
 
     def needed(self, claim: RecordedClaim, counts: Callable[[RecordedAllocation], bool]) -> Size:
-        """Return what the ask of a claim needs beyond what those of its victims use still that count."""
+        """Return what the asks of a claim need beyond what those of its victims use still that count."""
         ending = [self.running[key] for key in claim.ending if key in self.running]
         coming = total(run.ask.size for run in ending if counts(run))
         return positive({name: one - coming.get(name, 0) for name, one in claim.ask.size.items()})
@@ -151,7 +157,7 @@ class RecordedAccounts:
 
     def unclaimed(self) -> list[RecordedAllocation]:
         """Return what ends for no ask."""
-        claimed = {key for claim in self.claims.values() for key in claim.ending}
+        claimed = {key for claim in self.claims for key in claim.ending}
         return [run for key, run in self.running.items() if run.is_preempted and key not in claimed]
 
     def bounds(self, ask: RecordedAsk) -> Iterator[Bound]:
@@ -168,8 +174,7 @@ class RecordedAccounts:
     def lack_of_room(self, ask: RecordedAsk) -> str:
         """Return which maximum or limit has no room for an ask beside what is kept for others, or nothing."""
         for bound in self.bounds(ask):
-            others = [claim for claim in self.others(ask) if not claim.is_unclear]
-            claims = [claim for claim in others if bound.counts(claim.ask)]
+            claims = [each for each in self.others(ask) if bound.counts(each.ask) and not each.is_unclear]
             held = [self.needed(claim, lambda run: bound.counts(run.ask)) for claim in claims]  # noqa: B023
             used = total([self.allocated(bound), *held, ask.size])
             for name in sorted(positive(ask.size)):
@@ -181,16 +186,16 @@ class RecordedAccounts:
         """Take out what has ended."""
         run = self.running.pop(key, None)
         self.swaps.discard(key)
-        for claim in self.claims.values():
+        for claim in self.claims:
             claim.ending.discard(key)
             if not claim.ending and claim.ended_ns is None:
                 claim.ended_ns = now_ns
         return run
 
     def withdraw(self, key: str) -> None:
-        """Take out an ask."""
+        """Take out an ask, and its claim: for a gang that of all members."""
         ask = self.asks.pop(key, None)
-        self.claims.pop(key, None)
+        self.claims = [claim for claim in self.claims if key not in claim.keys]
         groups = {self.running[each].ask.task_group for each in self.swaps}
         if ask is not None and ask.task_group in groups:
             self.withdrawn[key] = ask

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from .accounts import RecordedAccounts, RecordedAllocation, RecordedAsk, RecordedClaim, less
@@ -31,11 +32,10 @@ class PreemptionCheck:
         self._now_ns = now_ns
         self._record = record
         self._unjudged = unjudged
-        preemptors = figures["preemptors"]
-        self._nodes = {str(each["allocationKey"]): str(each["nodeID"]) for each in preemptors}
+        self._nodes = {str(each["allocationKey"]): str(each["nodeID"]) for each in figures["preemptors"]}
         self._asks = [accounts.asks[key] for key in self._nodes]
-        self._ask = self._asks[0] if self._asks else None
-        self._asked = total(positive(ask.size) for ask in self._asks)
+        self._ask = _as_one(self._asks)
+        self._asked = positive(self._ask.size) if self._ask else {}
         self._victims = [accounts.running[str(each["allocationKey"])] for each in record["victims"]]
         self._needs = [str(each["neededFor"]) for each in record["victims"]]
         self._taken = [run for run in accounts.unclaimed() if run.ask.key in figures["takenOver"]]
@@ -47,10 +47,13 @@ class PreemptionCheck:
 
     def begin_claims(self, line: int) -> None:
         """Begin the claims of the asks, and count what queues lose."""
-        for ask in self._asks:
+        if self._ask is not None:
             ending = {run.ask.key for run in (*self._victims, *self._taken)}
-            ended_ns = None if ending else self._now_ns
-            self._accounts.claims[ask.key] = RecordedClaim(ask, self._nodes[ask.key], line, ending, ended_ns)
+            nodes = [*dict.fromkeys(self._nodes.values())]
+            claim = RecordedClaim(
+                self._ask, [*self._nodes], nodes, line, ending, None if ending else self._now_ns
+            )
+            self._accounts.claims = [*self._accounts.others(self._ask), claim]
         if self.cause in ("GUARANTEE", "PRIORITY"):
             self._accounts.losses += [(self._now_ns, run.ask.path) for run in self._victims]
 
@@ -98,6 +101,7 @@ class PreemptionCheck:
         if self._accounts.swaps:
             self._unjudged["room of a node while placeholders are replaced"] += 1
         nodes = {} if self._accounts.swaps else dict.fromkeys(self._nodes.values())
+        free, places = self._accounts.free, self._accounts.nodes
         return {
             "victims": {run.ask.key: self._expected_victim(run) for run in self._victims},
             "justification": {
@@ -105,13 +109,7 @@ class PreemptionCheck:
                     ask.key: _place(ask, self._nodes[ask.key]) | {"resource": ask.size} for ask in self._asks
                 },
                 "queues": {queue.path: self._expected_queue(queue) for queue in known},
-                "nodes": {
-                    node: {
-                        "before": self._accounts.free(self._accounts.nodes[node]),
-                        "after": self._room(node),
-                    }
-                    for node in nodes
-                },
+                "nodes": {each: {"before": free(places[each]), "after": self._room(each)} for each in nodes},
             },
         }
 
@@ -175,15 +173,14 @@ class PreemptionCheck:
 
     def _against_order(self) -> Iterator[str]:
         """Yield that victims do not stand in their order; a maximum is enforced in several rounds."""
-        if not self._accounts.settings.orders_by_age or self._ask is None:
-            self._unjudged["orders of victims by lost work, of whole gangs and for maxima"] += 1
+        if not self._accounts.settings.orders_by_age or len(self._asks) != 1:
+            self._unjudged["orders of victims by lost work, for maxima, of and for whole gangs"] += 1
             return
         for need in dict.fromkeys(self._needs):
             keys = [run.ask.key for run, each in zip(self._victims, self._needs, strict=True) if each == need]
             asks = [self._accounts.running[key].ask for key in keys]
-            orders = [
-                [ask.key for ask in sorted(asks, key=lambda ask: self._rank(ask, sizes))] for sizes in (0, 1)
-            ]
+            ranked = [sorted(asks, key=lambda ask: self._rank(ask, sizes)) for sizes in (0, 1)]
+            orders = [[ask.key for ask in each] for each in ranked]
             if keys not in orders and need != "PREDICATES":
                 yield f"the victims stand as {', '.join(keys)}, expected {', '.join(orders[0])}"
 
@@ -330,6 +327,16 @@ class PreemptionCheck:
                 if above + self._asked[name] > 0:
                     lack[name] = max(lack.get(name, 0), short)
         return lack
+
+
+def _as_one(asks: Sequence[RecordedAsk]) -> RecordedAsk | None:
+    """Return an ask, or the members of a gang as the one that its promises are about."""
+    if len(asks) < 2:
+        return asks[0] if asks else None
+    priority, created_ns = min(ask.priority for ask in asks), max(ask.created_ns for ask in asks)
+    may = all(ask.preempts and not ask.required_node for ask in asks)
+    size = total(ask.size for ask in asks)
+    return replace(asks[0], size=size, priority=priority, created_ns=created_ns, preempts=may)
 
 
 def _of(name: str, used: int, queue: RecordedQueue) -> str:

@@ -61,8 +61,7 @@ def _quantity(name: str, text: str) -> int:
     number, milli, prefix, binary = found.groups()
     power = _PREFIXES.lower().index(prefix.lower()) + 1 if prefix else 0
     thousandths = 1 if milli or name != "vcore" else 1000
-    unit: int = (1024 if binary else 1000) ** power
-    return int(number) * unit * thousandths
+    return int(number) * int((1024 if binary else 1000) ** power) * thousandths
 
 
 def _tagged(text: str | None) -> Size | None:
@@ -191,9 +190,8 @@ class RecordedSettings:
         self._take({**root, "limits": root.get("limits") or document.get("limits")}, None)
 
     def _take(self, document: Mapping[str, Any], parent: RecordedQueue | None) -> None:
-        path = (
-            str(document["name"]).lower() if parent is None else f"{parent.path}.{document['name']}".lower()
-        )
+        name = str(document["name"]).lower()
+        path = name if parent is None else f"{parent.path}.{name}"
         queue = self.queues.setdefault(path, RecordedQueue(path, parent))
         queue.take(document, managed=True)
         for below in document.get("queues") or ():

@@ -8,7 +8,8 @@ from typing import Any, Final
 from .accounts import RecordedAccounts, RecordedAllocation, RecordedApplication, RecordedAsk, RecordedNode
 from .queues import RecordedQueue, Size, size_of
 
-_REPLACED: Final = "PLACEHOLDER_REPLACED"
+REPLACED: Final = "PLACEHOLDER_REPLACED"
+"""How a placeholder ends that a member replaces."""
 _FAILED: Final = "SCHEDULING_FAILED_ON_RM"
 _TIMEOUT: Final = "TIMEOUT"
 
@@ -154,6 +155,8 @@ def _report(accounts: RecordedAccounts, turn: Turn, each: Mapping[str, Any]) -> 
         turn.reported[key] = RecordedAllocation(ask, str(each["nodeID"]), since_ns)
     else:
         accounts.asks[key] = ask
+        for claim in accounts.claims:  # Perhaps it is a member in place of another one, or has another size.
+            claim.is_unclear |= len(claim.keys) > 1 and claim.ask.application is ask.application
 
 
 def _ask_of(
@@ -197,7 +200,7 @@ def _release(accounts: RecordedAccounts, turn: Turn, release: Mapping[str, Any])
         if meant(each, run.ask):
             accounts.end(each, turn.at_ns)
             turn.ended.add(each)
-            if why == _REPLACED or run.is_leaving:
+            if why == REPLACED or run.is_leaving:
                 turn.swapped[each] = run
             if why == _FAILED:
                 accounts.asks[each] = run.ask

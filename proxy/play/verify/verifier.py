@@ -11,13 +11,12 @@ from typing import Any, Final, NamedTuple
 from .accounts import RecordedAccounts, RecordedAllocation, RecordedAsk, RecordedClaim, RecordedNode
 from .preemptions import PreemptionCheck
 from .queues import UnreadableError, positive, size_of, text_of
-from .requests import Turn, carry_out
+from .requests import REPLACED, Turn, carry_out
 
 _CLAIM_NS: Final = 15 * 10**9
 """How long a claim lasts after its last victim has ended."""
 _ENDED: Final = frozenset({"Failing", "Failed", "Completed", "Expired", "Rejected"})
 _PREEMPTED: Final = "PREEMPTED_BY_SCHEDULER"
-_REPLACED: Final = "PLACEHOLDER_REPLACED"
 
 
 class Refutation(NamedTuple):
@@ -158,7 +157,7 @@ class _Partition:
             return
         over = self._end_claims(turn) if turn.schedules else ()
         carry_out(self._accounts, turn)
-        for claim in self._accounts.claims.values() if turn.disturbs or self.is_disturbed else ():
+        for claim in self._accounts.claims if turn.disturbs or self.is_disturbed else ():
             claim.is_unclear = True
         self.is_disturbed = False
         for line, outcome in turn.outcomes:
@@ -193,7 +192,7 @@ class _Partition:
     def _release(self, turn: Turn, line: int, entry: Mapping[str, Any]) -> None:
         key, why = str(entry["allocationKey"]), entry.get("terminationType", "")
         run = self._accounts.running.get(key)
-        if why not in (_PREEMPTED, _REPLACED, "TIMEOUT"):
+        if why not in (_PREEMPTED, REPLACED, "TIMEOUT"):
             if run is not None or key not in turn.ended:
                 self._refute(line, f"{key} is ended, and {'it was not asked for' if run else 'does not run'}")
             self._accounts.end(key, turn.at_ns)
@@ -208,7 +207,7 @@ class _Partition:
             self._accounts.withdraw(key)
         else:
             run.is_leaving = True
-            self._accounts.swaps |= {key} if why == _REPLACED else set()
+            self._accounts.swaps |= {key} if why == REPLACED else set()
             self._findings.unjudged["whether time limits and swaps were due"] += 1
 
     # ---------------------------------------------------------------------------------- placements
@@ -238,9 +237,8 @@ class _Partition:
         if positive(size) != positive(ask.size):
             yield f"{ask.key} gets {text_of(size)}, and asks for {text_of(ask.size)}"
         whose = (ask.application, ask.task_group)
-        swapped = (
-            key for key, run in turn.swapped.items() if (run.ask.application, run.ask.task_group) == whose
-        )
+        asks = {key: run.ask for key, run in turn.swapped.items()}
+        swapped = (key for key, each in asks.items() if (each.application, each.task_group) == whose)
         swap = None if ask.is_placeholder or not ask.task_group else next(swapped, None)
         if node is None:
             yield f"{ask.key} is placed on {name}, which is no node"
@@ -257,15 +255,14 @@ class _Partition:
             yield f"{ask.key} is placed on {node.name}, and can run on {ask.required_node} only"
         if node.is_drained and not ask.required_node:
             yield f"{ask.key} is placed on {node.name}, which is drained"
-        short = {
-            kind: free.get(kind, 0) for kind, one in positive(ask.size).items() if free.get(kind, 0) < one
-        }
+        sizes = positive(ask.size).items()
+        short = {kind: free.get(kind, 0) for kind, one in sizes if free.get(kind, 0) < one}
         if short:
             yield f"{ask.key} is placed on {node.name}, which has {text_of(short)} left"
         if full:
             yield f"{ask.key} is placed, and exceeds {full}"
         for claim in accounts.others(ask):
-            if claim.node == node.name and not ask.required_node and not claim.is_unclear:
+            if node.name in claim.nodes and not ask.required_node and not claim.is_unclear:
                 yield f"{ask.key} is placed on {node.name}, kept for {claim.ask.key} since line {claim.line}"
 
     # --------------------------------------------------------------------------------- preemptions
@@ -298,12 +295,13 @@ class _Partition:
 
     def _end_claims(self, turn: Turn) -> list[RecordedClaim]:
         """End the claims whose time is over, and return them."""
-        claims = [*self._accounts.claims.values()]
-        over = [
-            each for each in claims if each.ended_ns is not None and each.ended_ns + _CLAIM_NS <= turn.at_ns
-        ]
-        for claim in over:
-            del self._accounts.claims[claim.ask.key]
+        claims = self._accounts.claims
+        for claim in claims:
+            if claim.waits_for_cycle and claim.ended_ns is not None and not claim.had_cycle:
+                claim.ended_ns = turn.at_ns
+        due_ns = turn.at_ns - _CLAIM_NS
+        over = [each for each in claims if each.ended_ns is not None and each.ended_ns <= due_ns]
+        self._accounts.claims = [claim for claim in claims if claim not in over]
         return over
 
     def _judge_lost(self, turn: Turn, claim: RecordedClaim) -> None:
@@ -312,7 +310,7 @@ class _Partition:
             self._findings.unjudged["claims that ended unused, where something had changed"] += 1
             return
         text = f"15 s after all has ended that it preempted in line {claim.line}"
-        self._refute(turn.line, f"{claim.ask.key} still waits for {claim.node}, {text}")
+        self._refute(turn.line, f"{claim.ask.key} still waits for {', '.join(claim.nodes)}, {text}")
 
     def _note_claims(self, turn: Turn) -> None:
         """Note what may end a claim: an ask that needs its node, or a predicate; and that cycles have run."""
@@ -322,7 +320,7 @@ class _Partition:
         accounts.has_hidden_claims = bool(needed) and (accounts.has_hidden_claims or hides)
         answers = turn.document.get("answers", ())
         is_refused = "taken" in turn.document or any(isinstance(answer, str) for answer in answers)
-        for claim in accounts.claims.values():
+        for claim in accounts.claims:
             claim.is_unclear |= is_refused
-            claim.is_unclear |= needed.get(claim.node, claim.ask.key) != claim.ask.key
+            claim.is_unclear |= any(needed.get(node, claim.ask.key) != claim.ask.key for node in claim.nodes)
             claim.had_cycle |= turn.schedules and claim.ended_ns is not None

@@ -13,7 +13,7 @@ from support.model.preemption_scenes import Scene
 from licorne.model.explanation.victims import prospects
 from licorne.model.preemption.guarantee import decision
 from licorne.model.state.claims import CLAIM_GRACE_NS
-from licorne.model.values.messages import NodeAction
+from licorne.model.values.messages import NodeAction, TerminationType
 
 TWENTY = memory(20)
 QUEUES = """
@@ -251,6 +251,21 @@ def test_a_claim_ends_where_the_rm_refuses_the_nodes_after_all() -> None:
     scene.wait(3)
 
     assert again & set(scene.placements)
+
+
+def test_a_claim_lasts_until_cycles_run() -> None:
+    """None runs for longer than a claim lasts after its victims have ended: others get no node meanwhile."""
+    scene = a_scene(*NODES)
+    gang(scene, [20, 20])
+    scene.wait(11)
+    for key in scene.preempted:
+        scene.release(key, application_id="root.b", termination=TerminationType.PREEMPTED_BY_SCHEDULER)
+    scene.asks("urgent", queue="root.b", priority=9, may_preempt=False)
+    scene.advance(GRACE_S + 1)
+    scene.run_until_idle()
+
+    assert {"g1", "g2"} == set(members(scene))
+    assert "urgent" not in scene.placements
 
 
 def test_an_ask_that_needs_a_node_goes_first_and_the_gang_gets_the_node_back() -> None:

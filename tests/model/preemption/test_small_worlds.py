@@ -81,8 +81,8 @@ def test_a_wrong_decision_breaks_a_promise(size: int, victims: str, fault: str) 
     }
     ended = [accounts.running[key] for key in victims.split()]
 
-    assert fault in accounts.faults_for_guarantee(Asked("a0", "root.a", (size,)), 0, ended)
-    assert [] == accounts.faults_for_guarantee(Asked("a0", "root.a", (1,)), 0, [accounts.running["v0"]])
+    assert fault in accounts.faults_for_guarantee(Asked("a0", "root.a", (size,)), (0,), ended)
+    assert [] == accounts.faults_for_guarantee(Asked("a0", "root.a", (1,)), (0,), [accounts.running["v0"]])
 
 
 def _rules(queue: str, *properties: tuple[str, str]) -> Rules:

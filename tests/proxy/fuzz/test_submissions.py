@@ -8,6 +8,7 @@ from itertools import count
 
 import pytest
 
+from licorne.proxy.fuzz.configurations import GANGS, SPARE, random_configuration
 from licorne.proxy.fuzz.manager.cluster_record import ClusterRecord, KnownApplication, KnownNode, Task
 from licorne.proxy.fuzz.manager.submissions import Submissions
 
@@ -72,3 +73,29 @@ def test_a_gang_waits_for_good_for_a_node_that_is_gone() -> None:
     record.lose_node("n")
 
     assert (set(), {"gang"}) == (before, record.gangs_without_their_node())
+
+
+def test_some_configurations_have_a_leaf_of_entitled_gangs_and_one_of_victims() -> None:
+    """Whole gangs go to the one, and much that is willing to end to the other; elsewhere all is as drawn."""
+    numbers = count(1)
+    submissions = Submissions("any", lambda kind: f"{kind}{next(numbers)}")
+    leaves = [random_configuration(random.Random(seed)).leaves for seed in range(40)]  # noqa: S311 - it plays
+    with_gangs = [each for each in leaves if GANGS in each]
+    assert 5 < len(with_gangs) < 35
+    assert {"root.a"} == {submissions.queue(f"a{number}", "root.a", ["root.a"]) for number in range(20)}
+
+    found: dict[str, list[list[Task]]] = {}
+    for number in range(60):
+        name = f"a{number}"
+        queue = submissions.queue(name, "root.a", with_gangs[0])
+        application = KnownApplication(name, "default", queue, "ada", [])
+        tasks = submissions.begin(application, random.Random(number))  # noqa: S311 - likewise
+        if not application.gang and queue != "root.a":
+            found.setdefault(queue, []).append(tasks)
+            size = len(tasks) if queue == GANGS else 0
+            assert str(size or None) == str(application.tags.get("gangSize"))
+    assert {GANGS, SPARE} == found.keys()
+    assert all(
+        task.preemptible and task.preempts for many in found.values() for each in many for task in each
+    )
+    assert max(map(len, found[GANGS])) < min(map(len, found[SPARE]))

@@ -7,10 +7,10 @@ allocations. Nothing of the scheduler's own arithmetic is used.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from support.proofs.rules import Rules
-from support.proofs.worlds import LimitIn, QueueIn, Size, World, path_of
+from support.proofs.worlds import LimitIn, QueueIn, Size, World, have_room, path_of
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Asked:
-    """An ask that waits."""
+    """An ask that waits, or all members of a gang as one ask for their sum."""
 
     key: str
     leaf: str
@@ -41,14 +41,28 @@ class Asked:
     priority: int = 0
     may_preempt: bool = True
     user: str = "ann"
+    gang: int = 0
+    members: tuple[Asked, ...] = ()
+    """Those of a gang; none for a single ask."""
+
+    @property
+    def asks(self) -> tuple[Asked, ...]:
+        """The members, or the ask itself."""
+        return self.members or (self,)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of these."""
+        return tuple(each.key for each in self.asks)
 
 
 @dataclass
 class Claim:
-    """What an ask has preempted for: a node, and the victims that have not ended."""
+    """What an ask has preempted for: its nodes, and the victims that have not ended."""
 
     ask: Asked
-    node: int
+    nodes: tuple[int, ...]
+    """One, or each of those of a gang."""
     ending: set[str]
     is_over: bool = False
     """Its node was used by an ask that needs it or is gone, or it was not placed in time."""
@@ -80,6 +94,26 @@ class Accounts:
         """Take guarantees and maxima as a configuration gives them."""
         self.guaranteed = {each.path: each.guaranteed for each in queues}
         self.maximum = {each.path: each.maximum for each in queues if each.maximum is not None}
+
+    # ---------------------------------------------------------------------------------------- asks
+
+    def waiting(self) -> list[Asked]:
+        """Return what waits: single asks, and gangs of which all members wait."""
+        waiting = [self.whole(ask) for ask in self.asks.values()]
+        return list({ask.key: ask for ask in waiting if len(ask.members) == ask.gang}.values())
+
+    def whole(self, ask: Asked) -> Asked:
+        """Return all members of the gang of an ask that wait as one ask, or the ask if it has none."""
+        if not ask.gang:
+            return ask
+        members = tuple(each for each in self.asks.values() if each.gang)
+        size = tuple(map(sum, zip(*(each.size for each in members), strict=True)))
+        return replace(members[0], size=size, members=members)
+
+    def end_claim(self, key: str) -> None:
+        """End the claim of an ask, that of a gang with the first of its members."""
+        for claim in [each for each in self.claims.values() if key in each.ask.keys]:
+            del self.claims[claim.ask.key]
 
     # ---------------------------------------------------------------------------------------- sums
 
@@ -174,8 +208,8 @@ class Accounts:
         above = self.most(queue, index, ask.key) - (total if queue == "root" else self.maximum[queue])
         return above if ask.size[index] and above + ask.size[index] > 0 else None
 
-    def taken_over(self, ask: Asked, node: int) -> set[str]:
-        """Return what ends for no ask until now on the node of an ask, or in its full queues."""
+    def taken_over(self, ask: Asked, nodes: Sequence[int]) -> set[str]:
+        """Return what ends for no ask until now on the nodes of an ask, or in its full queues."""
         full = {
             queue
             for queue in path_of(ask.leaf)
@@ -183,7 +217,7 @@ class Accounts:
             if self._above(ask, queue, index) is not None
         }
         return {
-            ran.key for ran in self.unclaimed() if ran.node == node or full.intersection(path_of(ran.leaf))
+            ran.key for ran in self.unclaimed() if ran.node in nodes or full.intersection(path_of(ran.leaf))
         }
 
     def _lack_of_queue(self, ask: Asked, queue: str, index: int) -> int:
@@ -195,29 +229,38 @@ class Accounts:
         # What a queue without room has left is not held for the ask; what the root has left is on a node.
         return ask.size[index] + (above if queue == "root" else max(0, above)) - coming
 
-    def _has_room(self, ask: Asked, node: int, victims: Sequence[Ran]) -> bool:
-        """Return whether the node and all queues have room for the ask once victims have ended."""
+    def nodes_fit(
+        self, ask: Asked, nodes: Iterable[int], ending: Iterable[Ran], types: Sequence[int] | None = None
+    ) -> bool:
+        """Return whether nodes have room for an ask, or all of a gang, once some allocations have ended."""
+        rooms = {node: [self.free(node, index) for index in self.types] for node in nodes}
+        for ran in ending:
+            if ran.node in rooms and ran.node not in self.lost:
+                rooms[ran.node] = [left + one for left, one in zip(rooms[ran.node], ran.size, strict=True)]
+        asked = [index for index in self.types if ask.size[index]] if types is None else types
+        return have_room([each.size for each in ask.asks], rooms, asked)
+
+    def _has_room(self, ask: Asked, nodes: Sequence[int], victims: Sequence[Ran]) -> bool:
+        """Return whether the nodes and all queues have room for the ask once victims have ended."""
+        if not self.nodes_fit(ask, nodes, (*victims, *self.unclaimed())):
+            return False
         for index in self.types:
             if not ask.size[index]:
                 continue
-            coming = [ran for ran in (*victims, *self.unclaimed()) if ran.node == node]
-            if self.free(node, index) + sum(ran.size[index] for ran in coming) < ask.size[index]:
-                return False
             for queue in path_of(ask.leaf):
                 given = sum(victim.size[index] for victim in victims if queue in path_of(victim.leaf))
                 if given < self._lack_of_queue(ask, queue, index):
                     return False
         return True
 
-    def _is_short(self, ask: Asked, node: int, index: int) -> bool:
-        """Return whether the node or a queue lacks a type without victims."""
-        free = self.free(node, index) + sum(ran.size[index] for ran in self.unclaimed() if ran.node == node)
+    def _is_short(self, ask: Asked, nodes: Sequence[int], index: int) -> bool:
+        """Return whether the nodes or a queue lack a type without victims."""
         lacks = any(self._lack_of_queue(ask, queue, index) > 0 for queue in path_of(ask.leaf))
-        return free < ask.size[index] or lacks
+        return lacks or not self.nodes_fit(ask, nodes, self.unclaimed(), (index,))
 
     # ------------------------------------------------------------------------------------ judgement
 
-    def faults_for_guarantee(self, ask: Asked, node: int, victims: Sequence[Ran]) -> list[str]:
+    def faults_for_guarantee(self, ask: Asked, nodes: Sequence[int], victims: Sequence[Ran]) -> list[str]:
         """Return the promises that a preemption for a guarantee would break."""
         faults = []
         if not self.is_entitled(ask, victims):
@@ -226,19 +269,19 @@ class Accounts:
             faults.append(f"P-entitled: more ends than is owed to {ask.key}")
         for victim in victims:
             gives = [index for index in self.types if ask.size[index] and self.gives(ask, victim, index)]
-            if not any(self._is_short(ask, node, index) for index in gives):
+            if not any(self._is_short(ask, nodes, index) for index in gives):
                 faults.append(f"P-gives: {victim.key} gives nothing that {ask.key} lacks")
             if victim.needs_node:
                 faults.append(f"P-gives: {victim.key} needs its node")
             forbidden = self.rules.forbidden(ask.leaf, ask.priority, victim)
             if forbidden:
                 faults.append(forbidden)
-        faults += self._refused(ask, node)
+        faults += self._refused(ask, nodes)
         faults += self._protected(ask.leaf, victims, for_guarantee=True)
         faults += self.rules.over_budget((victim.leaf for victim in victims), self.now)
         if any(self.lacks_of_limit(ask, limit) > 0 for limit in self.world.limits):
             faults.append(f"P-limit: {ask.key} is at the limit of {ask.user}")
-        return [*faults, *self._guarantees_ended(ask, victims), *self._needless(ask, node, victims)]
+        return [*faults, *self._guarantees_ended(ask, victims), *self._needless(ask, nodes, victims)]
 
     def _guarantees_ended(self, ask: Asked, victims: Sequence[Ran]) -> Iterable[str]:
         queues = {queue for victim in victims for queue in self._protectors(ask, victim.leaf)}
@@ -251,21 +294,22 @@ class Accounts:
                 if before > promised or index not in self.served(ask):
                     yield f"P-guarantee: {queue} falls from {before} to {before - lost} of {promised}"
 
-    def _needless(self, ask: Asked, node: int, victims: Sequence[Ran]) -> Iterable[str]:
-        if not self._has_room(ask, node, victims):
-            yield f"P-needed: {ask.key} has no room on node {node} all the same"
+    def _needless(self, ask: Asked, nodes: Sequence[int], victims: Sequence[Ran]) -> Iterable[str]:
+        if not self._has_room(ask, nodes, victims):
+            yield f"P-needed: {ask.key} has no room on node {_text(nodes)} all the same"
         for victim in victims:
-            if self._is_demanded(victim, node):
+            if self._is_demanded(victim, nodes):
                 continue
-            if self._has_room(ask, node, [other for other in victims if other is not victim]):
+            if self._has_room(ask, nodes, [other for other in victims if other is not victim]):
                 yield f"P-needed: {victim.key} could be spared"
 
-    def _is_demanded(self, victim: Ran, node: int) -> bool:
-        return self.world.demands and victim.node == node
+    def _is_demanded(self, victim: Ran, nodes: Sequence[int]) -> bool:
+        return self.world.demands and victim.node in nodes
 
-    def _refused(self, ask: Asked, node: int) -> Iterable[str]:
-        if node in self.world.refused:
-            yield f"P-refused: {ask.key} may not run on node {node}"
+    def _refused(self, ask: Asked, nodes: Sequence[int]) -> Iterable[str]:
+        for node in nodes:
+            if node in self.world.refused:
+                yield f"P-refused: {ask.key} may not run on node {node}"
 
     def _protected(self, outside: str, victims: Sequence[Ran], *, for_guarantee: bool) -> Iterable[str]:
         for victim in victims:
@@ -291,7 +335,7 @@ class Accounts:
         gone = sum(victim.size[0] for victim in coming if counts(victim))
         return max(now, later) - gone + ask.size[0] - limit.amount
 
-    def faults_inside(self, ask: Asked, node: int, victims: Sequence[Ran]) -> list[str]:
+    def faults_inside(self, ask: Asked, nodes: Sequence[int], victims: Sequence[Ran]) -> list[str]:
         """Return the promises that a preemption inside of a queue would break."""
         faults = [
             f"P-priority: {victim.key} is no lower work of {ask.leaf}"
@@ -300,7 +344,7 @@ class Accounts:
         ]
         if self.rules.value(ask.leaf, "preemption.within") != "lower-priority":
             faults.append(f"P-priority: nothing ends inside of {ask.leaf}")
-        faults += self._refused(ask, node)
+        faults += self._refused(ask, nodes)
         faults += self._protected(ask.leaf, victims, for_guarantee=True)
         faults += self.rules.over_budget((victim.leaf for victim in victims), self.now)
         limits = [limit for limit in self.world.limits if self.lacks_of_limit(ask, limit) > 0]
@@ -315,12 +359,12 @@ class Accounts:
             given = sum(victim.size[0] for victim in some)
             # As in a queue, what is left below a limit without room does not count.
             lacks = (max(ask.size[0], self.lacks_of_limit(ask, limit)) for limit in limits)
-            return self._has_room(ask, node, some) and all(given >= lack for lack in lacks)
+            return self._has_room(ask, nodes, some) and all(given >= lack for lack in lacks)
 
         if not is_enough(victims):
-            faults.append(f"P-needed: {ask.key} has no room on node {node} all the same")
+            faults.append(f"P-needed: {ask.key} has no room on node {_text(nodes)} all the same")
         for victim in victims:
-            if not self._is_demanded(victim, node) and is_enough(
+            if not self._is_demanded(victim, nodes) and is_enough(
                 [other for other in victims if other is not victim]
             ):
                 faults.append(f"P-needed: {victim.key} could be spared")
@@ -400,3 +444,7 @@ class Accounts:
             for queue in path_of(ask.leaf)
             if queue in self.maximum
         ) or any(self.lacks_of_limit(ask, limit) > 0 for limit in self.world.limits)
+
+
+def _text(nodes: Sequence[int]) -> str:
+    return ", ".join(map(str, nodes))

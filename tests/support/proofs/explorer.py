@@ -78,9 +78,11 @@ class _Run:
         self._waiting = Waiting(self.accounts, self.harness.state, self._asked)
         for number, size in enumerate(world.nodes):
             self.harness.nodes(f"n{number}", capacity=self._resource(size))
-        users = {(ran.leaf, ran.user) for ran in world.running} | {(ask.leaf, ask.user) for ask in world.asks}
-        for leaf, user in sorted(users):
-            self.harness.submit(_application(leaf, user), leaf, user=user)
+        users = {(ran.leaf, ran.user, 0) for ran in world.running}
+        users |= {(ask.leaf, ask.user, ask.gang) for ask in world.asks}
+        for leaf, user, gang in sorted(users):
+            tags = {"gangSize": str(gang)} if gang else {}
+            self.harness.submit(_application(leaf, user), leaf, user=user, tags=tags)
         for number, ran in enumerate(world.running):
             self.accounts.running[f"v{number}"] = Ran(
                 *(f"v{number}", ran.leaf, ran.node, ran.size),
@@ -173,7 +175,7 @@ class _Run:
         elif step.verb == "withdraw":
             self._withdrawn = True
             ask = self.accounts.asks.pop(step.key)
-            self.accounts.claims.pop(step.key, None)
+            self.accounts.end_claim(step.key)
             self.harness.release(step.key, application_id=_application(ask.leaf, ask.user))
         elif step.verb == "reload":
             self._pending.remove("reload")
@@ -203,7 +205,8 @@ class _Run:
     def _note_ended(self, key: str) -> None:
         for claim in self.accounts.claims.values():
             claim.ending.discard(key)
-            claim.is_over = claim.is_over or (not claim.ending and claim.node in self.accounts.lost)
+            is_gone = any(node in self.accounts.lost for node in claim.nodes)
+            claim.is_over = claim.is_over or (not claim.ending and is_gone)
 
     def _lose(self, node: int) -> None:
         accounts = self.accounts
@@ -236,6 +239,7 @@ class _Run:
         self.preemptions += len(records)
         recorded = sorted(victim.allocation_key for record in records for victim in record.victims)
         released: list[str] = []
+        waiting = {ask.key for ask in self.accounts.asks.values() if ask.gang}
         for said in self.harness.announcements[self._heard :]:
             if isinstance(said, AllocationPlaced):
                 self._note_placed(said.allocation.allocation_key, said.allocation.node_id)
@@ -253,6 +257,9 @@ class _Run:
                         records.remove(record)
                         break
         self._heard = len(self.harness.announcements)
+        placed = waiting - self.accounts.asks.keys()
+        if placed and (waiting - placed or len(placed) < self._asked[min(placed)].gang):
+            self.faults.append(f"P-one: of a gang only {', '.join(sorted(placed))} is placed")
         if recorded != sorted(released):
             self.faults.append(f"P-one: {recorded} are chosen, and the RM hears of {sorted(released)}")
         for record in records:  # They end nothing new, but take over what ends.
@@ -264,7 +271,7 @@ class _Run:
         if ask is None:
             return  # It exists from the beginning.
         node = int(node_id[1:])
-        self.accounts.claims.pop(key, None)
+        self.accounts.end_claim(key)
         self.accounts.running[key] = Ran(
             *(key, ask.leaf, node, ask.size),
             needs_node=ask.node >= 0,
@@ -274,7 +281,7 @@ class _Run:
         )
         if ask.node >= 0:
             for claim in self.accounts.claims.values():
-                claim.is_over = claim.is_over or claim.node == node
+                claim.is_over = claim.is_over or node in claim.nodes
         for claim in self.accounts.claims.values():
             self._check_room(claim, f"placed {key}", ask.leaf)
 
@@ -294,13 +301,10 @@ class _Run:
                 most = accounts.most(queue, 0, claim.ask.key) - gone
                 if most + claim.ask.size[0] > accounts.maximum[queue]:
                     self.faults.append(f"P-room: {what} in the room of {queue} for {claim.ask.key}")
-        if claim.node in accounts.lost:
+        if accounts.lost.intersection(claim.nodes):
             return
-        for index, wanted in enumerate(claim.ask.size):
-            ending = (self.accounts.running[key] for key in claim.ending)
-            coming = sum(ran.size[index] for ran in ending if ran.node == claim.node)
-            if self.accounts.free(claim.node, index) + coming < wanted:
-                self.faults.append(f"P-room: {what} in the room that ends for {claim.ask.key}")
+        if not accounts.nodes_fit(claim.ask, claim.nodes, [accounts.running[key] for key in claim.ending]):
+            self.faults.append(f"P-room: {what} in the room that ends for {claim.ask.key}")
 
     def _judge(self, record: PreemptionRecord) -> None:
         accounts = self.accounts
@@ -308,16 +312,21 @@ class _Run:
         if record.cause is PreemptionCause.QUOTA:
             self.faults += accounts.faults_for_maximum(record.queue_path, victims)
         else:
-            ask, node = self._asked[record.allocation_key], int(record.node_id[1:])
+            ask = accounts.whole(self._asked[record.allocation_key])
+            preemptors = record.justification.preemptors
+            nodes = tuple(sorted({int(each.node_id[1:]) for each in preemptors}))
+            if ask.keys != tuple(each.allocation_key for each in preemptors):
+                self.faults.append(f"P-one: {ask.key} preempts without all members of its gang")
             if record.cause is PreemptionCause.GUARANTEE:
-                self.faults += accounts.faults_for_guarantee(ask, node, victims)
+                self.faults += accounts.faults_for_guarantee(ask, nodes, victims)
             elif record.cause is PreemptionCause.PRIORITY:
-                self.faults += accounts.faults_inside(ask, node, victims)
+                self.faults += accounts.faults_inside(ask, nodes, victims)
             else:
                 self.faults += accounts.faults_for_node(ask, victims)
             self.faults += self._waiting.unwilling(ask, record.cause, victims)
-            ending = {victim.key for victim in victims} | accounts.taken_over(ask, node)
-            accounts.claims[ask.key] = Claim(ask, node, ending)
+            self.faults += self._waiting.too_many(ask, victims)
+            ending = {victim.key for victim in victims} | accounts.taken_over(ask, nodes)
+            accounts.claims[ask.key] = Claim(ask, nodes, ending)
             if record.cause is not PreemptionCause.REQUIRED_NODE:
                 for victim in victims:
                     accounts.rules.note(victim.leaf, accounts.now)
@@ -327,10 +336,14 @@ class _Run:
     def _check_quiet(self) -> None:
         """Check what holds once nothing more can be done."""
         accounts = self.accounts
+        for reserved in self.harness.state.reserved.all():
+            key = reserved.ask.allocation_key
+            if self._asked[key].gang and self.harness.state.claims.find(key) is None:
+                self.faults.append(f"P-reserved: {key} has {reserved.node_id} reserved without a claim")
         for claim in accounts.claims.values():
-            others = (ask for ask in accounts.asks.values() if ask is not claim.ask)
+            others = (ask for ask in accounts.asks.values() if ask.key not in claim.ask.keys)
             is_open = not (claim.is_over or claim.is_excused or claim.ending)
-            if is_open and all(ask.node != claim.node for ask in others):
+            if is_open and all(ask.node not in claim.nodes for ask in others):
                 self.faults.append(f"P-effect: all has ended for {claim.ask.key}, and it waits")
         for queue in self.harness.state.tree:
             ending = [
@@ -346,11 +359,13 @@ class _Run:
         needed = {ask.node for ask in self.accounts.asks.values()}
         for key in keys:
             claim = self.accounts.claims.get(key)
-            if claim is None or claim.node in needed:
+            if claim is None or claim.is_over:
                 continue
-            reserved = self.harness.state.reserved.get(key)
-            if not claim.is_over and (reserved is None or reserved.node_id != f"n{claim.node}"):
-                self.faults.append(f"P-reserved: {key} has not n{claim.node} reserved")
+            reserved = [self.harness.state.reserved.get(each) for each in claim.ask.keys]
+            kept = {each.node_id for each in reserved if each is not None}
+            for node in claim.nodes:
+                if node not in needed and f"n{node}" not in kept:
+                    self.faults.append(f"P-reserved: {key} has not n{node} reserved")
 
     # ------------------------------------------------------------------------------------ the ends
 

@@ -15,6 +15,7 @@ _PAIR: Final[tuple[Size, ...]] = ((2,), (2,))
 _TEAM: Final = ("root.p.a", "root.p.b", "root.c")
 _OUTSIDE: Final = ("root.p.b", "root.c")
 _SIDES: Final = ("root.a", "root.b")
+_SIBLINGS: Final = ("root.b", "root.c")
 _FENCE: Final = ("priority.policy", "fence")
 
 
@@ -274,6 +275,23 @@ def _guarantees_above() -> Iterator[World]:
             yield World(queues, ((2, 2),), running, (AskIn("root.p.a", size),))
 
 
+def _gangs() -> Iterator[World]:
+    """Yield worlds in which a gang of two is placed whole, or nothing of it."""
+    for own, other, pair in product((0, 2, 3, 4), (0, 1, 2), ((1, 1), (1, 2), (2, 2))):
+        queues = (QueueIn("root.a", (own,)), QueueIn("root.b", (other,)))
+        gang = tuple(AskIn("root.a", (size,), user="gil", gang=2) for size in pair)
+        for running in running_in(("root.b",), 2, _ONE_OR_TWO, 4):
+            yield World(queues, _PAIR, running, gang)
+            if (own, other) == (4, 1):
+                for later in (AskIn("root.a", _ONE), AskIn("root.b", _ONE), AskIn("root.b", _ONE, 0)):
+                    yield World(queues, _PAIR, running, (*gang, later), late=True)
+    for own, guaranteed, pair in product((2, 4), ((0, 0), (1, 0), (1, 1)), ((1, 1), (1, 2), (2, 2))):
+        others = tuple(QueueIn(path, (amount,)) for path, amount in zip(_SIBLINGS, guaranteed, strict=True))
+        gang = tuple(AskIn("root.a", (size,), user="gil", gang=2) for size in pair)
+        for running in running_in(_SIBLINGS, 2, _ONE_OR_TWO, 4):
+            yield World((QueueIn("root.a", (own,)), *others), _PAIR, running, gang)
+
+
 FAMILIES_OF_RULES: Final = (
     Family("two preemptors", _two_preemptors, depth=3),
     Family("priorities", _priorities, depth=1),
@@ -289,4 +307,5 @@ FAMILIES_OF_RULES: Final = (
     Family("reloads", _reloads, depth=3),
     Family("a lost node", _lost_node, depth=3),
     Family("guarantees above guarantees", _guarantees_above, depth=2),
+    Family("a gang of two", _gangs, depth=3),
 )

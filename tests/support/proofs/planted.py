@@ -204,6 +204,22 @@ PREEMPTION_FAULTS: Final = (
         "        level.change_preempting(back)",
         "        pass",
     ),
+    # ----------------------------------------------------------------------------------------- gangs
+    _in(
+        *("a gang of two", _CLAIMS, "the claim of a gang ends before a cycle has run"),
+        "        self.is_counted = not ends_reservations\n",
+        "        self.is_counted = True\n",
+    ),
+    _in(
+        *("a gang of two", _CLAIMS, "one node of a gang is reserved"),
+        "{key: node_id for node_id, key in by_node.items()}",
+        "{key: node_id for node_id, key in [*by_node.items()][:1]}",
+    ),
+    _in(
+        *("a gang of two", _ATTEMPT, "a gang is entitled if its first member is"),
+        "        total_of(ask.resource for ask in members),\n",
+        "        first.resource,\n",
+    ),
     # ------------------------------------------------------------------------- where the node is given
     _in(
         *("daemons", _REQUIRED, "what has the same priority does not end for an ask that needs the node"),

@@ -39,20 +39,29 @@ class Waiting:
             for queue in self.state.tree:
                 if any(queue.held.values()):
                     yield f"P-room: {queue.path} holds room for nobody"
-        for ask in accounts.asks.values():
+        for ask in accounts.waiting():
             if ask.node >= 0:
                 if accounts.can_be_served(ask) and not accounts.is_stopped(ask):
                     yield f"P-node: {ask.key} waits although enough may end on its node"
                 continue
-            for node in range(len(accounts.world.nodes)):
-                if node not in accounts.lost and not self._is_kept_for_others(ask, node):
-                    yield from self._faults_on(ask, node)
+            for nodes in self._choices(ask):
+                yield from self._faults_on(ask, nodes)
 
-    def _faults_on(self, ask: Asked, node: int) -> Iterator[str]:
-        if self._has_room(ask, node):
-            yield f"P-stuck: {ask.key} waits although node {node} has room"
+    def _choices(self, ask: Asked) -> Iterator[tuple[int, ...]]:
+        """Yield the nodes that an ask may have: one by one, for a gang all of them together."""
+        accounts = self.accounts
+        nodes = tuple(
+            node
+            for node in range(len(accounts.world.nodes))
+            if node not in accounts.lost and not self._is_kept_for_others(ask, node)
+        )
+        yield from (nodes,) if ask.members else ((node,) for node in nodes)
+
+    def _faults_on(self, ask: Asked, nodes: tuple[int, ...]) -> Iterator[str]:
+        if self._has_room(ask, nodes):
+            yield f"P-stuck: {ask.key} waits although node {', '.join(map(str, nodes))} has room"
         for cause in (PreemptionCause.GUARANTEE, PreemptionCause.PRIORITY):
-            victims = self._enough(ask, node, cause) if ask.may_preempt else ()
+            victims = self._enough(ask, nodes, cause) if ask.may_preempt else ()
             if victims:
                 names = ", ".join(victim.key for victim in victims)
                 yield f"P1: {ask.key} waits although {names} may end for it"
@@ -63,33 +72,39 @@ class Waiting:
         worst = max((order.index(victim.objection) for victim in victims), default=0)
         if not worst:
             return
-        nodes = [ask.node] if ask.node >= 0 else range(len(self.accounts.world.nodes))
-        for node in nodes:
-            others = self._enough(ask, node, cause, order[:worst])
-            if others and (ask.node >= 0 or not self._is_kept_for_others(ask, node)):
+        for nodes in ((ask.node,),) if ask.node >= 0 else self._choices(ask):
+            others = self._enough(ask, nodes, cause, order[:worst])
+            if others:
                 keys = ", ".join(other.key for other in others)
                 yield f"P-willing: {keys} would be enough for {ask.key}"
 
-    def _has_room(self, ask: Asked, node: int) -> bool:
+    def too_many(self, ask: Asked, victims: Sequence[Ran]) -> Iterator[str]:
+        """Yield that fewer victims would do for a gang, on any of the nodes that it may have."""
+        for nodes in self._choices(ask) if ask.members else ():
+            others = self._enough(ask, nodes, PreemptionCause.GUARANTEE)
+            if 0 < len(others) < len(victims):
+                keys = ", ".join(other.key for other in others)
+                yield f"P-needed: {keys} would be enough for {ask.key}"
+
+    def _has_room(self, ask: Asked, nodes: Sequence[int]) -> bool:
         accounts = self.accounts
-        if (
-            node in accounts.world.refused
-            or accounts.is_stopped(ask)
-            or self.state.reserved.on_node(f"n{node}")
-        ):
-            return False
-        return all(accounts.free(node, index) >= one for index, one in enumerate(ask.size))
+        left = [
+            node
+            for node in nodes
+            if node not in accounts.world.refused and not self.state.reserved.on_node(f"n{node}")
+        ]
+        return not accounts.is_stopped(ask) and accounts.nodes_fit(ask, left, ())
 
     def _is_kept_for_others(self, ask: Asked, node: int) -> bool:
         """Return whether a node is reserved for another ask, and that does not yield to this one."""
         for reserved in self.state.reserved.on_node(f"n{node}"):
             other = self.asked[reserved.ask.allocation_key]
-            if other is ask:
+            if other.key in ask.keys:
                 continue
             is_kept = (
                 self.accounts.can_be_served(other)
                 if other.node >= 0
-                else other.key in self.accounts.claims
+                else any(other.key in claim.ask.keys for claim in self.accounts.claims.values())
                 or other.priority > ask.priority
                 or (other.may_preempt and self.accounts.is_entitled(other))
             )
@@ -98,21 +113,25 @@ class Waiting:
         return False
 
     def _enough(
-        self, ask: Asked, node: int, cause: PreemptionCause, objections: Sequence[int] = _OBJECTIONS
+        self,
+        ask: Asked,
+        nodes: Sequence[int],
+        cause: PreemptionCause,
+        objections: Sequence[int] = _OBJECTIONS,
     ) -> Sequence[Ran]:
-        """Return victims on a node that may end for an ask, with no other objections than these."""
+        """Return the fewest victims on nodes that may end for an ask, with no other objections than these."""
         accounts = self.accounts
         possible = [
             ran
             for ran in accounts.running.values()
-            if not ran.ending and ran.node == node and ran.objection in objections
+            if not ran.ending and ran.node in nodes and ran.objection in objections
         ]
         for count in range(1, len(possible) + 1):
             for victims in combinations(possible, count):
                 if cause is PreemptionCause.GUARANTEE:
-                    faults = accounts.faults_for_guarantee(ask, node, victims)
+                    faults = accounts.faults_for_guarantee(ask, nodes, victims)
                 elif cause is PreemptionCause.PRIORITY:
-                    faults = accounts.faults_inside(ask, node, victims)
+                    faults = accounts.faults_inside(ask, nodes, victims)
                 else:
                     faults = accounts.faults_for_node(ask, victims)
                 if not faults:

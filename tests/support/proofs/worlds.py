@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, islice, permutations, product
 from typing import Final, NamedTuple
@@ -54,6 +54,8 @@ class AskIn(NamedTuple):
     priority: int = 0
     may_preempt: bool = True
     user: str = "ann"
+    gang: int = 0
+    """How many members the gang has that it is one of; 0 for none. The first asks of a world are its gang."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,18 @@ def path_of(queue: str) -> tuple[str, ...]:
     """Return a queue and those above it, the root last."""
     parts = queue.split(".")
     return tuple(".".join(parts[:count]) for count in range(len(parts), 0, -1))
+
+
+def have_room(sizes: Sequence[Size], rooms: Mapping[int, Sequence[int]], types: Iterable[int]) -> bool:
+    """Return whether nodes, each with what it has left, have room for some sizes together."""
+    checked = [*types]
+    for nodes in product(rooms, repeat=len(sizes)):
+        left = {node: list(room) for node, room in rooms.items()}
+        for size, node in zip(sizes, nodes, strict=True):
+            left[node] = [one - less for one, less in zip(left[node], size, strict=True)]
+        if all(left[node][index] >= 0 for node in nodes for index in checked):
+            return True
+    return False
 
 
 # ---------------------------------------------------------------------------------------- symmetry
@@ -160,11 +174,9 @@ def _is_possible(world: World) -> bool:
     if world.lowered is not None or _is_full(world, ask):
         return True
     nodes = range(len(free)) if ask.node < 0 else (ask.node,)
-    return not any(
-        all(left >= wanted for left, wanted in zip(free[node], ask.size, strict=True))
-        for node in nodes
-        if node not in world.refused
-    )
+    rooms = {node: free[node] for node in nodes if node not in world.refused}
+    sizes = [each.size for each in world.asks[: ask.gang or 1]]
+    return not have_room(sizes, rooms, range(len(ask.size)))
 
 
 def _is_full(world: World, ask: AskIn) -> bool:

@@ -32,11 +32,13 @@ def _registered(queues: list[dict[str, Any]], **partition: Any) -> dict[str, Any
     return {"register": {"rmID": RM_ID, "config": json.dumps(document)}}
 
 
-def _applications(**leaves: str) -> dict[str, Any]:
-    new = [
+def _applications(gang: str = "", **leaves: str) -> dict[str, Any]:
+    new: list[dict[str, Any]] = [
         {"applicationID": name, "queueName": f"root.{leaf}", "ugi": {"user": "eve"}}
         for name, leaf in leaves.items()
     ]
+    for each in new:
+        each["tags"] = {"gangSize": "2"} if each["applicationID"] == gang else {}
     return {"application": {"rmID": RM_ID, "new": new}}
 
 
@@ -136,6 +138,36 @@ def _for_a_maximum() -> Iterator[dict[str, Any]]:
     yield {"advance": "8s"}
 
 
+def _gang(walltime: str = "", **properties: str) -> Iterator[dict[str, Any]]:
+    """Yield a day in which work on two nodes ends for a gang, confirmed one after the other.
+
+    r3 ends by itself, so that in the end the members have each other's nodes.
+    """
+    train = {"name": "train", "properties": {"preemption.delay": "10s"}}
+    train["resources"] = {"guaranteed": {"memory": 40}}
+    work = {"name": "work", "properties": properties, "queues": [train, {"name": "research"}]}
+    yield _registered([work])
+    yield {"confirm": "manual"}
+    for name in ("n1", "n2"):
+        yield _node(name, 20)
+    yield _applications("large", large="work.train", small="work.train", study="work.research")
+    tags: dict[str, Any] = {"allocationTags": {"walltime": walltime}} if walltime else {}
+    for number, node in enumerate(("n1", "n1", "n2", "n2"), 1):
+        yield _say(ask(f"r{number}", "study", nodeID=node, **tags))
+        yield {"advance": "1s"}
+    yield _say(ask("g1", "large", 20, priority=3, **tags), ask("g2", "large", priority=1, **tags))
+    yield {"advance": "11s"}
+    yield {"schedule": 2}
+    yield _say(ask("x1", "small", **tags))
+    for key in ("r4", "r3", "r2", "r1"):
+        why = "STOPPED_BY_RM" if key == "r3" else "PREEMPTED_BY_SCHEDULER"
+        ended = {"applicationID": "study", "allocationKey": key, "terminationType": why}
+        yield {"allocation": {"rmID": RM_ID, "releases": {"allocationsToRelease": [ended]}}}
+        yield {"schedule": 1}
+    yield {"advance": "20s"}
+    yield {"schedule": 2}
+
+
 def _day(lines: Callable[[], Iterator[dict[str, Any]]]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in recorded("\n".join(map(json.dumps, lines())))]
 
@@ -146,6 +178,10 @@ SCENES: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "node": lambda: _day(_for_a_node),
     "inside": lambda: _day(_inside),
     "maximum": lambda: _day(_for_a_maximum),
+    "gang": lambda: _day(_gang),
+    "gang that backfills": lambda: _day(
+        lambda: _gang("1h", **{"backfill.reservations": "2", "preemption.delay": "10s"})
+    ),
 }
 """Days by name, each as the documents of its lines."""
 

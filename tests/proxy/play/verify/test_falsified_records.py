@@ -126,6 +126,14 @@ def _end_unasked(lines: Lines) -> None:
     )
 
 
+def _placed_beside_a_gang(lines: Lines) -> None:
+    """Have another ask placed as soon as it came, where a victim of the gang had ended."""
+    late = line_of(lines, "x1", "new")
+    one, *_ = entries(lines.pop(late), "new")
+    ended = [index for index, line in enumerate(lines) if "releases" in line.get("allocation", {})]
+    outcome_after(lines, ended[0], {"new": [{**one, "nodeID": "n2"}]})
+
+
 def _end_without_record(lines: Lines) -> None:
     del lines[line_of(lines, "p1", "preemption")]
 
@@ -366,6 +374,48 @@ FALSIFIED = {
         "uses nothing above it",
         "",
     ),
+    "a gang's other node": Falsified(
+        "gang",
+        lambda d: _put(record(d, "g1")["justification"]["preemptors"][1], nodeID="n1"),
+        "justification nodes n1 after: expected memory -10, got nothing",
+        "g1",
+    ),
+    "what a gang asks for together": Falsified(
+        "gang",
+        lambda d: _put(figures(d, "root.work.train", "g1"), owedAfter={"memory": 20}),
+        "root.work.train owedAfter: expected memory 10, got memory 20",
+        "g1",
+    ),
+    "the lowest priority of a gang": Falsified(
+        "gang",
+        lambda d: _put(victim(d, "g1")["priorities"], ask=3),
+        "victims r2 priorities ask: expected 1, got 3",
+        "g1",
+    ),
+    "the youngest of a gang": Falsified(
+        "gang",
+        lambda d: _put(asked(d, "g2"), allocationTags={"creationTime": "946684814"}),
+        "g1 preempts after 1 s, before the preemption.delay",
+        "g1",
+    ),
+    "a member that may not preempt": Falsified(
+        "gang",
+        lambda d: _put(asked(d, "g2"), preemptionPolicy={}),
+        "g1 preempts, and may not preempt others",
+        "g1",
+    ),
+    "more than a gang needs": Falsified(
+        "gang",
+        lambda d: _put(asked(d, "g2"), resourcePerAlloc={"resources": {"memory": {"value": "0"}}}),
+        "r4 ended for g1, which has room without its end",
+        "g1",
+    ),
+    "another on a node of a gang": Falsified(
+        "gang", _placed_beside_a_gang, "x1 is placed on n2, kept for g1", "x1", "new"
+    ),
+    "what a victim of a gang beside promises gives": Falsified(
+        "gang that backfills", lambda d: _put(victim(d, "g1"), gives=[]), "gives: expected memory", "g1"
+    ),
     "more than is above a maximum": Falsified(
         "maximum",
         lambda d: configured(d, '"max": {"memory": 25}', '"max": {"memory": 35}'),
@@ -398,6 +448,19 @@ def test_each_is_refuted_with_its_line(name: str) -> None:
     refuted = verify_lines(with_text(lines)).refuted
     line = line_of(lines, falsified.key, falsified.what) + 1
     assert any(each.line == line and falsified.why in each.text for each in refuted), refuted
+
+
+def test_a_gang_whose_victims_ended_for_nothing() -> None:
+    """None of its members is placed; both nodes were kept for it."""
+    lines = deepcopy(scene("gang that backfills"))
+    line = line_of(lines, "g1", "preemption") + 1
+    for key in ("g1", "g2", "x1"):
+        del lines[line_of(lines, key, "new")]
+
+    (refuted,) = verify_lines(with_text(lines)).refuted
+    assert refuted.text == (
+        f"g1 still waits for n1, n2, 15 s after all has ended that it preempted in line {line}"
+    )
 
 
 def test_an_ask_whose_victims_ended_for_nothing() -> None:
