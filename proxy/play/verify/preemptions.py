@@ -50,9 +50,8 @@ class PreemptionCheck:
         if self._ask is not None:
             ending = {run.ask.key for run in (*self._victims, *self._taken)}
             nodes = [*dict.fromkeys(self._nodes.values())]
-            claim = RecordedClaim(
-                self._ask, [*self._nodes], nodes, line, ending, None if ending else self._now_ns
-            )
+            since = None if ending else self._now_ns
+            claim = RecordedClaim(self._ask, [*self._nodes], nodes, line, ending, since)
             self._accounts.claims = [*self._accounts.others(self._ask), claim]
         if self.cause in ("GUARANTEE", "PRIORITY"):
             self._accounts.losses += [(self._now_ns, run.ask.path) for run in self._victims]

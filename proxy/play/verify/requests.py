@@ -106,9 +106,8 @@ def _update_applications(accounts: RecordedAccounts, turn: Turn, request: Mappin
             groups = user.get("groups") or (found if isinstance(found, list) else [])
             group = _group_of(leaf, groups)
             is_gang = any(tag.startswith("gang") for tag in new.get("tags") or ())
-            accounts.applications[name] = RecordedApplication(
-                name, leaf, str(user.get("user", "")), group, is_gang
-            )
+            owner = str(user.get("user", ""))
+            accounts.applications[name] = RecordedApplication(name, leaf, owner, group, is_gang)
     for gone in request.get("remove", ()):
         name = str(gone["applicationID"])
         turn.ended |= accounts.remove_application(name, turn.at_ns)
@@ -145,7 +144,7 @@ def _report(accounts: RecordedAccounts, turn: Turn, each: Mapping[str, Any]) -> 
     if known is not None:
         turn.disturbs |= key in accounts.running
         known.size = size
-    ask = known or _ask_of(accounts, turn, each, size)
+    ask = known or _ask(accounts, turn, each, size)
     if ask is None or key in accounts.running:
         return
     if each.get("nodeID"):
@@ -159,9 +158,7 @@ def _report(accounts: RecordedAccounts, turn: Turn, each: Mapping[str, Any]) -> 
             claim.is_unclear |= len(claim.keys) > 1 and claim.ask.application is ask.application
 
 
-def _ask_of(
-    accounts: RecordedAccounts, turn: Turn, each: Mapping[str, Any], size: Size
-) -> RecordedAsk | None:
+def _ask(accounts: RecordedAccounts, turn: Turn, each: Mapping[str, Any], size: Size) -> RecordedAsk | None:
     application = accounts.applications.get(str(each.get("applicationID", "")))
     if application is None:
         return None
