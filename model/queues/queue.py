@@ -9,9 +9,10 @@ never two at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, final
+from typing import Final, assert_never, final
 
 from ..configuration.access_control import AccessControlList
+from ..configuration.policies import PriorityPolicy
 from ..configuration.positions import Position
 from ..configuration.queue_properties import QueueProperties, evaluate
 from ..marks import Marks
@@ -60,9 +61,13 @@ def _at_no_time() -> int:
 
 def exposed_priority(settings: QueueProperties, priority: int) -> int:
     """Return a priority in a queue as its parent sees it: after the queue's offset or fence."""
-    if settings.priority_policy.is_fence:
-        return settings.priority_offset
-    return max(INT32_MIN, min(INT32_MAX, priority + settings.priority_offset))
+    match settings.priority_policy:
+        case PriorityPolicy.DEFAULT:
+            return max(INT32_MIN, min(INT32_MAX, priority + settings.priority_offset))
+        case PriorityPolicy.FENCE:
+            return settings.priority_offset
+        case _:
+            assert_never(settings.priority_policy)
 
 
 @final

@@ -115,7 +115,7 @@ def test_a_turn_that_breaks_breaks_again(tmp_path: Path, monkeypatch: pytest.Mon
             scheduler._cluster.partitions()[0].run_until_idle()
         scheduler.update_node(node_request("n1"))
 
-    monkeypatch.setattr("licorne.model.partition.watch_quotas", fail)
+    monkeypatch.setattr("licorne.model.partition.run_cycle", fail)
     lines = recorded(tmp_path, traffic)
 
     assert "ZeroDivisionError('odd')" == lines[0]["failed"]
