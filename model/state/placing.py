@@ -12,7 +12,7 @@ from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import try_charge
-from ..resources.resource import Resource, total_of
+from ..resources.resource import EMPTY, Resource, subtract, total_of
 from ..values.allocation import Allocation, Ask
 from ..values.events import ChangeType
 from ..values.messages import AllocationPlaced
@@ -54,9 +54,19 @@ def commit(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeE
 
 
 def _charge_claimed(state: PartitionState, queue: Queue, ask: Ask) -> Queue | None:
-    """Charge the queues where asks have claims: what its own claim holds is for this ask."""
+    """Charge the queues where asks have claims: what its own claim holds is for this ask.
+
+    So is what others hold in the root, if the ask needs its node: what all nodes have together is no quota of
+    such an ask.
+    """
+    root = queue.above[-1]
     with state.claims.lifted(ask.allocation_key):
-        return try_charge(queue, ask.resource)
+        held = root.held if ask.required_node else EMPTY
+        root.change_held(subtract(EMPTY, held))
+        try:
+            return try_charge(queue, ask.resource)
+        finally:
+            root.change_held(held)
 
 
 def commit_all(

@@ -264,3 +264,24 @@ def test_an_ask_gets_room_on_its_node_while_no_other_node_has_any_for_its_size()
     scene.end("v1")
 
     assert "n1" == scene.placements["d"]
+
+
+def test_what_another_preemptor_holds_in_the_cluster_bars_no_ask_from_the_node_it_needs() -> None:
+    """All nodes together are no quota: the ask would wait beside room that has ended for it."""
+    scene = Scene(
+        "- {name: a, properties: {preemption.delay: 10s}, resources: {guaranteed: {memory: 20}}}\n- name: b"
+    )
+    scene.nodes("n1", capacity=memory(30))
+    scene.runs("v1", "v2", resource=TEN)
+    scene.asks("preemptor", resource=TWENTY)
+    scene.run_until_idle()
+    scene.advance(11)
+    scene.run_until_idle()
+    (first,) = scene.preempted
+    scene.asks("d", resource=TWENTY, required_node="n1")
+    scene.run_until_idle()
+    (second,) = {*scene.preempted} - {first}
+
+    scene.end(second)
+
+    assert "n1" == scene.placements["d"]

@@ -15,6 +15,7 @@ from support.fuzz.planting import ROOT, copied_package, plant
 
 _LEDGER: Final = "model/preemption/guarantee/ledger.py"
 _ATTEMPT: Final = "model/preemption/guarantee/attempt.py"
+_GANG_NODES: Final = "model/preemption/guarantee/gang_nodes.py"
 _CANDIDATES: Final = "model/preemption/guarantee/candidate_victims.py"
 _NODES: Final = "model/preemption/guarantee/candidate_nodes.py"
 _DECISION: Final = "model/preemption/guarantee/decision.py"
@@ -216,7 +217,11 @@ PREEMPTION_FAULTS: Final = (
         "{key: node_id for node_id, key in [*by_node.items()][:1]}",
     ),
     _in(
-        *("a gang of two", _ATTEMPT, "a gang is entitled if its first member is"),
+        *(
+            "a gang of two",
+            "model/preemption/guarantee/gang_nodes.py",
+            "a gang is entitled if its first member is",
+        ),
         "        total_of(ask.resource for ask in members),\n",
         "        first.resource,\n",
     ),
