@@ -102,6 +102,14 @@ class NodeChecks(Protocol):
         """Return when the first open question has been open for too long, `None` if none is open."""
 
 
+def refuse_or_ask(checks: NodeChecks, ask: Ask, node_id: str, *, allocate: bool) -> str | Pending | None:
+    """Return why a node is refused, `None` if it is not; if that is pending, the RM is asked."""
+    reason = checks.refuse(ask, node_id, allocate=allocate)
+    if isinstance(reason, Pending):
+        checks.ask_about(ask, (node_id,), allocate=allocate)
+    return reason
+
+
 CLASSES_MAX: Final = 4_096
 """For how many classes answers are kept; those of the first one are dropped to take in another one."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
@@ -20,6 +20,8 @@ from ..values.allocation import Allocation
 
 _HOUR_NS: Final = 3600 * 1_000_000_000
 _HUNDRED_PERCENT: Final = 1_000_000
+
+T = TypeVar("T")
 
 VictimOrder: TypeAlias = "tuple[int | str | tuple[float, ...] | tuple[int, int, str], ...]"
 """The smallest goes first."""
@@ -190,6 +192,24 @@ def largest_first(victims: Iterable[Victim], asked: Resource) -> Iterator[list[V
     yield ordered
     if len({order(victim)[:3] for victim in ordered}) > 1:
         yield sorted(ordered, key=lambda victim: order(victim)[3])
+
+
+def orders_to_try(victims: Sequence[Victim], asked: Resource) -> Iterator[Sequence[Victim]]:
+    """Yield victims as they are, and where their sizes differ with the largest first.
+
+    A small victim may take what a guarantee or a budget leaves for a large one that is enough.
+    """
+    yield victims
+    if differ_in_size(victims):
+        yield from largest_first(victims, asked)
+
+
+def first_enough(
+    victims: Sequence[Victim], asked: Resource, choose: Callable[[Sequence[Victim]], T | None]
+) -> T | None:
+    """Return what is chosen of the first order of victims that is enough, `None` if none is."""
+    chosen = (choose(order) for order in orders_to_try(victims, asked))
+    return next((each for each in chosen if each is not None), None)
 
 
 def differ_in_size(victims: Sequence[Victim]) -> bool:

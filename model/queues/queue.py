@@ -70,6 +70,11 @@ def exposed_priority(settings: QueueProperties, priority: int) -> int:
             assert_never(settings.priority_policy)
 
 
+def priority_outside(settings: QueueProperties, priority: int) -> int:
+    """Return what a priority in a queue counts as among its siblings, without a bound."""
+    return settings.priority_offset + (0 if settings.priority_policy.is_fence else priority)
+
+
 @final
 class Queue:
     """One queue. `name`, `path`, `parent` and `above` never change."""

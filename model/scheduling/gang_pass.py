@@ -14,9 +14,8 @@ from enum import Enum
 from typing import Final, NamedTuple, final
 
 from ..applications.ask_walk import Candidate, CandidateKind
-from ..applications.gang import whole_members
 from ..nodes.gang_room import plan_on
-from ..planning.planned_jobs import GangStart
+from ..planning.planned_jobs import GangStart, gang_members
 from ..predicates.node_checks import Pending
 from ..preemption.guarantee.attempt import preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
@@ -93,8 +92,7 @@ def place_gang(
         preempting: What may be spent on attempts to preempt; without it there are none. A gang that has
             preempted beside promises is placed on its own nodes alone.
     """
-    records = entry.application.asks.waiting()
-    members = whole_members(entry.application.gang_settings, [record.ask for record in records])
+    members = gang_members(entry)
     claim = _claim_of(state, entry, members)
     if not members:
         refusal = Refusal(reason=RefusalReason.GANG_INCOMPLETE, subject=entry.application_id)
@@ -115,7 +113,7 @@ def place_gang(
     tried = _place(entry, queue_room, user_room, _MemberSearch(state, members, start))
     if preempting is None or not isinstance(tried, GangRefused) or tried.refusal.reason not in _HELPED:
         return tried
-    found = preempt_for_gang(state, entry, queue_room, user_room, preempting)
+    found = preempt_for_gang(state, entry, members, preempting, queue_room=queue_room, user_room=user_room)
     if not isinstance(found, RefusedAttempt):
         return found
     if found.retry_ns is None or tried.rest is None:
@@ -128,13 +126,13 @@ def place_gang(
 def preempt_for_gang(
     state: PartitionState,
     entry: ApplicationEntry,
+    members: tuple[Ask, ...],
+    preempting: GangPreemption,
+    *,
     queue_room: Resource | None,
     user_room: Resource | None,
-    preempting: GangPreemption,
 ) -> GangTry | RefusedAttempt:
     """End work for all members of a gang that has no room, and reserve the nodes; or say why not."""
-    records = entry.application.asks.waiting()
-    members = whole_members(entry.application.gang_settings, [record.ask for record in records])
     whole = as_one(members)
     kind = CandidateKind.NODES
     if not fits_undefined_unlimited(user_room, whole.resource):
@@ -143,8 +141,8 @@ def preempt_for_gang(
         kind = CandidateKind.PREEMPTION
     if not (preempting.at_limits if kind is CandidateKind.LIMIT else preempting.is_allowed):
         return RefusedAttempt("")
-    checked_ns = next(each.preemption_checked_ns for each in records if each.ask is members[0])
-    candidate = Candidate(whole, kind, "", False, checked_ns)
+    first = entry.application.asks.record(members[0].allocation_key)
+    candidate = Candidate(whole, kind, "", False, None if first is None else first.preemption_checked_ns)
     began_ns = state.times.stopwatch_ns()
     found = preempt_for_queue(
         state,

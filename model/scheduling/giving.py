@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ..nodes.block import NodeEntry
-from ..predicates.node_checks import NO_ROOM, PENDING_SEARCH, NodeSearch, Pending
+from ..predicates.node_checks import NO_ROOM, PENDING_SEARCH, NodeSearch, Pending, refuse_or_ask
 from ..queues.application_entry import ApplicationEntry
 from ..resources.resource import fits
 from ..state.event_rates import report_refusals
@@ -85,12 +85,7 @@ def refusal_of(state: PartitionState, ask: Ask, node: NodeEntry, *, allocate: bo
         allocate: It is for a placement; otherwise for a reservation.
     """
     checks = state.node_checks
-    if checks is None:
-        return None
-    reason = checks.refuse(ask, node.node_id, allocate=allocate)
-    if isinstance(reason, Pending):
-        checks.ask_about(ask, (node.node_id,), allocate=allocate)
-    return reason
+    return None if checks is None else refuse_or_ask(checks, ask, node.node_id, allocate=allocate)
 
 
 def must_wait(state: PartitionState) -> bool:

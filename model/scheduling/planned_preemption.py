@@ -85,11 +85,18 @@ class PlannedPreemption:
     def _gang_preempts(
         self, scope: PlannedScope, entry: ApplicationEntry, promises: Sequence[Promise]
     ) -> bool:
-        if not gang_members(entry):
+        members = gang_members(entry)
+        if not members:
             return False
         state = self._state
-        rooms = queue_quota.headroom(entry.queue), user_headroom(state, entry)
-        found = preempt_for_gang(state, entry, *rooms, self.of_gang(entry, promises))
+        found = preempt_for_gang(
+            state,
+            entry,
+            members,
+            self.of_gang(entry, promises),
+            queue_room=queue_quota.headroom(entry.queue),
+            user_room=user_headroom(state, entry),
+        )
         if isinstance(found, RefusedAttempt):
             self.note_retry(found.retry_ns)
             return False

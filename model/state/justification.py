@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ..queues.queue import Queue
+from ..queues.queue import Queue, priority_outside
 from ..resources.resource import EMPTY, Resource, add, subtract, total_of
 from .claims import EndingVictim
 
@@ -129,6 +129,5 @@ def priority_among(leaf: Queue, priority: int, frame: Queue) -> int:
     for level in leaf.above:
         if level is frame:
             break
-        settings = level.settings
-        priority = settings.priority_offset + (0 if settings.priority_policy.is_fence else priority)
+        priority = priority_outside(level.settings, priority)
     return priority

@@ -25,7 +25,7 @@ from ...values.allocation import Ask
 from ..acts import by_ask, ending_of, mark_all, release_all, remember, repeats, report_preempted
 from ..claims import committed_resources
 from ..protection import Protected, ProtectedVictims, Protection
-from ..victims import Victim, largest_first, queue_order
+from ..victims import Victim, orders_to_try, queue_order
 from ..work_lost import WorkLost
 from .attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
 from .candidate_nodes import find_candidate_nodes, yielding_nodes, yielding_nodes_inside
@@ -140,7 +140,7 @@ def _holds_until_ns(state: PartitionState, found: NoPreemption | ProtectedVictim
 
 def _refusal(asking: _Asking, attempts: AttemptBudget, now_ns: int) -> RefusedAttempt | None:
     """Return why no attempt is made now, `None` if one is to be made. Cheap: most asks end here."""
-    state, entry, candidate = asking[:3]
+    state, entry, candidate = asking.state, asking.entry, asking.candidate
     ask = candidate.ask
     if not ask.allow_preempt_other or ask.required_node:
         return RefusedAttempt(PRECONDITIONS, refused_to_ns=EVER_NS)
@@ -177,12 +177,12 @@ def _may_try_again(asking: _Asking) -> bool:
     free for it, or the room of a queue that had enough at the time. With both the ask only waits for the RM's
     predicates to agree.
     """
-    state, entry, candidate, nodes_tried = asking[:4]
+    state, entry, candidate = asking.state, asking.entry, asking.candidate
     ask = candidate.ask
     if state.claims.find(ask.allocation_key) is not None:
         return False
     before = state.preemptions.last_for(ask.allocation_key, entry.application_id)
-    if before is None or not nodes_tried or candidate.reserved_node != before.node_id:
+    if before is None or not asking.nodes_tried or candidate.reserved_node != before.node_id:
         return True
     node = state.nodes.get(before.node_id)
     return node is None or not fits(node.available, ask.resource)
@@ -193,7 +193,7 @@ def _lost_node(asking: _Asking) -> NodeEntry | None:
 
     An ask that needs the node takes the reservation, and may be placed or withdrawn while they end.
     """
-    state, entry, candidate = asking[:3]
+    state, entry, candidate = asking.state, asking.entry, asking.candidate
     ask = candidate.ask
     if not candidate.triggered_preemption or candidate.reserved_node:
         return None
@@ -206,10 +206,10 @@ def _lost_node(asking: _Asking) -> NodeEntry | None:
 
 
 def _shape(asking: _Asking) -> AttemptShape:
-    state, entry, candidate, nodes_tried = asking[:4]
+    state, entry, candidate = asking.state, asking.entry, asking.candidate
     ask, holder = candidate.ask, limited_holder(state, entry, candidate)
     path, node_id = entry.queue.path, candidate.reserved_node
-    return AttemptShape(path, ask.resource, ask.priority, nodes_tried, node_id, holder)
+    return AttemptShape(path, ask.resource, ask.priority, asking.nodes_tried, node_id, holder)
 
 
 def _note(state: PartitionState, entry: ApplicationEntry, candidate: Candidate, text: str) -> None:
@@ -237,7 +237,7 @@ def _attempt(
     if node is None or mark_all(plan.victims) is not None:
         return NoPreemption.TOO_LATE
     _carry_out(asking, decided)
-    for node_id in decided.yielding & {plan.node_id, *plan.member_nodes}:
+    for node_id in decided.yielding.intersection(plan.node_ids):
         for reserved in list(state.reserved.on_node(node_id)):
             unreserve(state, reserved.entry, reserved.ask.allocation_key)
     return node
@@ -276,7 +276,7 @@ def _decide(
 
     A guarantee does not serve an ask that the limits of its user or group have no room for.
     """
-    state, entry, candidate = asking[:3]
+    state, entry, candidate = asking.state, asking.entry, asking.candidate
     queue, ask = entry.queue, candidate.ask
     is_limited = candidate.kind is CandidateKind.LIMIT
     facts_of = None if is_limited else _facts_if_entitled(state, entry, ask)
@@ -401,7 +401,7 @@ class _Moment:
         if overdraft is None:
             return plan
         possible = view.candidates.victims
-        for ordered in (possible, *largest_first(possible, view.ask.resource)):
+        for ordered in orders_to_try(possible, view.ask.resource):
             kept = self._as_many_as_may_end(ordered)
             other = decide(self._view_of(view.candidates._replace(victims=kept)), checks)
             if other is NoPreemption.PENDING or isinstance(other, PreemptionPlan):
@@ -478,13 +478,11 @@ def _carry_out(asking: _Asking, decided: _Decided) -> None:
     key, now_ns = view.ask.allocation_key, record.time_ns
     release_all(state, plan.victims, f"preempting allocations to free up resources to run ask: {key}")
     report_preempted(state, plan.victims, by_ask(view.ask, entry))
-    asks = asking.members or (view.ask,)
-    for ask in asks:
+    for ask in view.asks:
         entry.application.asks.note_preemption(ask.allocation_key, now_ns, triggered=True)
-    keys = [ask.allocation_key for ask in asks]
-    member_nodes = dict(zip(keys, plan.member_nodes or (plan.node_id,), strict=True))
+    node_of = {ask.allocation_key: node_id for ask, node_id in zip(view.asks, plan.node_ids, strict=True)}
     ending = [*ending_of(plan.victims), *plan.taken_over]
     ends_reservations = bool(asking.members) or asking.promises is not None
-    state.claims.begin(entry, asks, ending, now_ns, member_nodes, ends_reservations=ends_reservations)
+    state.claims.begin(entry, view.asks, ending, now_ns, node_of, ends_reservations=ends_reservations)
     remember(state, record)
     state.disruption.note((victim.queue for victim in plan.victims), now_ns)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from ...queues.queue import Queue
+from ...queues.queue import Queue, priority_outside
 from ...queues.quota import maximum_below_root
 from ...resources.comparisons import matches_any
 from ...resources.resource import Resource, add, fits_undefined_unlimited
@@ -66,10 +66,7 @@ def fence_root(
         priorities[level.path] = priority
         if settings.preemption_policy.is_fence or not _has_room(level, ask, committed):
             return level, priorities
-        if settings.priority_policy.is_fence:
-            priority = settings.priority_offset
-        else:
-            priority += settings.priority_offset
+        priority = priority_outside(settings, priority)
     return leaf.above[-1], priorities
 
 

@@ -21,15 +21,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Final, Protocol
 
 from ...limits.usage_tree import LimitBlocker
-from ...predicates.node_checks import NodeChecks, Pending
+from ...predicates.node_checks import NodeChecks, Pending, refuse_or_ask
 from ...queues.queue import Queue
 from ...resources.resource import Resource, add, fits, subtract_eliminating_negative
 from ...state.claims import EndingVictim
 from ...values.allocation import Ask
-from ..victims import Need, Victim, differ_in_size, given_back, largest_first, needed_only, queue_order
+from ..victims import Need, Victim, first_enough, given_back, needed_only, queue_order
 from ..whole_jobs import those_begun_first
 from .candidate_victims import CandidateVictims
 from .gang_nodes import SETS_OF_MAX, GangView, all_sets, nodes_for_members, nodes_once_ended
@@ -128,6 +129,11 @@ class PreemptionView:
     promises: PromisesOfOthers | None = None
     """The promises that must be kept, `None` where there can be none."""
 
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """The ask, or the members of the gang."""
+        return self.members or (self.ask,)
+
 
 @dataclass(frozen=True, slots=True)
 class PreemptionPlan:
@@ -144,6 +150,11 @@ class PreemptionPlan:
     """What ends already, and from now on for this ask."""
     member_nodes: tuple[str, ...] = ()
     """The nodes of the members of a gang, in their order; `node_id` is the first of them."""
+
+    @property
+    def node_ids(self) -> tuple[str, ...]:
+        """The node of the ask, or those of the members, in their order."""
+        return self.member_nodes or (self.node_id,)
 
     @property
     def victims(self) -> tuple[Victim, ...]:
@@ -280,14 +291,13 @@ def _plan_on(
         return NoPreemption.NO_NODE
     if not _keeps_guarantees(view, plan.victims):
         return NoPreemption.ABOVE_GUARANTEE
-    is_kept = _keeps_promises(view, plan.member_nodes or (plan.node_id,), plan.victims)
-    return plan if is_kept else NoPreemption.WOULD_DELAY
+    return plan if _keeps_promises(view, plan.node_ids, plan.victims) else NoPreemption.WOULD_DELAY
 
 
 def _with_taken_over(view: PreemptionView, plan: PreemptionPlan) -> PreemptionPlan:
     """Return a plan with what ends already on its nodes, and for the queues, for no ask."""
-    node_ids = plan.member_nodes or (plan.node_id,)
-    on_nodes = [each for node in view.candidate_nodes if node.node_id in node_ids for each in node.unclaimed]
+    nodes = (node for node in view.candidate_nodes if node.node_id in plan.node_ids)
+    on_nodes = [each for node in nodes for each in node.unclaimed]
     taken_over = {each.allocation_key: each for each in (*on_nodes, *view.unclaimed)}
     return replace(plan, taken_over=tuple(taken_over.values()))
 
@@ -319,11 +329,7 @@ def _for_queue(view: PreemptionView, node: NodeChoice) -> tuple[Victim, ...] | N
     if fits(given_back(on_node), view.lack):
         return ()
     victims = those_begun_first(view.candidates.victims, on_node)
-    chosen = _for_queue_in_order(view, on_node, victims)
-    if chosen is None and differ_in_size(victims):
-        orders = largest_first(victims, view.ask.resource)
-        chosen = next(filter(None, (_for_queue_in_order(view, on_node, order) for order in orders)), None)
-    return chosen
+    return first_enough(victims, view.ask.resource, partial(_for_queue_in_order, view, on_node))
 
 
 def _for_queue_in_order(
@@ -434,12 +440,10 @@ def _agrees(
     if checks is None:
         return True
     agrees: bool | None = True
-    for ask, node_id in zip(view.members or (view.ask,), node.member_nodes or (node.node_id,), strict=True):
+    for ask, node_id in zip(view.asks, node.node_ids, strict=True):
         keys = tuple(victim.key for victim in victims if victim.allocation.node_id == node_id)
         if view.members and not keys:
-            refusal = checks.refuse(ask, node_id, allocate=True)
-            if isinstance(refusal, Pending):
-                checks.ask_about(ask, (node_id,), allocate=True)
+            refusal = refuse_or_ask(checks, ask, node_id, allocate=True)
             one = None if isinstance(refusal, Pending) else refusal is None
         else:
             last = len(keys) - 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from itertools import islice
 from typing import Final, NamedTuple
 
-from ...predicates.node_checks import NodeChecks, Pending
+from ...predicates.node_checks import NodeChecks, Pending, refuse_or_ask
 from ...values.allocation import Ask
 from ..victims import Victim, cost_of, gangs_cut_by
 from .node_solver import NodeSolution
@@ -36,9 +36,9 @@ class NodeChoice(NamedTuple):
     """The nodes of the members of a gang, in their order; `node_id` is the first of them."""
 
     @property
-    def node_ids(self) -> Collection[str]:
-        """All nodes that it has, each once."""
-        return dict.fromkeys(self.member_nodes or (self.node_id,))
+    def node_ids(self) -> tuple[str, ...]:
+        """The node of the ask, or those of the members, in their order."""
+        return self.member_nodes or (self.node_id,)
 
     @property
     def severity(self) -> tuple[bool, bool, int, int, int]:
@@ -106,9 +106,8 @@ def evaluate(
         return NodeChoice(solution.node_id, needed, ())
     victims = (*already, *solution.victims)
     if not victims:
-        reason = checks.refuse(ask, solution.node_id, allocate=True)
+        reason = refuse_or_ask(checks, ask, solution.node_id, allocate=True)
         if isinstance(reason, Pending):
-            checks.ask_about(ask, (solution.node_id,), allocate=True)
             return reason
         return NodeChoice(solution.node_id, (), ()) if reason is None else None
     keys = tuple(victim.key for victim in victims)

@@ -8,13 +8,14 @@ is lost with these), then of their node's id, and each is computed only when the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from typing import NamedTuple, final
 
 from ...resources.resource import Resource, add, fits, subtract_eliminating_negative
 from ...state.claims import EndingVictim
 from ...values.allocation import Ask
-from ..victims import Need, Victim, cost_of, differ_in_size, largest_first, needed_only
+from ..victims import Need, Victim, cost_of, first_enough, needed_only
 from .candidate_victims import CandidateVictims
 from .ledger import ProjectedUsage, QueueFacts
 
@@ -138,12 +139,7 @@ class NodeSolver:
         if fits(candidate.available, self.size):
             return NodeSolution(0, candidate.node_id, ())
         victims = self._on_node.get(candidate.node_id, ())
-        solution = self._solve_in_order(candidate, victims)
-        if solution is None and differ_in_size(victims):
-            # A small victim may have taken what a guarantee leaves for a large one that is enough.
-            orders = largest_first(victims, self.size)
-            solution = next(filter(None, (self._solve_in_order(candidate, order) for order in orders)), None)
-        return solution
+        return first_enough(victims, self.size, partial(self._solve_in_order, candidate))
 
     def _solve_in_order(self, candidate: CandidateNode, victims: Sequence[Victim]) -> NodeSolution | None:
         useful, others = self._useful(candidate, victims)

@@ -34,7 +34,7 @@ def record_of(
     else:
         cause, queue_path, claim = PreemptionCause.PRIORITY, view.leaf.path, _setting(view.inside)
         claim = f"it has priority {ask.priority}, {claim}"
-    node = ", ".join(dict.fromkeys(plan.member_nodes or (plan.node_id,)))
+    node = ", ".join(dict.fromkeys(plan.node_ids))
     who = f"{ask.allocation_key} of {entry.application_id} asks"
     whom = "the ask"
     if view.members:
@@ -82,16 +82,14 @@ def _justification(
     view: PreemptionView, plan: PreemptionPlan, entry: ApplicationEntry, facts_of: QueueFactsOf
 ) -> Justification:
     leaf = entry.queue
-    asks = view.members or (view.ask,)
-    node_ids = plan.member_nodes or (plan.node_id,)
     preemptors = [
         (Preemptor(ask.allocation_key, entry.application_id, leaf.path, node_id, ask.resource), leaf)
-        for ask, node_id in zip(asks, node_ids, strict=True)
+        for ask, node_id in zip(view.asks, plan.node_ids, strict=True)
     ]
     left = {
         node.node_id: subtract(node.available, total_of(each.resource for each in node.unclaimed))
         for node in view.candidate_nodes
-        if node.node_id in node_ids
+        if node.node_id in plan.node_ids
     }
     return justify(
         preemptors, ending_of(plan.victims), lambda queue: facts_of(queue).used, left, plan.taken_over
