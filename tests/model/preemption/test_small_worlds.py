@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.fuzz.planting import ROOT
+from support.fuzz.planting import ROOT, planted_text
 from support.proofs.accounts import Accounts, Asked, Ran
 from support.proofs.explorer import Step, explore
 from support.proofs.families import FAMILIES_OF_RULES
@@ -58,8 +58,7 @@ def test_each_planted_fault_can_be_planted_and_names_a_family() -> None:
     families = {family.name for family in (*FAMILIES, *FAMILIES_OF_RULES)}
 
     for planted in PREEMPTION_FAULTS:
-        text = (ROOT / planted.fault.path).read_text(encoding="utf-8")
-        assert 1 == text.count(planted.fault.old), planted.fault.name
+        assert planted_text(ROOT, planted.fault)
         assert planted.family in families
 
 

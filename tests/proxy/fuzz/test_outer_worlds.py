@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.fuzz.planted_faults import FAULTS
+from support.fuzz.planted_outer_faults import OUTER_FAULTS
+from support.fuzz.planting import ROOT, planted_text
 
 from licorne.model.requests import allocations
 from licorne.proxy.base.files import output_files
@@ -88,3 +91,9 @@ def test_a_file_that_is_torn_by_a_full_disk_is_found(monkeypatch: pytest.MonkeyP
     summary = run_seeds(1, 20, steps=30, engines=["files"], until=lambda: False, jobs=1)
 
     assert "the usage file" in summary.failures[0].failure
+
+
+def test_each_fault_of_the_simulator_can_be_planted() -> None:
+    """`make planted-faults` plants them; what they change stands once in its file."""
+    for fault in (*FAULTS, *OUTER_FAULTS):
+        assert planted_text(ROOT, fault)

@@ -309,8 +309,8 @@ FAULTS: Final = (
     Fault(
         "a request behind merged ones is lost",
         "proxy/wire/client/connection.py",
-        "                return message, following",
-        "                return message, _NOTHING",
+        "not merges_into(following, message):\n                return message, following",
+        "not merges_into(following, message):\n                return message, _NOTHING",
     ),
     Fault(
         "a client whose connection is lost does not connect again",

@@ -32,8 +32,8 @@ OUTER_FAULTS: Final = (
     Fault(
         "the RM does not hear what has ended with a lost worker",
         "proxy/wire/door/link.py",
-        "            for response in known.heard:\n",
-        "            for response in known.heard[3:]:\n",
+        "            for response in (*refused, *known.heard):\n",
+        "            for response in (*refused, *known.heard[3:]):\n",
         _DOOR,
     ),
     Fault(
@@ -46,9 +46,8 @@ OUTER_FAULTS: Final = (
     Fault(
         "what a worker that was replaced has sent is still passed on",
         "proxy/wire/door/link.py",
-        "                if number != self._number:\n                    return\n"
-        "                heard = self._noted",
-        "                heard = self._noted",
+        "                if number != self._number:\n                    return\n                self._doubt",
+        "                self._doubt",
         _DOOR,
     ),
     Fault(
@@ -149,8 +148,8 @@ OUTER_FAULTS: Final = (
     Fault(
         "a request of a connection that was replaced is carried out",
         "proxy/wire/server/remote_managers.py",
-        "        if self.current(manager.rm_id) is not manager:",
-        "        if self.current(manager.rm_id) is None:",
+        "        if current is not manager:",
+        "        if current is None:",
         ("door", "actors", "threads"),
     ),
     # ------------------------------------------------------------------------------------------ files

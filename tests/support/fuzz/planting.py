@@ -36,17 +36,21 @@ def copied_package(folder: Path) -> Path:
     return package
 
 
-def plant(package: Path, fault: Fault) -> None:
-    """Change the copy.
+def planted_text(package: Path, fault: Fault) -> str:
+    """Return the changed text of the file that a fault is planted in.
 
     Raises:
-        ValueError: The text is not there, or more than once.
+        ValueError: What it changes is not there, or more than once.
     """
-    place = package / fault.path
-    text = place.read_text(encoding="utf-8")
+    text = (package / fault.path).read_text(encoding="utf-8")
     if text.count(fault.old) != 1:
         raise ValueError(f"{fault.name}: its text stands {text.count(fault.old)} times in {fault.path}")
-    place.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+    return text.replace(fault.old, fault.new)
+
+
+def plant(package: Path, fault: Fault) -> None:
+    """Change the copy; raises as `planted_text` does."""
+    (package / fault.path).write_text(planted_text(package, fault), encoding="utf-8")
 
 
 def found(fault: Fault, minutes: float) -> tuple[str, float]:
