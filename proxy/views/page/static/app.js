@@ -79,6 +79,7 @@ function showView(name) {
     } else tab.removeAttribute("aria-current");
   }
   leave = VIEWS[name].show(view);
+  showTabs(); // The tab of the locks goes when its view is left, also where no data comes.
 }
 
 function fillTabs() {
