@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from ..marks import Marks
-from ..resources.combinations import prune
+from ..resources.comparisons import prune
 from ..resources.resource import Resource, add, total_of
 from ..values.allocation import Ask
 from ..values.refusals import Refusal

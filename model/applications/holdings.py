@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, final
 
-from ..resources.combinations import component_wise_max, prune
-from ..resources.comparisons import equals
+from ..resources.comparisons import component_wise_max, equals, prune
+from ..resources.decayed_use import TrackedResource
 from ..resources.resource import EMPTY, Resource, add, fits, is_at_least, subtract, take_away, total_of
-from ..resources.resource_seconds import TrackedResource
 from ..values.allocation import Allocation
 from .gang_growth import GangGrowth
 

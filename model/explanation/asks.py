@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, final
 
 from ..applications.pending_asks import AskShape, shape_of
 from ..applications.report import ApplicationReport, WaitingAsk
-from ..nodes.block import NodeEntry
+from ..nodes.order import NodeEntry
 from ..planning.planned_jobs import backfilling_queue
 from ..preemption.claims import committed_resources
 from ..preemption.guarantee.attempt import EXHAUSTED, PRECONDITIONS
@@ -14,8 +14,8 @@ from ..preemption.guarantee.decision import NoPreemption
 from ..preemption.guarantee.ledger import ProjectedUsage, QueueFactsOf
 from ..preemption.required_node import NO_HELP, PROTECTED
 from ..queues.queue import Queue
-from ..resources.quantity_texts import resource_text
 from ..resources.resource import Resource, fits
+from ..resources.texts import resource_text
 from ..state.partition_state import PartitionState
 from ..values.allocation import Ask
 from ..values.refusals import Refusal, RefusalReason

@@ -19,8 +19,8 @@ from ..preemption.guarantee.decision import NoPreemption
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..resources.comparisons import is_zero
-from ..resources.quantity_texts import resource_text
 from ..resources.resource import total_of
+from ..resources.texts import resource_text
 from ..state.claims import EndingVictim
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord, VictimRecord

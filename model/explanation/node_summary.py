@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from ..nodes.block import NodeEntry
+from ..nodes.order import NodeEntry
 from ..resources.comparisons import fit_score
 from ..resources.resource import EMPTY, Resource, add, fits
 from .blockers import Lack, lacks_of

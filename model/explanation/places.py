@@ -23,8 +23,8 @@ from ..queues.tree import QueueTree
 from ..queues.use_order import is_below_guarantee, mean_use, use_rank, weight_of
 from ..queues.users import LeafUsers
 from ..resources.decayed_use import level_in_ns, rounded
-from ..resources.quantity_texts import quantity_text
 from ..resources.resource import Resource
+from ..resources.texts import quantity_text
 
 AHEAD_MAX: Final = 5
 """How many of those that go before are named."""

@@ -33,8 +33,8 @@ from ..planning.planned_jobs import (
 from ..planning.preempted_work import JobBesidePromises
 from ..queues.queue import Queue
 from ..queues.ranks import ranked_leaves
-from ..resources.quantity_texts import resource_text
 from ..resources.resource import Resource, fits_undefined_unlimited
+from ..resources.texts import resource_text
 from ..state.expected_ends import NEVER_PASSED
 from ..state.partition_state import PartitionState
 from ..values.allocation import Ask

@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, TypeAlias
 
-from ..resources.combinations import prune
+from ..resources.comparisons import prune
 from ..resources.resource import Resource, fits, subtract, total_of
 from .order import NodeOrder, score_of
 

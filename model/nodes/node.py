@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from ..marks import Marks
-from ..resources.combinations import prune
-from ..resources.comparisons import equals
+from ..resources.comparisons import equals, prune
 from ..resources.resource import EMPTY, Resource, add, fits, subtract, take_away
 from ..values.allocation import UNKNOWN_INSTANCE_TYPE, Allocation
 

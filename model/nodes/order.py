@@ -3,28 +3,28 @@
 Nodes are ordered by (score, node id), lowest first. `fair` scores a node by its usage, so the emptiest
 comes first; `binpacking` by what is left, so the fullest comes first.
 
-The order is a list of blocks of about a hundred entries (`licorne.model.nodes.block`). A search for room
-skips a whole block with one comparison, so that it visits some hundred entries among 10,000 where most are
-full. A resource for which a search found nothing is remembered as `closed` until a node gains room: a second
-search costs one dictionary look-up.
+The order is a list of blocks of about a hundred entries. A block knows, per resource type, the most that
+any usable node in it has available: a search skips the block with one comparison, so that it visits some
+hundred entries among 10,000 where most are full. For a size whose search walked past many nodes it also knows
+how many of the first ones have no room, and the next search for that size begins behind them. A size
+for which a search found nothing is remembered as `closed` until a node gains room: the next costs a look-up.
 
-Rejected: a sorted list without blocks (binpacking walks all full nodes for each ask: the recorded core
-spends 67 % of its time there); one list of fitting nodes for each size of ask (every change of a node then
-costs one update a size, and sizes are not bounded).
+Rejected: a sorted list without blocks (binpacking walks all full nodes for each ask, where the recorded core
+spends 67 % of its time); a list of fitting nodes for each size (a change then costs one update a size).
 """
 
 from __future__ import annotations
 
+# ruff: noqa: SLF001 - a search compares some hundred nodes with an ask; the dicts of the resources are only read.
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Mapping
 from typing import Final, assert_never, final
 
 from ..configuration.schema import NodeSortPolicy
 from ..marks import Marks
-from ..resources.combinations import prune
-from ..resources.comparisons import fit_score
+from ..resources.comparisons import fit_score, prune
 from ..resources.resource import Resource, add, fits, subtract, weighted_usage
-from .block import NodeBlock, NodeEntry
+from .handle import NodeHandle
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"vcore": 1.0, "memory": 1.0}
 _BLOCK_SPLIT: Final = 192
@@ -32,6 +32,10 @@ _CLOSED_MIN: Final = 256
 """With fewer resources that have no room it is not looked up which of them wait no longer."""
 _SIZES_MAX: Final = 16
 """Sizes whose ranking is kept; at the bound the oldest is forgotten and made again."""
+_LONG: Final = 8
+"""After so many entries without room the next search is to begin behind them."""
+_PASSED_MAX: Final = 16
+"""For so many sizes a block knows how many entries to pass by; at the bound all are searched anew."""
 
 
 @final
@@ -295,7 +299,7 @@ def forget_closed(order: NodeOrder, waiting: Container[Resource]) -> None:
 
 def score_of(order: NodeOrder, capacity: Resource, available: Resource) -> float:
     """Return the place of a node in an order, the lowest first."""
-    usage = weighted_usage(capacity, available, order._weighted)  # noqa: SLF001 - of this module
+    usage = weighted_usage(capacity, available, order._weighted)
     policy = order.policy
     match policy:
         case NodeSortPolicy.FAIR:
@@ -308,7 +312,7 @@ def score_of(order: NodeOrder, capacity: Resource, available: Resource) -> float
 
 def node_ids(order: NodeOrder) -> tuple[str, ...]:
     """Return the ids of all nodes, in the order in which they came."""
-    return tuple(order._entries)  # noqa: SLF001 - of this module: the class has methods enough
+    return tuple(order._entries)
 
 
 def first_to_reserve(order: NodeOrder, resource: Resource) -> NodeEntry | None:
@@ -331,3 +335,166 @@ def first_to_reserve(order: NodeOrder, resource: Resource) -> NodeEntry | None:
     while ranking and not ranking[-1].usable:
         ranking.pop()
     return ranking[-1] if ranking else None
+
+
+@final
+class NodeEntry:
+    """What the partition knows of one node, from the answers that the node gave."""
+
+    __slots__ = (
+        "available",
+        "capacity",
+        "instance_type",
+        "key",
+        "node",
+        "node_id",
+        "reserved",
+        "schedulable",
+    )
+
+    def __init__(
+        self, node: NodeHandle, node_id: str, instance_type: str, capacity: Resource, *, schedulable: bool
+    ) -> None:
+        self.node = node
+        """The handle: in the actors engine each call is an ask."""
+        self.node_id = node_id
+        self.instance_type = instance_type
+        self.capacity = capacity
+        self.available = capacity
+        self.schedulable = schedulable
+        self.reserved = False
+        self.key: tuple[float, str] = (0.0, node_id)
+
+    @property
+    def usable(self) -> bool:
+        """Whether asks without a reservation here may be placed here."""
+        return self.schedulable and not self.reserved
+
+    def has_room(self, resource: Resource) -> bool:
+        """Return whether an ask of that size without a reservation here may be placed here."""
+        return self.usable and fits(self.available, resource) and fits(self.capacity, resource)
+
+
+@final
+class NodeBlock:
+    """Some neighbouring entries, in order."""
+
+    __slots__ = ("entries", "is_exact", "keys", "passed", "room")
+
+    def __init__(self, keys: list[tuple[float, str]], entries: list[NodeEntry]) -> None:
+        self.keys = keys
+        self.entries = entries
+        self.room: dict[str, int] | None = None
+        """Per type the most that a usable entry has, or more; `None` when it must be measured again."""
+        self.is_exact = False
+        """The room is exact: measuring it again after a search without result would change nothing."""
+        self.passed: dict[Resource, int] = {}
+        """Size -> how many of the first entries have no room for it; of the sizes with long searches."""
+
+    def measure(self) -> dict[str, int]:
+        """Return and keep the most that any usable entry has available, per type."""
+        room: dict[str, int] = {}
+        for entry in self.entries:
+            if entry.schedulable and not entry.reserved:
+                for name, quantity in entry.available.items():
+                    if quantity > room.get(name, 0):
+                        room[name] = quantity
+        self.room = room
+        self.is_exact = True
+        return room
+
+    def may_fit(self, resource: Resource) -> bool:
+        """Return whether some node here may have room, `False` if none can."""
+        room = self.room
+        if room is None:
+            room = self.measure()
+        for name, quantity in resource._quantities.items():
+            if quantity > 0 and (name not in room or room[name] < quantity):
+                return False
+        return True
+
+    def first_fit(self, resource: Resource) -> NodeEntry | None:
+        """Return the first usable entry with room, `None` if there is none."""
+        wanted = resource._quantities.items()
+        start = self.passed.get(resource, 0) if self.passed else 0
+        for index, entry in enumerate(self.entries[start:] if start else self.entries, start):
+            if entry.reserved or not entry.schedulable:
+                continue
+            have = entry.available._quantities
+            for name, quantity in wanted:  # As `fits` does; here a call would take as long as the rest.
+                if quantity > 0 and (name not in have or have[name] < quantity):
+                    break
+            else:
+                have = entry.capacity._quantities
+                for name, quantity in wanted:
+                    if quantity > 0 and (name not in have or have[name] < quantity):
+                        break
+                else:
+                    if index >= start + _LONG:
+                        self._pass(resource, index)
+                    return entry
+        if not self.is_exact:
+            self.room = None
+        return None
+
+    def _pass(self, resource: Resource, count: int) -> None:
+        """Remember that the first entries have no room for a size."""
+        if len(self.passed) >= _PASSED_MAX:
+            self.passed.clear()
+        self.passed[resource] = count
+
+    def insert(self, entry: NodeEntry) -> None:
+        """Insert an entry in its place; the room is raised rather than measured."""
+        index = bisect_left(self.keys, entry.key)
+        self.keys.insert(index, entry.key)
+        self.entries.insert(index, entry)
+        self._raise(entry)
+        if self.passed:
+            for size, count in self.passed.items():
+                if index < count:
+                    self.passed[size] = index if fits(entry.available, size) else count + 1
+
+    def widen(self, entry: NodeEntry) -> None:
+        """Take note of an entry in this block that may have more available; the room is raised to it."""
+        self.passed.clear()
+        self._raise(entry)
+
+    def _raise(self, entry: NodeEntry) -> None:
+        room = self.room
+        if room is not None and entry.schedulable and not entry.reserved:
+            for name, quantity in entry.available._quantities.items():
+                if quantity > 0 and (name not in room or quantity > room[name]):
+                    room[name] = quantity
+
+    def forget(self) -> None:
+        """Have everything measured again: which entries are usable has changed."""
+        self.room = None
+        self.passed.clear()
+
+    def discard(self, key: tuple[float, str]) -> None:
+        """Remove the entry with that key; the room may be too large until a search measures it again."""
+        self.is_exact = False
+        index = bisect_left(self.keys, key)
+        assert self.keys[index] == key, f"node {key} is not where its key says: please report"
+        del self.keys[index]
+        del self.entries[index]
+        if self.passed:
+            for size, count in self.passed.items():
+                if index < count:
+                    self.passed[size] = count - 1
+
+    def split(self) -> NodeBlock:
+        """Cut the second half off, and return it."""
+        half = len(self.keys) // 2
+        right = NodeBlock(self.keys[half:], self.entries[half:])
+        del self.keys[half:], self.entries[half:]
+        self.forget()
+        return right
+
+    def validate(self) -> None:
+        """Assert that the entries that searches pass by have no room."""
+        for size, count in self.passed.items():
+            for entry in self.entries[:count]:
+                assert not entry.has_room(size), (
+                    f"{size!r} fits node {entry.node_id}, which searches pass by: please report"
+                )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, final
 
 from ..nodes.gang_room import NodeRoom, assign
-from ..resources.combinations import prune
+from ..resources.comparisons import prune
 from ..resources.resource import EMPTY, Resource, add, fits, fits_undefined_unlimited, subtract, total_of
 from ..state.expected_ends import RunningWork, corrected_end_ns
 

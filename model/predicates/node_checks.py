@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple, Protocol, final
 
-from ..nodes.block import NodeEntry
-from ..nodes.order import NodeOrder
+from ..nodes.order import NodeEntry, NodeOrder
 from ..resources.resource import Resource
 from ..values.allocation import Ask
 from .interfaces import Predicates

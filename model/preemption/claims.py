@@ -12,7 +12,7 @@ from typing import Final, final
 
 from ..queues.lending import kept_beside
 from ..queues.queue import Queue
-from ..resources.combinations import component_wise_max
+from ..resources.comparisons import component_wise_max
 from ..resources.resource import EMPTY, Resource, add, subtract_only_existing
 from ..state.partition_state import PartitionState
 

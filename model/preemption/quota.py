@@ -16,7 +16,6 @@ from typing import final
 from ..queues.queue import Queue
 from ..queues.quota_timer import is_over_maximum
 from ..resources.comparisons import matches_any
-from ..resources.quantity_texts import resource_text
 from ..resources.resource import (
     EMPTY,
     Resource,
@@ -26,7 +25,7 @@ from ..resources.resource import (
     subtract_only_existing,
     total_of,
 )
-from ..resources.texts import describe
+from ..resources.texts import describe, resource_text
 from ..state.claims import EndingVictim
 from ..state.justification import Justification, justify
 from ..state.partition_state import PartitionState

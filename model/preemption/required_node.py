@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..applications.pending_asks import AskRecord
-from ..nodes.block import NodeEntry
+from ..nodes.order import NodeEntry
 from ..queues.application_entry import ApplicationEntry
 from ..queues.lending import gives_room
 from ..resources.comparisons import matches_any
-from ..resources.quantity_texts import resource_text
 from ..resources.resource import Resource, add, fits, subtract, subtract_eliminating_negative, total_of
+from ..resources.texts import resource_text
 from ..state.claims import EndingVictim
 from ..state.event_rates import report_no_victim
 from ..state.justification import FramePriorities, Preemptor, justify

@@ -13,9 +13,8 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
-from ..resources.comparisons import type_match_percent
+from ..resources.comparisons import shares, type_match_percent
 from ..resources.resource import Resource, add, fits, subtract, total_of
-from ..resources.shares import shares
 from ..values.allocation import Allocation
 
 _HOUR_NS: Final = 3600 * 1_000_000_000

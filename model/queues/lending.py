@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from ..configuration.positions import Position
-from ..resources.combinations import component_wise_max, prune
+from ..resources.comparisons import component_wise_max, prune
 from ..resources.resource import EMPTY, Resource, add, subtract, subtract_eliminating_negative, total_of
 from .queue import Queue
 

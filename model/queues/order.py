@@ -13,9 +13,9 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, assert_never, final
 
 from ..configuration.policies import SortPolicy
+from ..resources.comparisons import fair_share, shares
 from ..resources.quantities import INT32_MIN
 from ..resources.resource import EMPTY, Resource, is_any_positive
-from ..resources.shares import fair_share, shares
 from ..values.ordered_list import OrderedList
 from .application_entry import ApplicationEntry, EntryKey
 from .sleep import Sleep

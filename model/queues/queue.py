@@ -16,8 +16,7 @@ from ..configuration.policies import PriorityPolicy
 from ..configuration.positions import Position
 from ..configuration.queue_properties import QueueProperties, evaluate
 from ..marks import Marks
-from ..resources.combinations import prune
-from ..resources.comparisons import is_zero
+from ..resources.comparisons import is_zero, prune
 from ..resources.decayed_use import DecayedUse, raised_to
 from ..resources.quantities import INT32_MAX, INT32_MIN
 from ..resources.resource import (

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 from ..configuration.queue_properties import FAIR_WEIGHT
+from ..resources.comparisons import fair_share
 from ..resources.decayed_use import (
     DecayedUse,
     above,
@@ -24,7 +25,6 @@ from ..resources.decayed_use import (
     with_past,
 )
 from ..resources.resource import Resource, add, subtract, total_of
-from ..resources.shares import fair_share
 
 if TYPE_CHECKING:
     from .queue import Queue

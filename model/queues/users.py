@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from ..configuration.names import WILDCARD
-from ..resources.combinations import prune
+from ..resources.comparisons import prune
 from ..resources.decayed_use import (
     DecayedUse,
     decayed_means,

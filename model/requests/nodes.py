@@ -7,8 +7,8 @@ from typing import Final
 
 from ..applications.effects import Answer
 from ..identifiers import id_refusal, names_refusal
-from ..nodes.block import NodeEntry
 from ..nodes.node import Node
+from ..nodes.order import NodeEntry
 from ..queues.application_entry import ApplicationEntry
 from ..queues.quota import release_charge
 from ..resources.resource import EMPTY, Resource, subtract

@@ -12,8 +12,7 @@ and copied.
 What comes from outside fits 64 bits, see ``quantities``. Sums and differences are exact, whatever their
 size: one that stopped at the bound of the range would be too small once something is subtracted.
 
-Rarer comparisons are in `comparisons`, combinations in `combinations`, and the ways to write a resource as
-text in `texts`.
+Rarer comparisons and combinations are in `comparisons`, and the ways to write a resource as text in `texts`.
 """
 # ruff: noqa: SLF001 - the functions of this module are the operations of the class; only they see its dict.
 

@@ -1,4 +1,4 @@
-"""Resources as text: the form in messages and the two forms in which users write quotas."""
+"""Resources as text: in messages, as users write quotas, and as people read them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .quantities import INT64_MAX, INT64_MIN, QuantityError, parse_quantity, par
 from .resource import EMPTY, Resource
 
 _VCORE: Final = "vcore"
+_BINARY: Final = ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki"))
 
 
 def describe(resource: Resource | None) -> str:
@@ -103,3 +104,20 @@ def _object(value: object, text: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise QuantityError(f"invalid resource JSON: {text!r}: {value!r} is not an object")
     return value
+
+
+def quantity_text(name: str, quantity: int) -> str:
+    """Write a quantity: cores or thousandths of one, or whole binary units, or the plain number."""
+    if name == _VCORE:
+        return f"{quantity}m" if quantity % 1000 else f"{quantity // 1000}"
+    for bits, unit in _BINARY:
+        if quantity and quantity % (1 << bits) == 0:
+            return f"{quantity >> bits}{unit}"
+    return f"{quantity}"
+
+
+def resource_text(resource: Resource | None) -> str:
+    """Write a resource, its types in order: `memory 4Gi, vcore 500m`; `nothing` for an empty or unset one."""
+    kinds = sorted(resource.items()) if resource is not None else ()
+    parts = [f"{name} {quantity_text(name, quantity)}" for name, quantity in kinds]
+    return ", ".join(parts) or "nothing"

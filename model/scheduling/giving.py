@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..nodes.block import NodeEntry
+from ..nodes.order import NodeEntry
 from ..predicates.node_checks import NO_ROOM, PENDING_SEARCH, NodeSearch, Pending, refuse_or_ask
 from ..queues.application_entry import ApplicationEntry
 from ..resources.resource import fits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ..applications.gang import SwapOffer, SwapWalk
-from ..nodes.block import NodeEntry
+from ..nodes.order import NodeEntry
 from ..predicates.deferred_checks import NODES_PER_STEP
 from ..predicates.node_checks import NodeChecks, Pending
 from ..queues.application_entry import ApplicationEntry

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..applications.ask_walk import Candidate, FailedTry
-from ..nodes.block import NodeEntry
+from ..nodes.order import NodeEntry
 from ..predicates.node_checks import NO_ROOM, NodeSearch
 from ..preemption.required_node import can_be_served, room_on_node
 from ..queues.application_entry import ApplicationEntry

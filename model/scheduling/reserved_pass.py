@@ -15,7 +15,7 @@ from typing import Final, final
 from ..applications.pending_asks import AskRecord
 from ..applications.reservations import Reservation
 from ..applications.state import ApplicationState
-from ..nodes.block import NodeEntry
+from ..nodes.order import NodeEntry
 from ..planning.planned_jobs import backfilling_queue
 from ..predicates.node_checks import NodeSearch
 from ..preemption.required_node import preempt_for_required_node, room_on_node

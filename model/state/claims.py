@@ -27,7 +27,7 @@ from ..limits.usage_tree import Held
 from ..queues.application_entry import ApplicationEntry
 from ..queues.lending import settle
 from ..queues.queue import Queue
-from ..resources.combinations import prune
+from ..resources.comparisons import prune
 from ..resources.resource import EMPTY, Resource, add, component_wise_min, subtract, total_of
 from ..values.allocation import Ask
 from ..values.users import User

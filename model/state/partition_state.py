@@ -29,7 +29,7 @@ from ..queues.gang_sizes import ClosedGangs
 from ..queues.queue import Queue
 from ..queues.sleep import Sleep, Stamp
 from ..queues.tree import QueueTree
-from ..resources.combinations import prune
+from ..resources.comparisons import prune
 from ..resources.resource import EMPTY, Resource, add, subtract
 from ..values.allocation import Allocation
 from ..values.events import ChangeDetail, ChangeType

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from ..applications.effects import Answer
 from ..applications.state import ApplicationState
-from ..nodes.block import NodeEntry
+from ..nodes.order import NodeEntry
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue

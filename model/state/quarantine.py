@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import final
 
-from ..nodes.block import NodeEntry
+from ..nodes.order import NodeEntry
 from ..queues.application_entry import ApplicationEntry
 
 

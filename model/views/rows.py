@@ -14,9 +14,8 @@ from typing import Final, NamedTuple, Self
 from ..applications.effects import ApplicationFacts
 from ..applications.state import ApplicationState
 from ..limits.user_limits import holder_names
-from ..nodes.block import NodeEntry
 from ..nodes.node import NodeFacts
-from ..nodes.order import node_ids
+from ..nodes.order import NodeEntry, node_ids
 from ..queues.queue import Queue
 from ..resources.resource import Resource
 from ..state.partition_state import PartitionState

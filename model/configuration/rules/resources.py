@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...resources.comparisons import is_zero
-from ...resources.quantity_texts import quantity_text
 from ...resources.resource import EMPTY, Resource, component_wise_min, fits_undefined_unlimited, total_of
-from ...resources.texts import describe
+from ...resources.texts import describe, quantity_text
 from ..building import parse_resource
 from ..positions import Position
 from ..problems import RuleFinding

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, final
 
 from ...applications.ask_walk import Candidate, CandidateKind
 from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
-from ...nodes.block import NodeEntry
+from ...nodes.order import NodeEntry
 from ...predicates.node_checks import NodeChecks
 from ...queues.application_entry import ApplicationEntry
 from ...resources.resource import Resource, fits, total_of

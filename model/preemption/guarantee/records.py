@@ -6,8 +6,8 @@ from ...configuration.queue_properties import PREEMPTION_WITHIN
 from ...limits.usage_tree import LimitBlocker
 from ...queues.application_entry import ApplicationEntry
 from ...queues.queue import Queue
-from ...resources.quantity_texts import resource_text
 from ...resources.resource import Resource, subtract, total_of
+from ...resources.texts import resource_text
 from ...state.justification import FramePriorities, Justification, Preemptor, justify, priority_among
 from ...state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
 from ..acts import ending_of, victim_record

@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ....model.configuration.schema import NodeSortPolicy
-from ....model.resources.shares import absolute_used_capacity
+from ....model.resources.comparisons import absolute_used_capacity
 from ....model.values.documents import quantities_shown
 from ....model.values.messages import short_partition_name
 from ....model.views.shown import PartitionValues

@@ -10,7 +10,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ....model.nodes.node import HOSTNAME, RACKNAME
-from ....model.resources.shares import absolute_used_capacity
+from ....model.resources.comparisons import absolute_used_capacity
 from ....model.values.documents import quantities_shown
 from ....model.views.shown import ShownNode
 from .applications import AllocationDocument, ForeignAllocationDocument, allocation_document, foreign_document

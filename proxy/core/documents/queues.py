@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 from ....model.configuration.durations import duration_text
 from ....model.configuration.policies import SortPolicy
 from ....model.queues.template import QueueTemplate
+from ....model.resources.comparisons import absolute_used_capacity
 from ....model.resources.resource import (
     EMPTY,
     Resource,
@@ -18,7 +19,6 @@ from ....model.resources.resource import (
     subtract,
     subtract_only_existing,
 )
-from ....model.resources.shares import absolute_used_capacity
 from ....model.values.documents import quantities_shown
 from ....model.views.queues import QueueView
 from .fields import Int32, Names, ObjectStateName, Percents, Quantities, Texts, without_empty

@@ -8,8 +8,7 @@ from typing import Final
 from ....model.errors import LicorneError
 from ....model.explanation.dry_run import DryRun
 from ....model.resources.quantities import QuantityError
-from ....model.resources.quantity_texts import resource_text
-from ....model.resources.texts import resource_from_texts
+from ....model.resources.texts import resource_from_texts, resource_text
 from ....model.values.allocation import REQUIRED_NODE_TAG
 from ...si import si_pb2 as si
 from ..documents.explanations import DryRunAnswerDocument, DryRunDocument

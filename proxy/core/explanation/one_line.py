@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....model.explanation import AskExplanation, AskStatus, Blocker, Explanation
-from ....model.resources.quantity_texts import quantity_text, resource_text
+from ....model.resources.texts import quantity_text, resource_text
 from ....model.values.refusals import RefusalReason
 from ...si.arguments import check_type
 from .sentences import sentence

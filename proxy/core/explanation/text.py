@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ....model.configuration.durations import short_duration_text
 from ....model.explanation import AskExplanation, AskStatus, Blocker, Explanation, NodeSummary, PlannedStart
 from ....model.placement import RuleOutcome
-from ....model.resources.quantity_texts import resource_text
+from ....model.resources.texts import resource_text
 from ....model.state.preemption_log import PreemptionRecord
 from ...base.terminal.tables import counted
 from .sentences import (

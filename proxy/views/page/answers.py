@@ -11,7 +11,7 @@ from ....model.configuration.positions import Position
 from ....model.explanation import AskExplanation, AskStatus, Blocker, Explanation
 from ....model.explanation.victims import Prospect
 from ....model.nodes.node import NodeFacts
-from ....model.resources.quantity_texts import resource_text
+from ....model.resources.texts import resource_text
 from ....model.values.allocation import Allocation
 from ...core.documents.pages import PageAllocationDocument, PageNodeDocument
 from ...core.documents.sentences import (

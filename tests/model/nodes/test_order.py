@@ -11,8 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.model.builders import TEN, a_node_entry, a_resource, memory
 
 from licorne.model.configuration.schema import NodeSortPolicy
-from licorne.model.nodes.block import NodeEntry
-from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeOrder, first_to_reserve, forget_closed
+from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeEntry, NodeOrder, first_to_reserve, forget_closed
 from licorne.model.resources.comparisons import fit_score
 from licorne.model.resources.resource import EMPTY, Resource, fits
 

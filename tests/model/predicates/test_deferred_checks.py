@@ -8,8 +8,7 @@ import pytest
 from support.model.builders import FakeChannel, a_node, a_resource, an_ask
 
 from licorne.model.configuration.schema import NodeSortPolicy
-from licorne.model.nodes.block import NodeEntry
-from licorne.model.nodes.order import NodeOrder
+from licorne.model.nodes.order import NodeEntry, NodeOrder
 from licorne.model.predicates.deferred_checks import (
     ASKS_KEPT_MAX,
     FRESH_NS,

@@ -15,9 +15,9 @@ from support.model.entries import a_leaf, an_entry, facts_of
 from licorne.model.applications.effects import ApplicationFacts
 from licorne.model.queues.order import ApplicationOrder, ChildOrder, child_key
 from licorne.model.queues.queue import Queue
+from licorne.model.resources.comparisons import shares
 from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.resources.shares import shares
 
 FIFO = "fifo"
 FAIR = "fair"

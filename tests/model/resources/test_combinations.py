@@ -9,18 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.model.resources.combinations import (
-    component_wise_max,
-    merge_if_not_present,
-    prune,
-)
 from licorne.model.resources.comparisons import (
+    component_wise_max,
     equals,
     equals_or_empty,
     fit_score,
     has_negative,
     is_zero,
     matches_any,
+    merge_if_not_present,
+    prune,
     type_match_percent,
 )
 from licorne.model.resources.quantities import INT64_MAX, INT64_MIN

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from licorne.model.resources.decayed_use import TrackedResource
 from licorne.model.resources.quantities import INT64_MAX, INT64_MIN, QuantityError
 from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.resources.resource_seconds import TrackedResource
 
 SUMS = {"large": {"vcore": 4, "memory": 8}, "": {"pods": 1}}
 

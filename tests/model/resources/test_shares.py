@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import strategies as st
 
-from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.resources.shares import (
+from licorne.model.resources.comparisons import (
     absolute_used_capacity,
     fair_share,
     shares,
 )
+from licorne.model.resources.resource import EMPTY, Resource
 
 resources = st.dictionaries(st.sampled_from("abcd"), st.integers(-9, 9), max_size=4).map(Resource)
 resources_or_none = st.none() | resources

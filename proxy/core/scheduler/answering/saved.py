@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from .....model.nodes.node import NodeFacts
 from .....model.partition import Partition
-from .....model.resources.combinations import prune
-from .....model.resources.comparisons import is_zero
+from .....model.resources.comparisons import is_zero, prune
 from .....model.resources.resource import subtract, total_of
 from .....model.values.allocation import START_TIME_TAG, Allocation, Ask
 from .....model.values.documents import Document, Json

@@ -19,8 +19,8 @@ from licorne.model.explanation import (
     Place,
     SubjectKind,
 )
-from licorne.model.resources.quantity_texts import quantity_text, resource_text
 from licorne.model.resources.resource import Resource
+from licorne.model.resources.texts import quantity_text, resource_text
 from licorne.model.values.refusals import RefusalReason
 from licorne.proxy.core.explanation.sentences import (
     changes_of,
