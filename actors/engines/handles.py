@@ -13,11 +13,10 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Final, TypeVar, cast
 
-from ...model.applications.allocations import ApplicationAllocations
+from ...model.applications.allocations import ApplicationAllocations, ApplicationSwaps
 from ...model.applications.application import Application
 from ...model.applications.asks import ApplicationAsks
-from ...model.applications.reservations import ApplicationReservations
-from ...model.applications.swaps import ApplicationSwaps
+from ...model.applications.pending_asks import ApplicationReservations
 from ...model.cluster import Cluster
 from ...model.errors import LicorneError
 from ...model.marks import marked_methods

@@ -12,7 +12,7 @@ from typing import cast, final
 
 from ...lockcheck import blocking, excludes
 from ...model.applications.application import Application
-from ...model.applications.views import ApplicationSummary
+from ...model.applications.report import ApplicationSummary
 from ...model.cluster import Cluster
 from ...model.errors import LicorneError, RequestError
 from ...model.nodes.node import Node

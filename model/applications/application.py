@@ -18,16 +18,21 @@ from ..marks import Marks
 from ..resources.resource import EMPTY
 from ..values.users import User
 from . import gang
-from .allocations import ApplicationAllocations
+from .allocations import ApplicationAllocations, ApplicationSwaps
 from .asks import ApplicationAsks
 from .core import ApplicationCore, application_facts
 from .effects import Answer, ApplicationFacts, Effect, TimerKind
-from .report import ApplicationReport, application_report
-from .reservations import ApplicationReservations
+from .life import end_overdue_allocations, follow_walltimes, limit_execution
+from .pending_asks import ApplicationReservations
+from .report import (
+    ApplicationReport,
+    ShownApplication,
+    application_report,
+    application_summary,
+    shown_application,
+    validate_application,
+)
 from .state import ApplicationEvent, ApplicationState
-from .swaps import ApplicationSwaps
-from .time_limits import end_overdue_allocations, follow_walltimes, limit_execution
-from .views import ShownApplication, application_summary, shown_application, validate_application
 
 _COMPLETE_TEXT: Final = "releasing placeholders on app complete"
 

@@ -9,14 +9,18 @@ one answer, see `licorne.model.applications.pending_asks`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
-from heapq import heappop, heappush
+from heapq import heappop, heappush, merge
+from itertools import islice
+from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias, final
 
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..values.allocation import Ask
 from ..values.refusals import Refusal, RefusalReason, refused
+from .gang import TaskGroups
+from .holdings import Placed
 from .pending_asks import (
     EVER_NS,
     QUEUE_CHECK,
@@ -25,10 +29,9 @@ from .pending_asks import (
     AskOrder,
     AskRecord,
     PendingAsks,
+    Reservations,
     has_own_answer,
 )
-from .reservations import Reservations
-from .task_groups import TaskGroups
 
 RESERVATION_DELAY_NS: Final = 2_000_000_000
 """How old an ask must be before a node is reserved for it."""
@@ -70,7 +73,6 @@ class FailedTry(NamedTuple):
 
 
 _new: Final = tuple.__new__
-
 _Entry: TypeAlias = "tuple[AskOrder, CandidateKind | None, AskGroup, int | None]"
 """One a group at most: an ask to be checked, or with a kind one that shares the answer of others. After the
 group, up to which creation time preemption is refused to all that have no answer of their own."""
@@ -424,3 +426,57 @@ def _next_reservable(
 def _push(walk: AskWalk, entry: _Entry) -> None:
     assert walk.entries is not None
     heappush(walk.entries, entry)
+
+
+class TryingPass(Enum):
+    """The pass of a cycle that tries an ask, in the order of the passes."""
+
+    RESERVED = "a node is reserved for it"
+    PLACEHOLDER = "it is to take the place of a placeholder"
+    REGULAR = "any node with room"
+
+
+class NextTry(NamedTuple):
+    """An ask that is to be tried."""
+
+    ask: Ask
+    trying_pass: TryingPass
+    reserved_node: str
+    """The node that is reserved for it, or the empty text."""
+
+
+def first_waiting(
+    asks: PendingAsks,
+    task_groups: TaskGroups,
+    reservations: Reservations,
+    placed: Mapping[str, Placed],
+    count: int,
+) -> tuple[NextTry, ...]:
+    """Return the first waiting asks, `count` at most, in the order of the asks.
+
+    Members of a gang that wait for placeholders of which none is placed are left out: no pass tries them.
+    """
+    members = {
+        entry.allocation.ask.task_group_name
+        for entry in placed.values()
+        if entry.allocation.ask.placeholder and not entry.is_leaving
+    }
+
+    def walk(group: AskGroup) -> Iterator[AskRecord]:
+        shape = group.shape
+        is_left_out = task_groups.makes_wait(shape) and shape.task_group_name not in members
+        return iter(()) if is_left_out else iter(group)
+
+    found = merge(*(walk(group) for group in asks.groups.values()), key=attrgetter("order"))
+    return tuple(_next_try(record, task_groups, reservations) for record in islice(found, count))
+
+
+def _next_try(record: AskRecord, task_groups: TaskGroups, reservations: Reservations) -> NextTry:
+    ask = record.ask
+    node_id = reservations.node_of(ask.allocation_key)
+    group = record.group
+    if node_id:
+        return NextTry(ask, TryingPass.RESERVED, node_id)
+    if group is not None and task_groups.makes_wait(group.shape):
+        return NextTry(ask, TryingPass.PLACEHOLDER, "")
+    return NextTry(ask, TryingPass.REGULAR, "")

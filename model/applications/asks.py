@@ -11,11 +11,10 @@ from ..resources.resource import Resource, add, total_of
 from ..values.allocation import Ask
 from ..values.refusals import Refusal
 from . import gang
-from .ask_walk import AskWalk, Candidate, FailedTry, next_candidate
+from .ask_walk import AskWalk, Candidate, FailedTry, NextTry, first_waiting, next_candidate
 from .core import ApplicationCore
 from .effects import Answer, Effect
 from .holdings import less
-from .next_tries import NextTry, first_waiting
 from .pending_asks import AskRecord
 from .state import ApplicationEvent, ApplicationState
 

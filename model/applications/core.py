@@ -14,14 +14,11 @@ from ..values.refusals import Refusal
 from ..values.users import User
 from . import gang
 from .effects import Answer, ApplicationFacts, Effect, TimerKind
-from .execution_limits import ExecutionLimits
+from .gang import TaskGroups
 from .holdings import Holdings, less
-from .life import Life
-from .pending_asks import AskRecord, PendingAsks
-from .reservations import Reservation, Reservations
+from .life import ExecutionLimits, Life, watch_limits
+from .pending_asks import AskRecord, PendingAsks, Reservation, Reservations
 from .state import ApplicationEvent, ApplicationState
-from .task_groups import TaskGroups
-from .time_limits import watch_limits
 
 
 @final

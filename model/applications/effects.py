@@ -14,12 +14,11 @@ from ..resources.resource import Resource
 from ..values.allocation import Allocation, Ask
 from ..values.facts import Fact
 from ..values.messages import TerminationType
-from .pending_asks import AskRecord
-from .reservations import Reservation
+from .pending_asks import AskRecord, Reservation
 from .state import ApplicationState
 
 if TYPE_CHECKING:
-    from .views import ApplicationSummary
+    from .report import ApplicationSummary
 
 
 class TimerKind(Enum):

@@ -19,9 +19,8 @@ from ..values.messages import TerminationType
 from ..values.refusals import Refusal, RefusalReason
 from .effects import Effect, ReleaseWanted, TimerKind
 from .holdings import Placed
-from .pending_asks import AskRecord, PendingAsks
+from .pending_asks import AskRecord, AskShape, PendingAsks
 from .state import ApplicationEvent
-from .task_groups import TaskGroups
 
 if TYPE_CHECKING:
     from .core import ApplicationCore
@@ -113,8 +112,6 @@ def watch_wait(core: ApplicationCore, now_ns: int, effects: list[Effect]) -> Non
 
 
 # ----------------------------------------------------------------------------------- replacement
-
-
 class SwapOffer(NamedTuple):
     """A member that waits and a placeholder of its task group.
 
@@ -157,8 +154,6 @@ def _offers(asks: PendingAsks, placeholders: Mapping[str, Mapping[str, Placed]])
 
 
 # --------------------------------------------------------------------------------------- timeouts
-
-
 def release_placeholders(placed: Mapping[str, Placed], text: str, effects: list[Effect]) -> bool:
     """Ask the RM to end every placeholder that is not ending yet; return whether any is left at all."""
     left = False
@@ -229,3 +224,53 @@ def outstanding(asks: PendingAsks, task_groups: TaskGroups) -> tuple[tuple[Ask, 
         )
     rows.sort(key=lambda row: row[0].order)
     return tuple((record.ask, tells) for record, tells in rows)
+
+
+@final
+class TaskGroup:
+    """How many placeholders a task group has had, and how many of them were replaced or ended."""
+
+    __slots__ = ("count", "minimum", "name", "replaced", "timed_out")
+
+    def __init__(self, name: str, minimum: Resource) -> None:
+        self.name = name
+        self.minimum = minimum
+        self.count = 0
+        self.replaced = 0
+        self.timed_out = 0
+
+
+@final
+class TaskGroups:
+    """The task groups of one application. Owned by the application."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, TaskGroup] = {}
+
+    def count_placeholder(self, ask: Ask) -> None:
+        """Count one more placeholder; the first one of a group gives its size."""
+        group = self.by_name.get(ask.task_group_name)
+        if group is None:
+            group = self.by_name[ask.task_group_name] = TaskGroup(ask.task_group_name, ask.resource)
+        group.count += 1
+
+    def count_end(self, task_group_name: str, *, replaced: bool) -> None:
+        """Count a placeholder that was replaced, or that ended unused."""
+        group = self.by_name.get(task_group_name)
+        if group is None:
+            return
+        if replaced:
+            group.replaced += 1
+        else:
+            group.timed_out += 1
+
+    def makes_wait(self, shape: AskShape) -> bool:
+        """Return whether asks of this shape are to replace placeholders."""
+        return (
+            bool(self.by_name) and not shape.placeholder and self.waits_for_placeholder(shape.task_group_name)
+        )
+
+    def waits_for_placeholder(self, task_group_name: str) -> bool:
+        """Return whether a member of the group is to replace a placeholder."""
+        group = self.by_name.get(task_group_name)
+        return group is not None and group.count > group.replaced + group.timed_out

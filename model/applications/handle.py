@@ -10,15 +10,12 @@ from ..values.allocation import Allocation, Ask
 from ..values.messages import TerminationType
 from ..values.refusals import Refusal
 from ..values.users import User
-from .ask_walk import AskWalk, Candidate, FailedTry
+from .ask_walk import AskWalk, Candidate, FailedTry, NextTry
 from .effects import Answer, ApplicationFacts, TimerKind
 from .gang import GangSettings, SwapOffer, SwapWalk
 from .holdings import Placed
-from .next_tries import NextTry
-from .pending_asks import AskRecord
-from .report import ApplicationReport
-from .reservations import Reservation
-from .views import ShownApplication
+from .pending_asks import AskRecord, Reservation
+from .report import ApplicationReport, ShownApplication
 
 
 class AsksHandle(Protocol):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from ..applications.next_tries import NextTry, TryingPass
+from ..applications.ask_walk import NextTry, TryingPass
 from ..applications.state import ApplicationState
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue

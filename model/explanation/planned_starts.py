@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, final
 
-from ..applications.next_tries import TryingPass
+from ..applications.ask_walk import TryingPass
 from ..applications.state import ApplicationState
 from ..configuration.durations import short_duration_text
 from ..configuration.queue_properties import BACKFILL_RESERVATIONS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..applications.walltimes import tag_refusal, walltime_of
+from ..applications.life import tag_refusal, walltime_of
 from ..configuration.durations import duration_text
 from ..configuration.queue_properties import RUNTIME_MAX, RuntimeSettings
 from ..queues.application_entry import ApplicationEntry

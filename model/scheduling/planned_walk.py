@@ -19,8 +19,7 @@ from functools import cache
 from operator import itemgetter
 from typing import final
 
-from ..applications.ask_walk import Candidate, CandidateKind, FailedTry
-from ..applications.next_tries import TryingPass
+from ..applications.ask_walk import Candidate, CandidateKind, FailedTry, TryingPass
 from ..applications.state import ApplicationState
 from ..planning.kept_plan import KeptPlan
 from ..planning.planned_jobs import GangStart, JobOwner, backfilling_queue, gang_members, job_of

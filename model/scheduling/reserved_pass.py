@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from ..applications.pending_asks import AskRecord
-from ..applications.reservations import Reservation
+from ..applications.pending_asks import AskRecord, Reservation
 from ..applications.state import ApplicationState
 from ..nodes.order import NodeEntry
 from ..planning.planned_jobs import backfilling_queue

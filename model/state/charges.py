@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..applications.effects import Answer
-from ..applications.pending_asks import AskRecord
-from ..applications.reservations import Reservation
+from ..applications.pending_asks import AskRecord, Reservation
 from ..limits.usage_tree import Held
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry

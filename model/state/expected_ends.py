@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, final
 
-from ..applications.walltimes import walltime_of
+from ..applications.life import walltime_of
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.sleep import Sleep

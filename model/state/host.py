@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 from ..applications.application import Application
 from ..applications.effects import TimerKind
 from ..applications.handle import ApplicationHandle
-from ..applications.views import ApplicationSummary
+from ..applications.report import ApplicationSummary
 from ..nodes.handle import NodeHandle
 from ..nodes.node import Node
 from ..predicates.interfaces import Predicates, QuestionChannel, many_questions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..applications.views import ShownApplication
+from ..applications.report import ShownApplication
 from ..nodes.node import NodeFacts
 from ..queues.use_order import KeptUse
 from ..queues.users import path_of_user

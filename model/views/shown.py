@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ..applications.report import ShownApplication
 from ..applications.state import ApplicationState
-from ..applications.views import ShownApplication
 from ..configuration.schema import NodeSortPolicy
 from ..limits.limits import HolderKind
 from ..limits.usage_tree import UsageRow, UsageView

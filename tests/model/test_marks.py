@@ -6,7 +6,7 @@ from types import FunctionType
 
 import pytest
 
-from licorne.model.applications.allocations import ApplicationAllocations
+from licorne.model.applications.allocations import ApplicationAllocations, ApplicationSwaps
 from licorne.model.applications.application import Application
 from licorne.model.applications.asks import ApplicationAsks
 from licorne.model.applications.handle import (
@@ -16,8 +16,7 @@ from licorne.model.applications.handle import (
     ReservationsHandle,
     SwapsHandle,
 )
-from licorne.model.applications.reservations import ApplicationReservations
-from licorne.model.applications.swaps import ApplicationSwaps
+from licorne.model.applications.pending_asks import ApplicationReservations
 from licorne.model.cluster import Cluster
 from licorne.model.marks import Marks, marked_methods
 from licorne.model.nodes.handle import NodeHandle

@@ -7,7 +7,7 @@ from typing import Final, Required
 
 from typing_extensions import TypedDict
 
-from ....model.applications.views import ApplicationSummary, ShownApplication, ShownAsk, ShownTaskGroup
+from ....model.applications.report import ApplicationSummary, ShownApplication, ShownAsk, ShownTaskGroup
 from ....model.values.allocation import Allocation
 from ....model.values.documents import quantities_shown
 from ....model.values.messages import short_partition_name

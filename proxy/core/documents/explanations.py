@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
-from ....model.applications.next_tries import TryingPass
+from ....model.applications.ask_walk import TryingPass
 from ....model.explanation.blockers import SubjectKind
 from ....model.explanation.node_summary import NodeObstacle
 from ....model.explanation.values import AskStatus

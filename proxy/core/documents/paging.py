@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from ....model.applications.views import ShownApplication
+from ....model.applications.report import ShownApplication
 from ....model.limits.usage_tree import UsageView
 from ....model.views.shown import ShownNode
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, Protocol, TypeVar, final
 
-from ....model.applications.views import ShownApplication
+from ....model.applications.report import ShownApplication
 from ....model.errors import RequestError
 from ....model.nodes.node import NodeFacts
 from ....model.partition import Partition

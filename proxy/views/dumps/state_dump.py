@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
-from ....model.applications.views import ShownApplication
+from ....model.applications.report import ShownApplication
 from ....model.errors import RequestError
 from ....model.values.documents import Document
 from ....model.values.messages import short_partition_name

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from sys import intern
 from typing import Final, TypeAlias, final
 
-from ....model.applications.walltimes import walltime_of
+from ....model.applications.life import walltime_of
 from ....model.resources.comparisons import has_negative
 from ....model.resources.resource import strictly_greater_than_zero
 from ....model.values.allocation import WALLTIME_TAG

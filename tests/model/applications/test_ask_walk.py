@@ -17,9 +17,8 @@ from licorne.model.applications.ask_walk import (
     FailedTry,
     next_candidate,
 )
-from licorne.model.applications.pending_asks import EVER_NS, PendingAsks, shape_of
-from licorne.model.applications.reservations import Reservation, Reservations
-from licorne.model.applications.task_groups import TaskGroups
+from licorne.model.applications.gang import TaskGroups
+from licorne.model.applications.pending_asks import EVER_NS, PendingAsks, Reservation, Reservations, shape_of
 from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import Ask
 from licorne.model.values.refusals import Refusal, RefusalReason

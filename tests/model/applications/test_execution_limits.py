@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from licorne.model.applications.execution_limits import ExecutionLimits
+from licorne.model.applications.life import ExecutionLimits
 
 
 def limits(**allowed_ns: int) -> ExecutionLimits:

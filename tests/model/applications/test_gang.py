@@ -9,11 +9,10 @@ from support.model.builders import FIVE, SECOND_NS, START_NS, TEN, a_resource, a
 
 from licorne.model.applications import gang
 from licorne.model.applications.effects import Effect, ReleaseWanted
-from licorne.model.applications.gang import GangSettings, SwapOffer, SwapWalk
+from licorne.model.applications.gang import GangSettings, SwapOffer, SwapWalk, TaskGroups
 from licorne.model.applications.holdings import Placed
 from licorne.model.applications.pending_asks import PendingAsks
 from licorne.model.applications.state import ApplicationEvent
-from licorne.model.applications.task_groups import TaskGroups
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import TerminationType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.model.builders import START_NS
 
-from licorne.model.applications.reservations import Reservation, Reservations
+from licorne.model.applications.pending_asks import Reservation, Reservations
 
 
 def a_reservation(allocation_key: str = "ask", node_id: str = "node") -> Reservation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.model.builders import TEN, a_resource, an_ask
 
-from licorne.model.applications.task_groups import TaskGroups
+from licorne.model.applications.gang import TaskGroups
 from licorne.model.resources.resource import Resource
 
 

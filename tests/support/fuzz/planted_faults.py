@@ -178,7 +178,7 @@ FAULTS: Final = (
     ),
     Fault(
         "the reservation of a member that replaces a placeholder stays",
-        "model/applications/swaps.py",
+        "model/applications/allocations.py",
         "        return core.answer(reservations=reservations)",
         "        return core.answer()",
     ),

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, Final
 
 from .....actors.engines.engine_load import EngineLoad
-from .....model.applications.next_tries import TryingPass
+from .....model.applications.ask_walk import TryingPass
 from .....model.applications.report import Noted, TaskGroupCounts
 from .....model.applications.state import ApplicationState
 from .....model.configuration.extra import ExtraConfig, LogLevel

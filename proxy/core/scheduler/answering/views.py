@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar, final
 
-from .....model.applications.views import ShownApplication
+from .....model.applications.report import ShownApplication
 from .....model.cluster import Cluster
 from .....model.configuration.schema import SchedulerConfig
 from .....model.errors import RequestError

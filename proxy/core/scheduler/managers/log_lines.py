@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from .....actors.services.log import Log
-from .....model.applications.views import ApplicationSummary
+from .....model.applications.report import ApplicationSummary
 from .....model.values.messages import (
     AllocationPlaced,
     AllocationsRejected,
