@@ -19,10 +19,14 @@ from .requests.older_asks import submit_with_terms
 from .requests.quarantining import forget_quarantined, quarantine_application, quarantine_node
 from .requests.reconfiguring import Savepoint, reconfigure
 from .requests.releases import release_allocation
-from .scheduling.concurrent_placing import ConcurrentOutcome, place_concurrently
-from .scheduling.cycle import CycleOutcome, run_cycle
-from .scheduling.outstanding import outstanding_asks
-from .scheduling.timer_actions import carry_out, next_retry_ns, schedule_wakeups, watch_quotas
+from .scheduling.cycle import ConcurrentOutcome, CycleOutcome, place_concurrently, run_cycle
+from .scheduling.timer_actions import (
+    carry_out,
+    next_retry_ns,
+    outstanding_asks,
+    schedule_wakeups,
+    watch_quotas,
+)
 from .state.applying import apply
 from .state.host import PartitionHost, TimerAction
 from .state.partition_state import PartitionState

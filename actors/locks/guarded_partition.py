@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
 from ...lockcheck import excludes, requires
 from ...model.marks import marked_methods
 from ...model.partition import Partition
-from ...model.scheduling.concurrent_placing import ConcurrentOutcome
-from ...model.scheduling.cycle import CycleOutcome
+from ...model.scheduling.cycle import ConcurrentOutcome, CycleOutcome
 from ...model.state.quarantine import BrokenKind
 from ...model.values.messages import AllocationSubmission, NodeUpdate
 from ..engines.error_origin import note_origin

@@ -5,8 +5,8 @@ else: what a change means for its queue, its user, a node or the RM is returned 
 `Answer`. Every method may be called with facts that are out of date: what no longer applies is declined with
 `None`.
 
-What it owns is in `core` and `holdings`. What is done with it is in its parts: `asks`, `reservations`,
-`allocations` and `swaps`, and, for its states, here.
+What it owns is in `core` and `holdings`. What is done with it is in its parts: `asks`, `pending_asks` and
+`allocations`, and, for its states, here.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ class Application:
         return application_report(self._core, only_key=only_key, first_of_shapes=first_of_shapes)
 
     def shown(self) -> ShownApplication:
-        """Return what the document of the REST interface is made of, see `views`."""
+        """Return what the document of the REST interface is made of, see `report`."""
         return shown_application(self._core)
 
     def validate(self) -> None:

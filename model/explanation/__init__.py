@@ -9,11 +9,9 @@ beside it.
 from __future__ import annotations
 
 from ..applications.report import Noted, TaskGroupCounts
-from .blockers import Blocker, Lack, SubjectKind
-from .node_summary import NearMiss, NodeObstacle, NodeSummary, NodeTally
-from .places import Place
+from .blockers import Blocker, Lack, NearMiss, NodeObstacle, NodeSummary, NodeTally, SubjectKind
 from .planned_starts import PlannedStart
-from .values import AskExplanation, AskStatus, Explanation, Gang
+from .values import AskExplanation, AskStatus, Explanation, Gang, Place
 
 __all__ = [
     "AskExplanation",

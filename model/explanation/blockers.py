@@ -1,18 +1,39 @@
-"""What blocks an ask or an application, as values: which queue, user, group or node, and what is missing."""
+"""What blocks an ask or an application, as values: limits of queues and users, and the answers of nodes.
+
+The checks are those of the cycle, one a level: `Queue.has_room` and `Queue.has_place_for` from the leaf
+upwards, and the blockers of `UserLimits` from the root downwards.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from ..configuration.positions import Position
-from ..queues.lending import Withheld
-from ..resources.resource import Resource
+from ..limits.limits import HolderKind
+from ..limits.usage_tree import NOTHING_HELD
+from ..nodes.order import NodeEntry
+from ..queues.queue import Queue
+from ..queues.quota import Withheld, kept_beside, withheld_from
+from ..resources.comparisons import fit_score
+from ..resources.resource import EMPTY, Resource, add, fits, subtract
+from ..state.charges import held_of_holders
+from ..state.claims import PreemptionClaim
+from ..state.partition_state import PartitionState
+from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
+from ..values.users import User
 
 APPLICATIONS = "applications"
 """The name of what is lacking if a number of applications is limited."""
+EXAMPLES_MAX: Final = 3
+"""How many nodes are named for each reason."""
+_HELD: Final = "a part is kept for asks that have preempted"
+_KEPT_BACK: Final = "others keep a part of their guarantees back"
+_WITHHELD_MAX: Final = 3
+"""How many of the queues that keep back a type are named, those that keep most."""
 
 
 class SubjectKind(Enum):
@@ -103,3 +124,249 @@ def lacks_of(
             available = most - used.get(name)
             found.append(Lack(name=name, asked=asked, available=available, limit=most, position=position))
     return tuple(found)
+
+
+class NodeObstacle(Enum):
+    """Why a node does not take an ask. A node is counted once, for the reason that is hardest to change."""
+
+    TOO_SMALL = "too small even when empty"
+    UNSCHEDULABLE = "cordoned"
+    NO_ROOM = "without enough room left"
+    RESERVED = "with room, but reserved for another ask"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTally:
+    """How many nodes refuse for one reason.
+
+    `types` says of how many of them each resource type is too little; empty if the reason is not room.
+    `examples` are the first of them in scheduling order, `reserved_for` the asks that hold these. Without the
+    work of other schedulers those in `foreign` would have room.
+    """
+
+    obstacle: NodeObstacle
+    nodes: int
+    types: tuple[tuple[str, int], ...] = ()
+    examples: tuple[str, ...] = ()
+    reserved_for: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearMiss:
+    """The node that lacks least, among those that lack only room.
+
+    `foreign` is what the work of other schedulers uses there of the types that lack.
+    """
+
+    node_id: str
+    lacks: tuple[Lack, ...]
+    foreign: Resource = EMPTY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSummary:
+    """All nodes of a partition, summarised for one ask.
+
+    `first` is the node that the ask would be tried on first, the empty text if none has room.
+    """
+
+    total: int
+    with_room: int
+    first: str
+    tallies: tuple[NodeTally, ...]
+    nearest: NearMiss | None
+
+
+def obstacle_of(entry: NodeEntry, resource: Resource, *, own: bool = False) -> NodeObstacle | None:
+    """Return why a node does not take an ask, `None` if it does: what `NodeOrder.fitting` asks of it.
+
+    Args:
+        entry: The node.
+        resource: What the ask wants.
+        own: The node is reserved for this very ask.
+    """
+    if not fits(entry.capacity, resource):
+        return NodeObstacle.TOO_SMALL
+    if not entry.schedulable:
+        return NodeObstacle.UNSCHEDULABLE
+    if not fits(entry.available, resource):
+        return NodeObstacle.NO_ROOM
+    return NodeObstacle.RESERVED if entry.reserved and not own else None
+
+
+def node_lacks(resource: Resource, room: Resource, capacity: Resource) -> tuple[Lack, ...]:
+    """Return what a node has too little of: `room` is what it has left, or all of it."""
+    missing = lacks_of(resource, room, EMPTY, {}, "", is_closed=True)
+    return tuple(
+        Lack(name=lack.name, asked=lack.asked, available=lack.available, limit=capacity.get(lack.name))
+        for lack in missing
+    )
+
+
+def used_by_others(entry: NodeEntry, lacks: Iterable[Lack]) -> Resource:
+    """Return what the work of other schedulers uses on a node of the types that lack."""
+    occupied = entry.node.facts().occupied
+    return Resource({lack.name: used for lack in lacks if (used := occupied.get(lack.name)) > 0})
+
+
+def summarise(nodes: Iterable[NodeEntry], resource: Resource, *, own_node: str = "") -> NodeSummary:
+    """Ask every node, in scheduling order.
+
+    Args:
+        nodes: The nodes.
+        resource: What the ask wants.
+        own_node: The node that is reserved for the ask, or the empty text.
+    """
+    refusing: dict[NodeObstacle, list[NodeEntry]] = {obstacle: [] for obstacle in NodeObstacle}
+    willing: list[NodeEntry] = []
+    for entry in nodes:
+        obstacle = obstacle_of(entry, resource, own=entry.node_id == own_node)
+        (willing if obstacle is None else refusing[obstacle]).append(entry)
+    first = next((entry for entry in willing if entry.node_id == own_node), willing[0] if willing else None)
+    return NodeSummary(
+        total=len(willing) + sum(map(len, refusing.values())),
+        with_room=len(willing),
+        first="" if first is None else first.node_id,
+        tallies=tuple(
+            _tally(obstacle, entries, resource) for obstacle, entries in refusing.items() if entries
+        ),
+        nearest=_nearest(refusing[NodeObstacle.NO_ROOM], resource),
+    )
+
+
+def _tally(obstacle: NodeObstacle, entries: list[NodeEntry], resource: Resource) -> NodeTally:
+    types: dict[str, int] = {}
+    if obstacle in (NodeObstacle.TOO_SMALL, NodeObstacle.NO_ROOM):
+        for entry in entries:
+            room = entry.capacity if obstacle is NodeObstacle.TOO_SMALL else entry.available
+            for lack in node_lacks(resource, room, entry.capacity):
+                types[lack.name] = types.get(lack.name, 0) + 1
+    shown = entries[:EXAMPLES_MAX]
+    held, is_full = obstacle is NodeObstacle.RESERVED, obstacle is NodeObstacle.NO_ROOM
+    return NodeTally(
+        obstacle=obstacle,
+        nodes=len(entries),
+        types=tuple(sorted(types.items())),
+        examples=tuple(entry.node_id for entry in shown),
+        reserved_for=tuple(key for entry in shown for key in entry.node.facts().reservations) if held else (),
+        foreign=tuple(entry.node_id for entry in shown if is_full and _is_filled_by_others(entry, resource)),
+    )
+
+
+def _is_filled_by_others(entry: NodeEntry, resource: Resource) -> bool:
+    """Return whether a node without room would have it if other schedulers had placed nothing there."""
+    return fits(add(entry.available, entry.node.facts().occupied), resource)
+
+
+def _nearest(entries: list[NodeEntry], resource: Resource) -> NearMiss | None:
+    if not entries:
+        return None
+    best = min(entries, key=lambda entry: (fit_score(entry.available, resource), entry.key))
+    lacks = node_lacks(resource, best.available, best.capacity)
+    return NearMiss(node_id=best.node_id, lacks=lacks, foreign=used_by_others(best, lacks))
+
+
+def queue_quota_blockers(
+    leaf: Queue, levels: Sequence[Queue], ask: Ask, claim: PreemptionClaim | None
+) -> Iterator[Blocker]:
+    """Walk those of some queues above a leaf that have no room for an ask of it.
+
+    What the claim of the ask holds is room.
+    """
+    resource = ask.resource
+    beside = kept_beside(leaf)
+    for level in levels:
+        maximum = level.maximum
+        own = EMPTY if claim is None else claim.held_in(level)
+        kept = beside.get(level, EMPTY)
+        if maximum is None or level.has_room(resource, own, kept):
+            continue
+        is_root = level.parent is None
+        held = subtract(level.held, own)
+        used = add(add(level.allocated, held), kept)
+        lacks = lacks_of(resource, maximum, used, level.positions, "max", is_closed=is_root)
+        is_held = any(held.get(lack.name) > 0 for lack in lacks)
+        withheld = _withheld(leaf, level, lacks) if len(kept) else ()
+        yield Blocker(
+            reason=RefusalReason.QUEUE_QUOTA,
+            kind=SubjectKind.QUEUE,
+            subject=level.path,
+            lacks=lacks,
+            setting="max",
+            detail=_detail(is_held=is_held, is_withheld=bool(withheld), is_root=is_root),
+            withheld=withheld,
+        )
+
+
+def _detail(*, is_held: bool, is_withheld: bool, is_root: bool) -> str:
+    if is_held:
+        return _HELD
+    if is_withheld:
+        return _KEPT_BACK
+    return "the nodes together have no more" if is_root else ""
+
+
+def _withheld(leaf: Queue, level: Queue, lacks: Sequence[Lack]) -> tuple[Withheld, ...]:
+    """Return which queues keep back most of the types that lack in a queue above a leaf."""
+    return tuple(each for lack in lacks for each in withheld_from(leaf, level, lack.name)[:_WITHHELD_MAX])
+
+
+def user_quota_blockers(
+    state: PartitionState, queue_path: str, application_id: str, user: User, ask: Ask
+) -> Iterator[Blocker]:
+    """Walk the limits that an ask does not fit under: the user's first, each from the root down."""
+    holder = (queue_path, application_id, user)
+    held = (
+        held_of_holders(state, *holder, ask.allocation_key)
+        if state.claims.by_key
+        else (NOTHING_HELD, NOTHING_HELD)
+    )
+    resource = ask.resource
+    for found in state.limits.blockers(*holder, resource, held):
+        yield Blocker(
+            reason=RefusalReason.USER_QUOTA,
+            kind=_kind(found.kind),
+            subject=found.name,
+            queue_path=found.queue_path,
+            lacks=lacks_of(resource, found.limit, found.used, found.positions, found.key),
+            setting=found.key,
+            position=found.position,
+        )
+
+
+def application_count_blockers(
+    state: PartitionState, leaf: Queue, application_id: str, user: User
+) -> Iterator[Blocker]:
+    """Walk the limits to the number of applications that do not let one start."""
+    for level in leaf.above:
+        if not level.has_place_for(application_id):
+            limit = level.max_applications
+            running = level.running + len(level.accepted_allocating)
+            position = level.positions.get("maxapplications")
+            lack = Lack(name=APPLICATIONS, asked=1, available=limit - running, limit=limit, position=position)
+            yield Blocker(
+                reason=RefusalReason.QUEUE_APPLICATIONS,
+                kind=SubjectKind.QUEUE,
+                subject=level.path,
+                lacks=(lack,),
+            )
+    for found in state.limits.application_blockers(leaf.path, application_id, user):
+        lack = Lack(
+            name=APPLICATIONS,
+            asked=1,
+            available=found.limit - found.running,
+            limit=found.limit,
+            position=found.positions.get("maxapplications", found.position),
+        )
+        yield Blocker(
+            reason=RefusalReason.USER_APPLICATIONS,
+            kind=_kind(found.kind),
+            subject=found.name,
+            queue_path=found.queue_path,
+            lacks=(lack,),
+        )
+
+
+def _kind(kind: HolderKind) -> SubjectKind:
+    return SubjectKind.USER if kind == "user" else SubjectKind.GROUP

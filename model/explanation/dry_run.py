@@ -1,35 +1,61 @@
-"""Dry runs: where a new application or a new ask would go if it were submitted now; nothing changes.
+"""What would happen now: where new work would go, which asks come next, and who would be preempted for them.
 
 The decisions are those that a submission meets (`requests.applications.decide`, the placement rules, the
 checks of asks), then every check of the cycle. What does not exist yet is made outside of the partition: a
 preview of the queue, and the application. Both are dropped with the answer.
+
+Each cycle has three passes: asks with a reservation, members of gangs that replace placeholders, and all
+others. A cycle ends with its first placement, and what is placed may change the order of the rest.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
 
+from ..applications.ask_walk import NextTry, TryingPass
 from ..applications.report import ApplicationReport, WaitingAsk
 from ..applications.state import ApplicationState
 from ..placement.requests import RuleOutcome
 from ..planning.planned_jobs import JobOwner
+from ..preemption.acts import is_still_ending
+from ..preemption.guarantee.decision import NoPreemption
+from ..preemption.protection import ProtectedVictims
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue, stand_in_for
+from ..queues.quota import may_preempt, ranked_leaves
 from ..requests.allocations import ask_of, submission_refusal
 from ..requests.applications import QuotaTags, Refused, decide, make_application, queue_refusal, quota_tags
 from ..requests.walltimes import walltime_refusal
 from ..state.partition_state import PartitionState
+from ..state.preemption_log import PreemptionRecord
 from ..values.allocation import Ask
 from ..values.messages import AllocationSubmission, ApplicationSubmission
+from ..values.refusals import RefusalReason
 from ..values.users import User
-from .asks import AskChecker
-from .blockers import Blocker
-from .explain import described, entry_blockers
-from .places import Place, application_place, place_in
+from .asks import (
+    AskChecker,
+    ProtectionChecker,
+    attempting,
+    helped_by_preemption,
+    not_entitled,
+    plan_for,
+    protected_text,
+)
+from .blockers import Blocker, application_count_blockers
+from .explain import described, entry_blockers, partition_blockers
 from .planned_starts import StartChecker
-from .protections import ProtectionChecker
-from .values import AskExplanation, AskStatus
+from .values import AskExplanation, AskStatus, Place, application_place, place_in
+
+NEXT_ASKS_MAX: Final = 250
+"""How many asks one question is answered with at most."""
+_APPLICATIONS_MAX: Final = 1_000
+"""How many applications each pass looks at: the partition does nothing else meanwhile."""
+ASKS_MAX = 5
+"""How many asks of different shapes are decided: a decision looks at all that may be preempted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,3 +219,184 @@ def _with_quotas(queue: Queue, submission: ApplicationSubmission) -> Queue:
     stand_in = stand_in_for(queue)
     tags.apply(stand_in)
     return stand_in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextAsk:
+    """An ask that would be tried, where it is, and in which pass."""
+
+    ask: Ask
+    queue_path: str
+    trying_pass: TryingPass
+    reserved_node: str
+    """The node that is reserved for it, or the empty text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextAsks:
+    """The asks that would be tried next in one partition, as of one moment."""
+
+    time_ns: int
+    partition: str
+    """The full name, `[rm]default`."""
+    blockers: tuple[Blocker, ...]
+    """Why no ask of the partition is tried now; empty if they are."""
+    asks: tuple[NextAsk, ...]
+
+
+def next_asks(state: PartitionState, count: int) -> NextAsks:
+    """Return the asks that would be tried next; nothing is changed.
+
+    Asks that the last walk found no room for are in the list as well: a cycle skips them until something
+    changes that they wait for. Left out are those that are not tried: of applications that may not start
+    or that wait for a back-off, and members of gangs before any of their placeholders is placed.
+
+    Args:
+        state: The partition.
+        count: How many at most, up to `NEXT_ASKS_MAX`.
+    """
+    assert 0 < count <= NEXT_ASKS_MAX, f"{count} asks are too many: please report"
+    return NextAsks(
+        time_ns=state.now_ns(),
+        partition=state.name,
+        blockers=tuple(partition_blockers(state)),
+        asks=tuple(islice(_walk(state, count), count)),
+    )
+
+
+def _walk(state: PartitionState, count: int) -> Iterator[NextAsk]:
+    if state.reservations:
+        for leaf, entry in _visited(state, TryingPass.RESERVED):
+            for reservation, record in entry.application.reservations.with_asks():
+                if record is not None:
+                    found = NextTry(record.ask, TryingPass.RESERVED, reservation.node_id)
+                    yield _next_ask(leaf, found)
+    passes = [TryingPass.PLACEHOLDER] if state.placed.placeholders else []
+    for trying_pass in (*passes, TryingPass.REGULAR):
+        for leaf, entry in _visited(state, trying_pass):
+            for found in entry.application.asks.first_waiting(count):
+                if found.trying_pass is trying_pass:
+                    yield _next_ask(leaf, found)
+
+
+def _next_ask(leaf: Queue, found: NextTry) -> NextAsk:
+    return NextAsk(
+        ask=found.ask,
+        queue_path=leaf.path,
+        trying_pass=found.trying_pass,
+        reserved_node=found.reserved_node,
+    )
+
+
+def _visited(state: PartitionState, trying_pass: TryingPass) -> Iterator[tuple[Queue, ApplicationEntry]]:
+    """Walk the applications that a pass visits, with their leaves."""
+    visits = ((leaf, entry) for leaf in ranked_leaves(state.tree) for entry in _entries(leaf, trying_pass))
+    for leaf, entry in islice(visits, _APPLICATIONS_MAX):
+        if trying_pass is TryingPass.PLACEHOLDER:
+            if entry.facts.placeholder_allocated:
+                yield leaf, entry
+        elif _may_run(state, leaf, entry):
+            backs_off = entry.backoff_until_ns is not None and entry.backoff_until_ns > state.now_ns()
+            if trying_pass is TryingPass.RESERVED or not backs_off:
+                yield leaf, entry
+
+
+def _entries(leaf: Queue, trying_pass: TryingPass) -> Iterator[ApplicationEntry]:
+    entries = leaf.entries
+    if trying_pass is TryingPass.RESERVED:
+        reserved = entries.reserved_entries.values()
+        return iter([entry for entry in reserved if not entry.facts.gang_waits])
+    if trying_pass is TryingPass.PLACEHOLDER and not entries.placeholder_entries:
+        return iter(())
+    return entries.ranked(leaf)
+
+
+def _may_run(state: PartitionState, leaf: Queue, entry: ApplicationEntry) -> bool:
+    if entry.facts.state is not ApplicationState.ACCEPTED:
+        return True
+    return not any(application_count_blockers(state, leaf, entry.application_id, entry.user))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """What would be preempted for an ask, and from when on; or why nothing would be.
+
+    The resource manager's predicates are not asked, which may refuse a node when it is decided.
+    """
+
+    allocation_key: str
+    record: PreemptionRecord | None
+    why_not: str
+    due_ns: int | None
+    """When the ask has waited for the delay of its queue; `None` if nothing would be preempted."""
+
+
+def prospects(state: PartitionState, application_id: str) -> tuple[Prospect, ...]:
+    """Return a prospect for the first waiting ask of each shape; nothing is changed."""
+    entry = state.entries.get(application_id)
+    if entry is None:
+        return ()
+    report = entry.application.report(first_of_shapes=True)
+    blocked = {blocker.reason for blocker in entry_blockers(state, entry)} if report.waiting else set()
+    checker = AskChecker(state, entry.queue, application_id, entry.user)
+    shapes: dict[object, WaitingAsk] = {}
+    for waiting in report.waiting:
+        ask = waiting.ask
+        shapes.setdefault((ask.resource, ask.priority, ask.required_node), waiting)
+    found = []
+    if entry.facts.gang_waits:  # One decision for all members.
+        shapes = dict(list(shapes.items())[:1])
+    for waiting in list(shapes.values())[:ASKS_MAX]:
+        ask, members = attempting(entry, waiting.ask)
+        key = ask.allocation_key
+        reasons = blocked.copy()
+        if not members:
+            reasons |= {blocker.reason for blocker in checker.check_waiting(waiting, report).blockers}
+        if not reasons:
+            continue
+        why = "" if may_preempt(entry.queue) else "no queue of its path has a guarantee"
+        if _is_ending(state, key, application_id):
+            why = "it has preempted already, and what it chose is still ending"
+        why = why or _why_not(state, entry.queue, reasons, ask)
+        if why:
+            found.append(Prospect(allocation_key=key, record=None, why_not=why, due_ns=None))
+            continue
+        found.append(_prospect(state, entry, ask, plan_for(state, entry, waiting, reasons)))
+    return tuple(found)
+
+
+def _prospect(
+    state: PartitionState,
+    entry: ApplicationEntry,
+    ask: Ask,
+    planned: PreemptionRecord | NoPreemption | ProtectedVictims,
+) -> Prospect:
+    key = ask.allocation_key
+    if isinstance(planned, PreemptionRecord):
+        due_ns = ask.created_at_ns + entry.queue.settings.preemption_delay_ns
+        return Prospect(allocation_key=key, record=planned, why_not="", due_ns=due_ns)
+    if isinstance(planned, ProtectedVictims):
+        why = f"{NoPreemption.PROTECTED.text}: {protected_text(planned)}"
+    else:
+        why = planned.text
+        if planned is NoPreemption.GUARANTEE:
+            why += f": {not_entitled(state, entry.queue, ask)}"
+    return Prospect(allocation_key=key, record=None, why_not=why, due_ns=None)
+
+
+def _is_ending(state: PartitionState, allocation_key: str, application_id: str) -> bool:
+    """Return whether something ends for the ask already, so that a cycle would not preempt for it again."""
+    before = state.preemptions.last_for(allocation_key, application_id)
+    return before is not None and is_still_ending(state, before)
+
+
+def _why_not(state: PartitionState, leaf: Queue, reasons: set[RefusalReason], ask: Ask) -> str:
+    """Return why preemption is not tried at all, the empty text if it is."""
+    if not state.preemption_enabled:
+        return "preemption is disabled in this partition"
+    if ask.required_node:
+        return "it can run on one node only: victims there are chosen when that node is reserved for it"
+    if not ask.allow_preempt_other:
+        return "the ask does not allow others to be preempted for it"
+    others = sorted(reason.value for reason in reasons - helped_by_preemption(leaf))
+    return f"preemption does not change this: {', '.join(others)}" if others else ""

@@ -28,13 +28,16 @@ from ..values.allocation import Ask
 from ..values.object_state import ObjectState
 from ..values.refusals import RefusalReason
 from ..values.users import User
-from .asks import ATTEMPT_TEXTS, AskChecker, not_entitled
-from .blockers import Blocker, SubjectKind
-from .places import application_place, place_in, queue_places
+from .asks import ATTEMPT_TEXTS, AskChecker, ProtectionChecker, attempting, not_entitled
+from .blockers import (
+    Blocker,
+    SubjectKind,
+    application_count_blockers,
+    queue_quota_blockers,
+    user_quota_blockers,
+)
 from .planned_starts import StartChecker
-from .protections import ProtectionChecker, attempting
-from .quotas import application_count_blockers, queue_quota_blockers, user_quota_blockers
-from .values import AskExplanation, AskStatus, Explanation, Gang
+from .values import AskExplanation, AskStatus, Explanation, Gang, application_place, place_in, queue_places
 
 _ASK_ORDER = "the higher priority first, then the earlier creation"
 

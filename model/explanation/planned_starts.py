@@ -32,15 +32,14 @@ from ..planning.planned_jobs import (
 )
 from ..planning.preempted_work import JobBesidePromises
 from ..queues.queue import Queue
-from ..queues.ranks import ranked_leaves
+from ..queues.quota import ranked_leaves
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..resources.texts import resource_text
 from ..state.expected_ends import NEVER_PASSED
 from ..state.partition_state import PartitionState
 from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
-from .blockers import Blocker, SubjectKind
-from .quotas import application_count_blockers
+from .blockers import Blocker, SubjectKind, application_count_blockers
 
 _JOBS_MAX: Final = 500
 """How many jobs are planned for an answer: behind them nothing is said about starts."""

@@ -1,20 +1,40 @@
-"""An explanation: all that is known of why an application waits, as frozen values."""
+"""An explanation as frozen values, with the places of what waits in the orders of the scheduler."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final, assert_never
 
 from ..applications.report import Noted, TaskGroupCounts
 from ..applications.state import ApplicationState
+from ..configuration.durations import short_duration_text
+from ..configuration.policies import SortPolicy
+from ..configuration.positions import Position
+from ..configuration.queue_properties import (
+    APPLICATION_SORT_POLICY,
+    APPLICATION_SORT_PRIORITY,
+    FAIR_HALF_LIFE,
+    FAIR_WEIGHT,
+)
 from ..placement.requests import RuleOutcome
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
+from ..queues.quota import fair_maximum, ranked_children
+from ..queues.tree import QueueTree
+from ..queues.use_order import is_below_guarantee, mean_use, use_rank, weight_of
+from ..queues.users import LeafUsers
+from ..resources.decayed_use import level_in_ns, rounded
 from ..resources.resource import Resource
+from ..resources.texts import quantity_text
 from ..state.preemption_log import PreemptionRecord, VictimRecord
 from ..values.users import User
-from .blockers import Blocker
-from .node_summary import NodeSummary
-from .places import Place
+from .blockers import Blocker, NodeSummary
 from .planned_starts import PlannedStart
+
+AHEAD_MAX: Final = 5
+"""How many of those that go before are named."""
 
 
 class AskStatus(Enum):
@@ -123,3 +143,177 @@ class Explanation:
                 for victim in record.victims
             )
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place in an order, counted from one.
+
+    `subject` is what has the place, `among` where, `order` the rule of the order in words. `ahead` are the
+    first of those that go before. `position` is the setting of the order, `None` for the default.
+    """
+
+    subject: str
+    among: str
+    number: int
+    of: int
+    ahead: tuple[str, ...]
+    order: str
+    position: Position | None = None
+
+
+def place_in(
+    names: Sequence[str], index: int, among: str, order: str, position: Position | None = None
+) -> Place:
+    """Return the place of one of the names that stand in an order."""
+    return Place(
+        subject=names[index],
+        among=among,
+        number=index + 1,
+        of=len(names),
+        ahead=tuple(names[: min(index, AHEAD_MAX)]),
+        order=order,
+        position=position,
+    )
+
+
+def application_place(leaf: Queue, entry: ApplicationEntry, *, is_new: bool = False) -> Place | None:
+    """Return the place of an application in its leaf, `None` while nothing of it waits.
+
+    Args:
+        leaf: The leaf.
+        entry: The application.
+        is_new: It is not in the leaf, and the place is the one that it would have.
+    """
+    ranked = list(leaf.entries.ranked(leaf, entry) if is_new else leaf.entries.ranked(leaf))
+    names = [other.application_id for other in ranked]
+    if entry.application_id not in names:
+        return None
+    index = names.index(entry.application_id)
+    order = _order_of_applications(leaf)
+    if leaf.settings.application_sort_policy.takes_turns:
+        order = f"{order}: {_users_text(leaf, entry, ranked)}"
+    settings = (APPLICATION_SORT_POLICY, APPLICATION_SORT_PRIORITY)
+    found = [leaf.positions.get(f"properties.{name}") for name in settings]
+    position = next((position for position in found if position is not None), None)
+    return place_in(names, index, leaf.path, order, position)
+
+
+def queue_places(tree: QueueTree, leaf: Queue) -> tuple[Place, ...]:
+    """Return the place of a leaf among its siblings, and of each queue above it; without idle queues."""
+    places = []
+    for level in leaf.above[:-1]:
+        parent = level.parent
+        assert parent is not None, "the root has been left out"
+        ranked = list(ranked_children(tree, parent))
+        if level not in ranked:
+            continue
+        index = ranked.index(level)
+        order, position = _order_of_queues(parent), None
+        if parent.weighs_use:
+            order = f"{order}: {_uses_text(parent, level, ranked)}"
+            position = _setting_of_use(parent)
+        names = [child.path for child in ranked]
+        places.append(place_in(names, index, parent.path, order, position))
+    return tuple(places)
+
+
+def _order_of_applications(leaf: Queue) -> str:
+    rule = "the earlier submission"
+    policy = leaf.settings.application_sort_policy
+    match policy:
+        case SortPolicy.FIFO:
+            pass
+        case SortPolicy.FAIR:
+            rule = "the smaller share of the queue's guarantee"
+        case SortPolicy.USERS:
+            half_life_ns = leaf.settings.fair_half_life_ns
+            mean = "use" if half_life_ns is None else "mean use"
+            rule = f"the user with the smaller {mean} by weight{_half_life(half_life_ns)}, then {rule}"
+        case _:
+            assert_never(policy)
+    if leaf.settings.priority_sorting:
+        return f"the higher priority first, then {rule}"
+    return f"{rule} first, then the higher priority"
+
+
+def _order_of_queues(parent: Queue) -> str:
+    rule = "the smaller share of the guarantee"
+    half_life_ns = parent.settings.fair_half_life_ns
+    beyond = "" if parent.settings.fair_count.counts_all else " above it"
+    if half_life_ns is not None:
+        rule = f"below the guarantee, then the smaller mean use{beyond} by weight{_half_life(half_life_ns)}"
+    elif parent.weighs_use:
+        rule = f"below the guarantee, then the smaller use{beyond} by weight"
+    if parent.settings.priority_sorting:
+        return f"the higher priority first, then {rule}"
+    return f"{rule} first, then the higher priority"
+
+
+def _half_life(half_life_ns: int | None) -> str:
+    return "" if half_life_ns is None else f", half-life {short_duration_text(half_life_ns)}"
+
+
+def _users_text(leaf: Queue, entry: ApplicationEntry, ranked: Sequence[ApplicationEntry]) -> str:
+    """Return what a user has used and, to compare, the user just before them, else the one just after."""
+    users = leaf.entries.users
+    assert users is not None, f"{leaf.path} does not order its users: please report"
+    own = entry.user.name
+    names = list(dict.fromkeys(other.user.name for other in ranked))
+    index = names.index(own)
+    others = names[index - 1 : index] if index else names[1:2]
+    text = "; ".join(_user_text(leaf, users, name) for name in (own, *others))
+    return text + _level_text(users.level_in_ns(own, others[0]) if others else None)
+
+
+def _user_text(leaf: Queue, users: LeafUsers, name: str) -> str:
+    used = "uses" if leaf.settings.fair_half_life_ns is None else "used on average"
+    amounts = _amounts(users.seen(name).mean(leaf.now_ns()))
+    share = f"{users.key_now(name)[0]:.4f} of {leaf.path}"
+    return f"{name} {used} {amounts}, weight {users.weight_of(name)}: {share}"
+
+
+def _amounts(means: Mapping[str, float]) -> str:
+    amounts = sorted(rounded(means).items())
+    return ", ".join(f"{name} {quantity_text(name, amount)}" for name, amount in amounts) or "nothing"
+
+
+def _uses_text(parent: Queue, level: Queue, ranked: Sequence[Queue]) -> str:
+    """Return what a queue has used and, to compare, the sibling just before it, else the one just after."""
+    now_ns = parent.now_ns() if parent.settings.fair_half_life_ns is not None else 0
+    limits = fair_maximum(parent)
+    index = ranked.index(level)
+    others = ranked[index - 1 : index] if index else ranked[1:2]
+    text = "; ".join(_use_text(parent, child, limits, now_ns) for child in (level, *others))
+    return text + _level_text(_queues_level_in_ns(level, others[0], limits, now_ns) if others else None)
+
+
+def _queues_level_in_ns(queue: Queue, other: Queue, limits: Resource | None, now_ns: int) -> int | None:
+    """Return after how long two siblings are level, `None` if time does not make them."""
+    uses = queue.decayed, other.decayed
+    if uses[0] is None or uses[1] is None or is_below_guarantee(queue) or is_below_guarantee(other):
+        return None
+    return level_in_ns((uses[0], uses[1]), (weight_of(queue), weight_of(other)), limits, now_ns)
+
+
+def _level_text(after_ns: int | None) -> str:
+    return "" if after_ns is None else f"; level in {short_duration_text(after_ns)} if nothing changes"
+
+
+def _use_text(parent: Queue, child: Queue, limits: Resource | None, now_ns: int) -> str:
+    if is_below_guarantee(child):
+        return f"{child.path} is below its guarantee"
+    amounts = _amounts(mean_use(child, now_ns))
+    used = "uses" if child.decayed is None else "used on average"
+    counts_all = child.guaranteed is None or parent.settings.fair_count.counts_all
+    beyond = "" if counts_all else " above its guarantee"
+    share = f"{use_rank(child, limits, now_ns):.4f} of {parent.path}"
+    return f"{child.path} {used} {amounts}{beyond}, weight {weight_of(child)}: {share}"
+
+
+def _setting_of_use(parent: Queue) -> Position | None:
+    """Return where the half-life stands, or else the first weight of a queue below the parent."""
+    children = [parent.children[name] for name in sorted(parent.children)]
+    found = [level.positions.get(f"properties.{FAIR_HALF_LIFE}") for level in parent.above]
+    found += [child.positions.get(f"properties.{FAIR_WEIGHT}") for child in children]
+    return next((position for position in found if position is not None), None)

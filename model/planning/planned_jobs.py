@@ -20,8 +20,8 @@ from ..applications.gang import whole_members
 from ..configuration.queue_properties import BackfillSettings
 from ..limits.user_limits import rooms_of_levels
 from ..queues.application_entry import ApplicationEntry
-from ..queues.lending import kept_beside
 from ..queues.queue import Queue
+from ..queues.quota import kept_beside
 from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited, total_of
 from ..state.charges import held_of_holders
 from ..state.expected_ends import RunningWork, assumed_walltime_ns, corrected_end_ns

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
-from ..queues.lending import kept_beside
 from ..queues.queue import Queue
+from ..queues.quota import kept_beside
 from ..resources.comparisons import component_wise_max
 from ..resources.resource import EMPTY, Resource, add, subtract_only_existing
 from ..state.partition_state import PartitionState
@@ -38,7 +38,7 @@ class CommittedResources:
     def most_of(self, queue: Queue) -> Resource:
         """Return the larger of what a queue uses now and what it will use then, type by type.
 
-        What is withheld from the ask that this is asked for counts as used (`licorne.model.queues.lending`).
+        What is withheld from the ask that this is asked for counts as used (`licorne.model.queues.quota`).
         """
         most = queue.allocated
         if queue.path in self._by_path:

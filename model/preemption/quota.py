@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import final
 
 from ..queues.queue import Queue
-from ..queues.quota_timer import is_over_maximum
+from ..queues.quota import is_over_maximum
 from ..resources.comparisons import matches_any
 from ..resources.resource import (
     EMPTY,

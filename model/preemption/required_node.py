@@ -13,7 +13,7 @@ from typing import Final
 from ..applications.pending_asks import AskRecord
 from ..nodes.order import NodeEntry
 from ..queues.application_entry import ApplicationEntry
-from ..queues.lending import gives_room
+from ..queues.quota import gives_room
 from ..resources.comparisons import matches_any
 from ..resources.resource import Resource, add, fits, subtract, subtract_eliminating_negative, total_of
 from ..resources.texts import resource_text

@@ -9,12 +9,14 @@ never two at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final, assert_never, final
 
 from ..configuration.access_control import AccessControlList
 from ..configuration.policies import PriorityPolicy
 from ..configuration.positions import Position
 from ..configuration.queue_properties import QueueProperties, evaluate
+from ..configuration.schema import ChildTemplateConfig
 from ..marks import Marks
 from ..resources.comparisons import is_zero, prune
 from ..resources.decayed_use import DecayedUse, raised_to
@@ -30,11 +32,11 @@ from ..resources.resource import (
     subtract_only_existing,
     take_away,
 )
+from ..resources.texts import resource_from_texts
 from ..values.object_state import ObjectEvent, ObjectState, next_object_state
 from .application_entry import ApplicationEntry
-from .awake_leaves import AwakeLeaves
 from .order import ApplicationOrder, ChildOrder, OrderStamp, PriorityCounts
-from .template import QueueTemplate
+from .sleep import AwakeLeaves
 from .use_order import DepartedUse, counted_use
 
 _DENY: Final = AccessControlList.parse("")
@@ -120,7 +122,7 @@ class Queue:
         self.guaranteed: Resource | None = None
         self.maximum: Resource | None = None
         self.lend: Resource | None = None
-        """What others may use of its guarantee by type (`lending`); of a type that it does not name, all."""
+        """What others may use of its guarantee by type (`quota`); of a type that it does not name, all."""
         self.withheld = self.withheld_below = EMPTY
         """What it and those below it keep back from others beyond their use; the sum of its children's."""
         self.lending = False
@@ -153,7 +155,7 @@ class Queue:
         self.weighs_use = False
         """Its children are ordered by what they use or have used above their guarantees."""
         self._claimed = False
-        """A cycle that shares the partition with others places something here, see `concurrent_placing`."""
+        """A cycle that shares the partition with others places something here, see `scheduling.cycle`."""
 
     def __repr__(self) -> str:
         return f"Queue({self.path})"
@@ -189,7 +191,7 @@ class Queue:
         """Return whether the resource fits the maximum; for the root a type no node has is none.
 
         What is held counts as allocated, but for `own`: what the claim of the ask itself holds. So does what
-        is withheld `beside` the path of the ask (`lending`).
+        is withheld `beside` the path of the ask (`quota`).
         """
         maximum = self.maximum
         is_root = self.parent is None
@@ -371,3 +373,33 @@ def stand_in_for(queue: Queue) -> Queue:
 def waits(queue: Queue) -> bool:
     """Return whether something waits in a queue that the scheduler visits."""
     return is_any_positive(queue.pending) and queue.state is not ObjectState.STOPPED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueTemplate:
+    """A template; a quota without any quantity above zero, and a property without text, count as absent."""
+
+    max_applications: int
+    properties: Mapping[str, str]
+    guaranteed: Resource | None
+    maximum: Resource | None
+    lend: Resource | None = None
+    """`EMPTY` is never here: a template that names no type lends all."""
+    positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
+    """Where its settings stand, by the names of `QueueConfig.positions`."""
+
+    @classmethod
+    def of(cls, config: ChildTemplateConfig | None) -> QueueTemplate | None:
+        """Return the template of a configuration, `None` for an empty one."""
+        if config is None or config.is_empty:
+            return None
+        guaranteed = resource_from_texts(config.guaranteed)
+        maximum = resource_from_texts(config.max)
+        return cls(
+            max_applications=config.max_applications,
+            properties={name: text for name, text in config.properties.items() if name and text},
+            guaranteed=guaranteed if strictly_greater_than_zero(guaranteed) else None,
+            maximum=maximum if strictly_greater_than_zero(maximum) else None,
+            lend=resource_from_texts(config.lend) or None,
+            positions=config.positions,
+        )

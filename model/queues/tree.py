@@ -15,12 +15,9 @@ from ..values.events import ChangeType
 from ..values.facts import EventReports, unheard
 from ..values.object_state import ObjectEvent, ObjectState
 from ..values.users import User
-from .lending import leave, settle, settle_all, validate_lending
 from .order import NEVER_ORDERED, ChildKey, child_key, stamp_of
-from .queue import Queue, waits
-from .quota import fair_maximum
-from .ranks import is_reached
-from .template import QueueTemplate
+from .queue import Queue, QueueTemplate, waits
+from .quota import fair_maximum, is_reached, leave, settle, settle_all, validate_lending
 from .use_order import KeptUse, take_up_use, use_rank
 from .users import after_reload
 

@@ -14,8 +14,8 @@ from ..configuration.policies import GangPlacing
 from ..errors import LicorneError
 from ..identifiers import id_refusal, names_refusal
 from ..placement.requests import PlacementRefusal, PlacementRequest, QueueChoice, RuleOutcome
-from ..queues.lending import settle
 from ..queues.queue import Queue
+from ..queues.quota import settle
 from ..queues.tree import RECOVERY_QUEUE
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY, Resource, strictly_greater_than_zero

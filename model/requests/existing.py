@@ -13,7 +13,7 @@ from typing import Final, final
 from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
-from ..queues.quota_timer import usage_raised
+from ..queues.quota import usage_raised
 from ..queues.use_order import count_past
 from ..resources.resource import Resource, total_of
 from ..state.applying import apply

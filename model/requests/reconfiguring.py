@@ -11,9 +11,8 @@ from typing import Final, final
 
 from ..configuration.schema import PartitionConfig
 from ..placement.placement import PlacementRules
-from ..queues.lending import settle_all
 from ..queues.queue import Queue
-from ..queues.quota_timer import quota_settings, quotas_changed
+from ..queues.quota import quota_settings, quotas_changed, settle_all
 from ..queues.use_order import take_up_use
 from ..state.partition_state import PartitionState
 from .quota_reports import quota_of, report_quotas

@@ -23,8 +23,7 @@ from ..preemption.guarantee.decision import PromisesOfOthers
 from ..preemption.guarantee.gang_nodes import as_one
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
-from ..queues.gang_sizes import NO_GANG, GangSizes
-from ..queues.waiting import RestKind
+from ..queues.waiting import NO_GANG, GangSizes, RestKind
 from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited
 from ..state.charges import end_claim, holder_of, user_headroom
 from ..state.claims import PreemptionClaim
@@ -33,7 +32,7 @@ from ..state.partition_state import PartitionState
 from ..state.placing import commit_all, reserve
 from ..values.allocation import Ask
 from ..values.refusals import Refusal, RefusalReason
-from .required_node import denied_by_rm
+from .giving import denied_by_rm
 from .resting import Rest
 
 PLANS_MAX: Final = 8

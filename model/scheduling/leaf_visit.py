@@ -2,7 +2,7 @@
 
 `place_first` comes first: most cycles end with the first ask of the first leaf. `visit_leaf` walks the
 applications of a leaf in their order until one gives a result, and otherwise notes why there is none: the
-visits of applications are joined to what blocks the leaf (`licorne.model.scheduling.blocked`), and that says
+visits of applications are joined to what blocks the leaf (`licorne.model.scheduling.resting`), and that says
 when the leaf is worth another visit.
 
 This is orchestration: unmarked code that calls marked steps. Each step checks again what it relies on and
@@ -37,11 +37,10 @@ from ..state.headroom_reports import report_checks, set_runnable
 from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused
-from .blocked import Blocked
 from .gang_pass import GangPreemption, GangRefused, GangTry, place_gang
-from .giving import must_wait, refusal_of, try_place
-from .required_node import PASSED_OVER, denied_by_rm, try_required_node
+from .giving import PASSED_OVER, denied_by_rm, must_wait, refusal_of, try_place, try_required_node
 from .resting import (
+    Blocked,
     Rest,
     barred_sizes,
     conditions_in,

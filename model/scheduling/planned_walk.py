@@ -8,8 +8,8 @@ that does not.
 Where all jobs are promised a start, the walk only collects them, and `finish` starts those whose moment has
 come (`licorne.model.planning.kept_plan`).
 
-No node is reserved here but for what has preempted (`licorne.model.scheduling.planned_preemption`): a promise
-takes its place. An ask that needs its node is tried as everywhere (`licorne.model.scheduling.required_node`).
+No node is reserved here but for what has preempted (`licorne.model.scheduling.planned_scope`): a promise
+takes its place. An ask that needs its node is tried as everywhere (`licorne.model.scheduling.giving`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..planning.planned_jobs import GangStart, JobOwner, backfilling_queue, gang
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
-from ..queues.ranks import is_reached
+from ..queues.quota import is_reached
 from ..queues.sleep import Sleep, Wake
 from ..resources.resource import fits_undefined_unlimited
 from ..state.charges import user_headroom
@@ -37,10 +37,8 @@ from ..state.placing import count_accepted
 from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
 from .gang_pass import GangRefused, GangTry, place_gang
-from .giving import must_wait, try_place
-from .planned_preemption import PlannedPreemption, has_room_for
-from .planned_scope import PlannedScope, WaitingJob
-from .required_node import denied_by_rm, try_required_node
+from .giving import denied_by_rm, must_wait, try_place, try_required_node
+from .planned_scope import PlannedPreemption, PlannedScope, WaitingJob, has_room_for
 from .resting import may_run
 
 _ASKS_MAX = 1 << 40

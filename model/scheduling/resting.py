@@ -1,4 +1,4 @@
-"""What a visit of a leaf concludes from a walk without result: which applications rest, and for what.
+"""What stops a walk from placing anything, what may change that, and which applications rest until then.
 
 An application rests if each shape of its asks was refused for a lack of room, in the queues, within the
 limits of its user or on the nodes: then the same changes give room to all that have asks of the same sizes
@@ -9,21 +9,21 @@ start.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, final
 
 from ..applications.ask_walk import AskWalk, Candidate
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
 from ..preemption.guarantee.limited import limited_holder
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
-from ..queues.gang_sizes import GangSizes
 from ..queues.queue import Queue
-from ..queues.waiting import Conditions, PreemptingAsk, RestKind
+from ..queues.sleep import Wake
+from ..queues.waiting import Conditions, GangSizes, PreemptingAsk, RestKind
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import holder_of, may_start, user_headroom
 from ..state.partition_state import PartitionState
 from ..state.preemption_attempts import AttemptShape, change_stamp
-from ..values.refusals import RefusalReason
+from ..values.refusals import Refusal, RefusalReason
 
 LACKS_ROOM: Final = (RefusalReason.NO_NODE_FITS, RefusalReason.QUEUE_QUOTA)
 """Why an ask is refused that has no room."""
@@ -195,3 +195,60 @@ def barred_sizes(leaf: Queue, headroom: Resource | None) -> frozenset[Resource]:
     if headroom is None:
         return frozenset()
     return frozenset(size for size in leaf.entries.sizes if not fits_undefined_unlimited(headroom, size))
+
+
+@final
+class Blocked:
+    """What stopped an application, or all that were tried in a leaf.
+
+    Args:
+        notes_before: How many notes of refusals are kept if the visit is repeated.
+    """
+
+    __slots__ = (
+        "is_own",
+        "is_pending",
+        "may_reserve",
+        "notes_before",
+        "preemption",
+        "until_ns",
+        "wakes",
+    )
+
+    def __init__(self, notes_before: int) -> None:
+        self.wakes = Wake.BY_ROOM
+        self.until_ns: int | None = None
+        """When time alone may change the answer."""
+        self.is_pending = False
+        """The RM is being asked about an ask: the result is not known yet, and the visit is repeated."""
+        self.notes_before = notes_before
+        self.may_reserve = False
+        """A node to reserve was sought for the application."""
+        self.is_own = False
+        """What stops the application may not stop others: the RM judged it, or it has preempted before."""
+        self.preemption: list[PreemptionRefused] = []
+        """To which asks of the application preemption was refused."""
+
+    def wake(self, wakes: Wake) -> None:
+        """Note what is worth another walk."""
+        self.wakes = max(self.wakes, wakes)
+
+    def wake_at(self, time_ns: int | None) -> None:
+        """Note when time alone may change the answer; `None`: it does not."""
+        if time_ns is not None and (self.until_ns is None or time_ns < self.until_ns):
+            self.until_ns = time_ns
+
+    def note(self, refusal: Refusal) -> None:
+        """Note what may end a refusal."""
+        if refusal.reason is RefusalReason.PREDICATES and refusal.until_ns is not None:
+            self.wake(Wake.IN_EACH_CYCLE)  # Otherwise the RM says when it may be allowed.
+        elif refusal.reason not in LACKS_ROOM:
+            self.wake(Wake.BY_ANY_CHANGE)
+        self.wake_at(refusal.until_ns)
+
+    def join(self, tried: Blocked) -> None:
+        """Add what stopped one application to what stopped those before it."""
+        self.wake(tried.wakes)
+        self.wake_at(tried.until_ns)
+        self.is_pending = self.is_pending or tried.is_pending
+        self.notes_before = tried.notes_before

@@ -25,8 +25,8 @@ from typing import Final, NamedTuple, final
 
 from ..limits.usage_tree import Held
 from ..queues.application_entry import ApplicationEntry
-from ..queues.lending import settle
 from ..queues.queue import Queue
+from ..queues.quota import settle
 from ..resources.comparisons import prune
 from ..resources.resource import EMPTY, Resource, add, component_wise_min, subtract, total_of
 from ..values.allocation import Ask

@@ -135,7 +135,7 @@ class PartitionHost:
     """False: no node is reserved but for asks that require it."""
     instrument: Instrument = _unchanged
     """The class of queues, limits, node order and counts: itself, or one whose marked methods are guarded, so
-    that several threads may place asks in one partition (`licorne.model.scheduling.concurrent_placing`)."""
+    that several threads may place asks in one partition (`licorne.model.scheduling.cycle`)."""
     cancel: Callable[[TimerKey], None] = _cancel_nothing
     """Cancel what waits under a key, see `timer_key`. A timer that is being delivered may still come."""
     summarise: Callable[[ApplicationSummary], None] = _drop_summary

@@ -25,10 +25,10 @@ from ..predicates.avoided_nodes import AvoidedNodes
 from ..predicates.deferred_checks import DeferredChecks
 from ..predicates.node_checks import ImmediateChecks, NodeChecks
 from ..queues.application_entry import ApplicationEntry, wake
-from ..queues.gang_sizes import ClosedGangs
 from ..queues.queue import Queue
 from ..queues.sleep import Sleep, Stamp
 from ..queues.tree import QueueTree
+from ..queues.waiting import ClosedGangs
 from ..resources.comparisons import prune
 from ..resources.resource import EMPTY, Resource, add, subtract
 from ..values.allocation import Allocation

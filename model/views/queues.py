@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..configuration.queue_properties import QueueProperties
-from ..queues.queue import Queue
-from ..queues.template import QueueTemplate
+from ..queues.queue import Queue, QueueTemplate
 from ..resources.decayed_use import decayed_means, rounded
 from ..resources.resource import EMPTY, Resource
 from ..values.object_state import ObjectState
@@ -41,7 +40,7 @@ class QueueView(NamedTuple):
     """What it has used on average, as far as that counts; `None` where its parent has no half-life."""
     lend: Resource | None = None
     withheld: Resource = EMPTY
-    """What it keeps back of guarantees beyond what it uses (`licorne.model.queues.lending`)."""
+    """What it keeps back of guarantees beyond what it uses (`licorne.model.queues.quota`)."""
     withheld_below: Resource = EMPTY
     """The sum of that of its children."""
 

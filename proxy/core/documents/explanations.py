@@ -8,8 +8,7 @@ from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
 from ....model.applications.ask_walk import TryingPass
-from ....model.explanation.blockers import SubjectKind
-from ....model.explanation.node_summary import NodeObstacle
+from ....model.explanation.blockers import NodeObstacle, SubjectKind
 from ....model.explanation.values import AskStatus
 from .fields import (
     ApplicationStateName,

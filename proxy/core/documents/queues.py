@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from ....model.configuration.durations import duration_text
 from ....model.configuration.policies import SortPolicy
-from ....model.queues.template import QueueTemplate
+from ....model.queues.queue import QueueTemplate
 from ....model.resources.comparisons import absolute_used_capacity
 from ....model.resources.resource import (
     EMPTY,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from ....model.explanation import AskExplanation, Blocker, Explanation, Lack, NodeSummary, NodeTally, Place
-from ....model.explanation.next_asks import NextAsk, NextAsks
+from ....model.explanation.dry_run import NextAsk, NextAsks, Prospect
 from ....model.explanation.planned_starts import PlannedStart
-from ....model.explanation.victims import Prospect
 from ....model.placement import RuleOutcome
 from ....model.resources.quantities import saturate
 from ....model.resources.resource import Resource

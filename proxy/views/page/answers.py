@@ -9,7 +9,7 @@ from typing import Final, final
 from ....model.configuration.durations import short_duration_text
 from ....model.configuration.positions import Position
 from ....model.explanation import AskExplanation, AskStatus, Blocker, Explanation
-from ....model.explanation.victims import Prospect
+from ....model.explanation.dry_run import Prospect
 from ....model.nodes.node import NodeFacts
 from ....model.resources.texts import resource_text
 from ....model.values.allocation import Allocation

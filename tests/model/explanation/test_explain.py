@@ -10,7 +10,7 @@ from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.applications.state import ApplicationState
 from licorne.model.explanation.explain import explain
-from licorne.model.explanation.places import AHEAD_MAX
+from licorne.model.explanation.values import AHEAD_MAX
 from licorne.model.preemption.guarantee.decision import NoPreemption
 from licorne.model.state.preemption_log import PreemptionCause
 from licorne.model.values.refusals import RefusalReason

@@ -11,8 +11,8 @@ from support.transcripts.simulated_transcripts import simulated_transcript
 
 import licorne.model.partition as partitions
 from licorne.model.applications.asks import ApplicationAsks
-from licorne.model.explanation.next_asks import NEXT_ASKS_MAX, next_asks
-from licorne.model.scheduling import giving, placeholder_pass
+from licorne.model.explanation.dry_run import NEXT_ASKS_MAX, next_asks
+from licorne.model.scheduling import giving, reserved_pass
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.state.partition_state import PartitionState
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
@@ -115,7 +115,7 @@ def test_cycles_ask_and_run_in_the_order_that_was_listed(seed: int, monkeypatch:
     asked: list[int] = []
     for module, name, place in (
         (giving, "commit", 2),
-        (placeholder_pass, "_begin", 2),
+        (reserved_pass, "_begin", 2),
     ):
         monkeypatch.setattr(module, name, recording(getattr(module, name), tried, place))
     find = ApplicationAsks.next_candidate

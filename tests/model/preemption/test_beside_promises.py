@@ -10,7 +10,7 @@ from support.model.builders import TEN, memory
 from support.model.planned_days import planned_start_of
 from support.model.preemption_scenes import Scene
 
-from licorne.model.explanation.victims import prospects
+from licorne.model.explanation.dry_run import prospects
 from licorne.model.values.messages import NodeAction
 
 TWENTY = memory(20)

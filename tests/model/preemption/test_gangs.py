@@ -10,7 +10,7 @@ from support.model.builders import TEN, FakePredicates, memory
 from support.model.explained import ask_of
 from support.model.preemption_scenes import Scene
 
-from licorne.model.explanation.victims import prospects
+from licorne.model.explanation.dry_run import prospects
 from licorne.model.preemption.guarantee import decision
 from licorne.model.state.claims import CLAIM_GRACE_NS
 from licorne.model.values.messages import NodeAction, TerminationType

@@ -10,7 +10,7 @@ from support.model.builders import SECOND_NS, START_NS, memory
 from support.model.explained import ask_of, explained, place_in_file
 from support.model.preemption_scenes import HUNDRED, Scene
 
-from licorne.model.explanation.victims import prospects
+from licorne.model.explanation.dry_run import prospects
 from licorne.model.preemption.guarantee import attempt
 from licorne.model.preemption.guarantee.decision import NoPreemption
 from licorne.model.preemption.protection import Protection

@@ -11,7 +11,7 @@ from support.model.builders import TEN, a_resource, memory
 from support.model.preemption_scenes import Running, Scene
 
 from licorne.model.preemption.quota import over_maximum, shared_out
-from licorne.model.queues.quota_timer import quota_settings, quotas_changed
+from licorne.model.queues.quota import quota_settings, quotas_changed
 from licorne.model.resources.resource import Resource
 from licorne.model.state.preemption_log import PreemptionCause
 from licorne.model.values.messages import TerminationType

@@ -11,7 +11,7 @@ from support.model.builders import an_ask_submission, memory
 from support.model.explained import ask_of
 from support.model.preemption_scenes import Scene
 
-from licorne.model.explanation.victims import prospects
+from licorne.model.explanation.dry_run import prospects
 from licorne.model.preemption.guarantee.decision import NoPreemption
 from licorne.model.values.refusals import RefusalReason
 

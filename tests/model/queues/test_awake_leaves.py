@@ -10,10 +10,9 @@ from support.model.builders import a_queue_tree, a_resource
 from support.model.entries import an_entry, facts_of
 
 from licorne.model.queues.application_entry import wake
-from licorne.model.queues.awake_leaves import AwakeLeaves
 from licorne.model.queues.queue import Queue
-from licorne.model.queues.ranks import is_reached
-from licorne.model.queues.sleep import Sleep, Wake
+from licorne.model.queues.quota import is_reached
+from licorne.model.queues.sleep import AwakeLeaves, Sleep, Wake
 from licorne.model.queues.tree import QueueTree, awake_in_order
 from licorne.model.values.object_state import ObjectEvent
 

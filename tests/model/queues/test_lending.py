@@ -13,8 +13,8 @@ from support.model.explained import only_blocker
 from support.model.harness import Harness
 
 from licorne.model.queues import quota
-from licorne.model.queues.lending import gives_room
 from licorne.model.queues.queue import Queue
+from licorne.model.queues.quota import gives_room
 from licorne.model.queues.tree import QueueTree
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import TerminationType

@@ -9,7 +9,7 @@ from support.model.builders import SECOND_NS, START_NS, TEN, TWENTY, a_queue_tre
 
 from licorne.model.configuration.queue_properties import QUOTA_PREEMPTION_DELAY
 from licorne.model.queues.queue import Queue
-from licorne.model.queues.quota_timer import (
+from licorne.model.queues.quota import (
     is_over_maximum,
     next_due_ns,
     quota_changed,

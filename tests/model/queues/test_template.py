@@ -6,7 +6,7 @@ import pytest
 from support.model.builders import a_resource
 
 from licorne.model.configuration.schema import ChildTemplateConfig
-from licorne.model.queues.template import QueueTemplate
+from licorne.model.queues.queue import QueueTemplate
 from licorne.proxy.core.documents.queues import template_document
 
 

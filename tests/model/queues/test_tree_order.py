@@ -6,7 +6,7 @@ import pytest
 from support.model.builders import TEN, a_configuration, a_queue_tree, a_resource, the
 from support.model.entries import an_entry, facts_of
 
-from licorne.model.queues.ranks import ranked_leaves
+from licorne.model.queues.quota import ranked_leaves
 from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
 from licorne.model.values.users import User

@@ -11,7 +11,7 @@ from support.model.harness import Harness
 
 from licorne.model.queues import quota
 from licorne.model.queues.queue import Queue
-from licorne.model.queues.ranks import ranked_leaves
+from licorne.model.queues.quota import ranked_leaves
 from licorne.model.queues.tree import QueueTree, awake_in_order
 from licorne.model.queues.use_order import DepartedUse, mean_use, weight_of
 from licorne.model.requests.reconfiguring import reconfigure

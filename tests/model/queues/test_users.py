@@ -12,7 +12,7 @@ from support.model.harness import Harness
 
 from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.queues.queue import Queue
-from licorne.model.queues.ranks import ranked_leaves
+from licorne.model.queues.quota import ranked_leaves
 from licorne.model.queues.tree import QueueTree
 from licorne.model.queues.users import LeafUsers
 from licorne.model.queues.waiting import RestKind

@@ -17,7 +17,7 @@ from licorne.model.nodes.order import NodeOrder
 from licorne.model.queues import quota as queue_quota
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.scheduling.concurrent_placing import ConcurrentOutcome, place_concurrently
+from licorne.model.scheduling.cycle import ConcurrentOutcome, place_concurrently
 from licorne.model.state.charges import may_start
 from licorne.model.state.placing import reserve
 

@@ -9,9 +9,8 @@ from support.model.builders import TEN, a_resource
 from support.model.harness import Harness, a_partition
 from support.model.preemption_scenes import Scene
 
-from licorne.model.queues.quota_timer import quota_settings, quotas_changed
-from licorne.model.scheduling.concurrent_placing import ConcurrentOutcome
-from licorne.model.scheduling.cycle import CycleOutcome
+from licorne.model.queues.quota import quota_settings, quotas_changed
+from licorne.model.scheduling.cycle import ConcurrentOutcome, CycleOutcome
 from licorne.model.values.messages import NodeAction
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
 

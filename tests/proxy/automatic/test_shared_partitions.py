@@ -28,7 +28,7 @@ from licorne.lockcheck import session
 from licorne.model.build_kind import is_compiled
 from licorne.model.partition import Partition
 from licorne.model.queues.queue import Queue
-from licorne.model.scheduling.concurrent_placing import ConcurrentOutcome
+from licorne.model.scheduling.cycle import ConcurrentOutcome
 from licorne.proxy.si import si_pb2 as si
 
 LEAVES: Final = 6

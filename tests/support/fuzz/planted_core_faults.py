@@ -137,7 +137,7 @@ CORE_FAULTS: Final = (
     ),
     Fault(
         "a template gives no maximum number of applications",
-        "model/queues/template.py",
+        "model/queues/queue.py",
         "            max_applications=config.max_applications,",
         "            max_applications=0,",
     ),

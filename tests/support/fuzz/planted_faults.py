@@ -27,7 +27,7 @@ FAULTS: Final = (
     ),
     Fault(
         "a whole gang that found no room is not tried when a node gains some",
-        "model/queues/gang_sizes.py",
+        "model/queues/waiting.py",
         "return gains == self._gains and sizes in self._sizes",
         "return sizes in self._sizes",
     ),
@@ -166,13 +166,13 @@ FAULTS: Final = (
     ),
     Fault(
         "a leaf sleeps on although its time has come",
-        "model/queues/awake_leaves.py",
+        "model/queues/sleep.py",
         "            self.wake(heappop(self._due)[2])\n",
         "            heappop(self._due)\n",
     ),
     Fault(
         "a leaf sleeps on although an ask has come",
-        "model/queues/awake_leaves.py",
+        "model/queues/sleep.py",
         "        self.asleep.pop(leaf, None)\n        if leaf.is_leaf:\n",
         "        if leaf.is_leaf and leaf not in self.asleep:\n",
     ),

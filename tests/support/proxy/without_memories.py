@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.model.queues.awake_leaves import AwakeLeaves
-from licorne.model.queues.sleep import Sleep
+from licorne.model.queues.sleep import AwakeLeaves, Sleep
 from licorne.model.queues.waiting import WaitingApplications
 from licorne.model.scheduling import cycle, reserved_pass
 

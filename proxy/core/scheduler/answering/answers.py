@@ -16,9 +16,16 @@ from .....model.configuration.words import did_you_mean
 from .....model.errors import RequestError
 from .....model.explanation import Explanation
 from .....model.explanation import explain as explaining
-from .....model.explanation.dry_run import DryRun, dry_run_application, dry_run_ask
-from .....model.explanation.next_asks import NEXT_ASKS_MAX, NextAsks, next_asks
-from .....model.explanation.victims import Prospect, prospects
+from .....model.explanation.dry_run import (
+    NEXT_ASKS_MAX,
+    DryRun,
+    NextAsks,
+    Prospect,
+    dry_run_application,
+    dry_run_ask,
+    next_asks,
+    prospects,
+)
 from .....model.partition import Partition
 from .....model.state.invariants import validate_partition
 from .....model.state.quarantine import BrokenKind, Quarantined

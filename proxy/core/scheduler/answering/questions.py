@@ -10,9 +10,7 @@ from typing import Any, Final
 from .....model.configuration.extra import ExtraConfig
 from .....model.errors import RequestError
 from .....model.explanation import Explanation
-from .....model.explanation.dry_run import DryRun
-from .....model.explanation.next_asks import NEXT_ASKS_MAX, NextAsks
-from .....model.explanation.victims import Prospect
+from .....model.explanation.dry_run import NEXT_ASKS_MAX, DryRun, NextAsks, Prospect
 from .....model.state.quarantine import Quarantined
 from .....model.values.documents import Document
 from ....si import licorne_v1_pb2 as v1

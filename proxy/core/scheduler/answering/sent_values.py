@@ -36,17 +36,21 @@ from .....model.configuration.queue_properties import (
     RuntimeSettings,
 )
 from .....model.errors import LicorneError
-from .....model.explanation.blockers import Blocker, Lack, SubjectKind
-from .....model.explanation.dry_run import DryRun
-from .....model.explanation.next_asks import NextAsk, NextAsks
-from .....model.explanation.node_summary import NearMiss, NodeObstacle, NodeSummary, NodeTally
-from .....model.explanation.places import Place
+from .....model.explanation.blockers import (
+    Blocker,
+    Lack,
+    NearMiss,
+    NodeObstacle,
+    NodeSummary,
+    NodeTally,
+    SubjectKind,
+)
+from .....model.explanation.dry_run import DryRun, NextAsk, NextAsks, Prospect
 from .....model.explanation.planned_starts import PlannedStart
-from .....model.explanation.values import AskExplanation, AskStatus, Explanation, Gang
-from .....model.explanation.victims import Prospect
+from .....model.explanation.values import AskExplanation, AskStatus, Explanation, Gang, Place
 from .....model.placement.requests import RuleOutcome
-from .....model.queues.lending import Withheld
-from .....model.queues.template import QueueTemplate
+from .....model.queues.queue import QueueTemplate
+from .....model.queues.quota import Withheld
 from .....model.resources.resource import Resource
 from .....model.state.counters import HistogramFigures, TimedPart
 from .....model.state.justification import (

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from .....model.configuration.positions import Position
 from .....model.configuration.words import did_you_mean
 from .....model.errors import LicorneError, RequestError
-from .....model.explanation.next_asks import NEXT_ASKS_MAX
+from .....model.explanation.dry_run import NEXT_ASKS_MAX
 from .....model.values.documents import Json
 from ....base.files.json_messages import MessageError, read_message
 from ....base.files.json_text import JsonError, parse_json

@@ -20,9 +20,8 @@ from licorne.actors.engines.handles import PARTS
 from licorne.model.applications.application import Application
 from licorne.model.build_kind import is_compiled
 from licorne.model.cluster import Cluster
+from licorne.model.explanation.dry_run import next_asks, prospects
 from licorne.model.explanation.explain import explain
-from licorne.model.explanation.next_asks import next_asks
-from licorne.model.explanation.victims import prospects
 from licorne.model.marks import marked_methods
 from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition

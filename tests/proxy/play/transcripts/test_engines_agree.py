@@ -12,8 +12,7 @@ from support.transcripts.simulated_transcripts import simulated_transcript
 from support.transcripts.transcript_witness import output_of
 
 from licorne.model import partition
-from licorne.model.scheduling.concurrent_placing import ConcurrentOutcome, place_concurrently
-from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
+from licorne.model.scheduling.cycle import ConcurrentOutcome, CycleOutcome, place_concurrently, run_cycle
 from licorne.model.state.partition_state import PartitionState
 from licorne.proxy.core.scheduler.managers import managers
 

@@ -8,11 +8,11 @@ from typing import Final
 import pytest
 from support.transcripts.simulated_transcripts import simulated_transcript
 
+from licorne.model.explanation.blockers import summarise
 from licorne.model.explanation.explain import explain
-from licorne.model.explanation.node_summary import summarise
-from licorne.model.explanation.places import queue_places
+from licorne.model.explanation.values import queue_places
 from licorne.model.partition import Partition
-from licorne.model.queues.ranks import ranked_children
+from licorne.model.queues.quota import ranked_children
 from licorne.proxy.core.scheduler.scheduler import Scheduler
 from licorne.proxy.play.transcripts.replay import Replay
 from licorne.proxy.play.transcripts.transcript import read_transcript
