@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, final
 
-from .configuration.checksum import checksum
+from .configuration.names import did_you_mean
 from .configuration.problems import ConfigurationError, Problem
-from .configuration.reader import DEFAULT_CONFIGURATION, load, unusable_rule_problems
+from .configuration.reader import DEFAULT_CONFIGURATION, checksum, load, unusable_rule_problems
 from .configuration.schema import PartitionConfig, SchedulerConfig
-from .configuration.words import did_you_mean
 from .errors import RequestError
 from .identifiers import id_refusal
 from .marks import Marks

@@ -29,8 +29,7 @@ from .scheduling.timer_actions import (
 )
 from .state.applying import apply
 from .state.host import PartitionHost, TimerAction
-from .state.partition_state import PartitionState
-from .state.quarantine import BrokenKind
+from .state.partition_state import BrokenKind, PartitionState
 from .values.messages import (
     AllocationsRejected,
     AllocationSubmission,
@@ -41,7 +40,7 @@ from .values.messages import (
     NodeUpdate,
     Release,
 )
-from .values.object_state import ObjectEvent, next_object_state
+from .values.states import ObjectEvent, next_object_state
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from typing import Final
 from ...model.applications.application import Application
 from ...model.errors import LicorneError
 from ...model.nodes.node import Node
-from ...model.state.quarantine import BrokenKind
+from ...model.state.partition_state import BrokenKind
 
 _ORIGIN: Final = "_licorne_origin"
 """An attribute of the error itself: a wrapper would show callers another error than was raised."""

@@ -15,7 +15,7 @@ from ...lockcheck import excludes, requires
 from ...model.marks import marked_methods
 from ...model.partition import Partition
 from ...model.scheduling.cycle import ConcurrentOutcome, CycleOutcome
-from ...model.state.quarantine import BrokenKind
+from ...model.state.partition_state import BrokenKind
 from ...model.values.messages import AllocationSubmission, NodeUpdate
 from ..engines.error_origin import note_origin
 from .guards import Guard

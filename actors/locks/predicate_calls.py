@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Final, TypeAlias, cast, final
 
-from ...model.predicates.interfaces import QUESTIONS_MAX, Predicates
-from ...model.values.part_keys import ask_key_of
-from ...model.values.predicate_questions import (
+from ...model.predicates.node_checks import QUESTIONS_MAX, Predicates
+from ...model.values.allocation import ask_key_of
+from ...model.values.messages import (
     NodesAnswer,
     NumberedQuestion,
     PredicateAnswer,

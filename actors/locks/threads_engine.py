@@ -17,10 +17,9 @@ from ...model.cluster import Cluster
 from ...model.errors import LicorneError, RequestError
 from ...model.nodes.node import Node
 from ...model.partition import Partition
-from ...model.predicates.interfaces import QuestionChannel
+from ...model.predicates.node_checks import QuestionChannel
 from ...model.state.host import PartitionHost, TimerAction, TimerKey
-from ...model.values.messages import Announcement
-from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
+from ...model.values.messages import Announcement, NumberedQuestion, PredicateAnswer
 from ..engines.engine_load import EngineLoad
 from ..engines.error_origin import broken_entity
 from ..engines.partition_actor import CYCLES_PER_SLICE

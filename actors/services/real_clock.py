@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from ...lockcheck import Condition, excludes
-from ...model.state.due_timers import DueTimer, DueTimers
-from ...model.state.host import TimerAction, TimerKey
+from ...model.state.host import DueTimer, DueTimers, TimerAction, TimerKey
 from .log import Log
 
 _NS: Final = 1_000_000_000

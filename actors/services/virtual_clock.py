@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from ...model.state.due_timers import DueTimers
-from ...model.state.host import TimerAction, TimerKey
+from ...model.state.host import DueTimers, TimerAction, TimerKey
 
 EPOCH_2000_NS: Final = 946_684_800 * 1_000_000_000
 """2000-01-01T00:00:00Z: where the clock of a transcript starts."""

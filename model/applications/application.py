@@ -16,7 +16,7 @@ from typing import Final, assert_never, final
 
 from ..marks import Marks
 from ..resources.resource import EMPTY
-from ..values.users import User
+from ..values.messages import User
 from . import gang
 from .allocations import ApplicationAllocations, ApplicationSwaps
 from .asks import ApplicationAsks

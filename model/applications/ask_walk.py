@@ -17,8 +17,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias, final
 
 from ..resources.resource import Resource, fits_undefined_unlimited
-from ..values.allocation import Ask
-from ..values.refusals import Refusal, RefusalReason, refused
+from ..values.allocation import Ask, Refusal, RefusalReason, refused
 from .gang import TaskGroups
 from .holdings import Placed
 from .pending_asks import (

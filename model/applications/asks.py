@@ -8,8 +8,7 @@ from typing import Final, final
 from ..marks import Marks
 from ..resources.comparisons import prune
 from ..resources.resource import Resource, add, total_of
-from ..values.allocation import Ask
-from ..values.refusals import Refusal
+from ..values.allocation import Ask, Refusal
 from . import gang
 from .ask_walk import AskWalk, Candidate, FailedTry, NextTry, first_waiting, next_candidate
 from .core import ApplicationCore

@@ -8,10 +8,8 @@ from typing import final
 from ..resources.comparisons import is_zero
 from ..resources.quantities import INT32_MIN
 from ..resources.resource import EMPTY
-from ..values.allocation import Allocation
-from ..values.messages import TerminationType
-from ..values.refusals import Refusal
-from ..values.users import User
+from ..values.allocation import Allocation, Refusal
+from ..values.messages import TerminationType, User
 from . import gang
 from .effects import Answer, ApplicationFacts, Effect, TimerKind
 from .gang import TaskGroups

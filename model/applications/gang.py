@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from ..resources.comparisons import has_negative, is_zero
 from ..resources.resource import EMPTY, Resource, fits, subtract, total_of
-from ..values.allocation import Allocation, Ask
+from ..values.allocation import Allocation, Ask, Refusal, RefusalReason
 from ..values.messages import TerminationType
-from ..values.refusals import Refusal, RefusalReason
 from .effects import Effect, ReleaseWanted, TimerKind
 from .holdings import Placed
 from .pending_asks import AskRecord, AskShape, PendingAsks

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ..resources.resource import Resource
-from ..values.allocation import Allocation, Ask
-from ..values.messages import TerminationType
-from ..values.refusals import Refusal
-from ..values.users import User
+from ..values.allocation import Allocation, Ask, Refusal
+from ..values.messages import TerminationType, User
 from .ask_walk import AskWalk, Candidate, FailedTry, NextTry
 from .effects import Answer, ApplicationFacts, TimerKind
 from .gang import GangSettings, SwapOffer, SwapWalk

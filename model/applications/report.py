@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from ..resources.comparisons import equals
 from ..resources.resource import Resource, total_of
-from ..values.allocation import Allocation, Ask
-from ..values.refusals import Refusal
-from ..values.users import User
+from ..values.allocation import Allocation, Ask, Refusal
+from ..values.messages import User
 from .core import ApplicationCore, application_facts
 from .holdings import Placed
 from .pending_asks import AskRecord

@@ -14,10 +14,9 @@ from typing import Final
 from ..resources.quantities import QuantityError, parse_quantity, parse_vcore
 from ..resources.resource import EMPTY, Resource
 from .documents import YamlChildTemplate, YamlLimit, YamlPartition, YamlQueue, YamlRule
-from .limit_kinds import LIMIT_KINDS
-from .positions import Position
-from .problems import RuleFinding
+from .problems import Position, RuleFinding
 from .schema import (
+    LIMIT_KINDS,
     ChildTemplateConfig,
     FilterConfig,
     LimitConfig,

@@ -15,8 +15,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from .durations import DurationError, parse_duration_ns
-from .flags import flag_of
-from .words import did_you_mean
+from .names import did_you_mean, flag_of
 
 _T = TypeVar("_T")
 

@@ -1,12 +1,11 @@
-"""What is wrong with a configuration: findings of the single rules, and the error that carries them all."""
+"""What is wrong with a configuration, and where: findings of rules, and the error that carries them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..errors import LicorneError, shortened
-from .positions import Position
 
 _DOCUMENT: Final = "document"
 
@@ -50,3 +49,18 @@ class ConfigurationError(LicorneError):
 
     def __str__(self) -> str:
         return "\n".join(str(problem) for problem in self.problems)
+
+
+class Position(NamedTuple):
+    """A position in the file; lines and columns count from 1, `path` is the YAML path."""
+
+    line: int
+    column: int
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}"
+
+
+NOWHERE: Final = Position(1, 1)
+"""The position of what was made by a program and is in no file."""

@@ -9,12 +9,12 @@ their parents; dynamic queues have the properties of the template they are made 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, TypeVar
 
-from .durations import DurationError, parse_duration_ns
+from .durations import DurationError, parse_duration_ns, short_duration_text
 from .policies import (
     BackfillOrder,
     FairCount,
@@ -26,11 +26,12 @@ from .policies import (
     PriorityPolicy,
     SortPolicy,
 )
+from .problems import RuleFinding
+from .schema import QueueConfig
 
 _Value = TypeVar("_Value")
 _Default = TypeVar("_Default")
 _Kind = TypeVar("_Kind", bound=Enum)
-
 APPLICATION_SORT_POLICY: Final = "application.sort.policy"
 APPLICATION_SORT_PRIORITY: Final = "application.sort.priority"
 PRIORITY_POLICY: Final = "priority.policy"
@@ -54,7 +55,6 @@ BACKFILL_PASSES: Final = "backfill.passes"
 RUNTIME_DEFAULT: Final = "runtime.default"
 RUNTIME_MAX: Final = "runtime.max"
 RUNTIME_OVERRUN: Final = "runtime.overrun"
-
 _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
 _WEIGHT_MAX: Final = 1_000_000
@@ -248,10 +248,8 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     RUNTIME_MAX: _delay_ns,
     RUNTIME_OVERRUN: _overrun,
 }
-
 PROPERTIES: Final = tuple(_READERS)
 """The names of all properties that mean something."""
-
 REFUSED_IF_UNREADABLE: Final = (
     *(PREEMPTION_MIN_RUNTIME, PREEMPTION_MIN_RUNTIME_SCOPE, PREEMPTION_VICTIMS_MAX, PREEMPTION_WITHIN),
     *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN),
@@ -315,8 +313,6 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
 
 _LEAF_DEFAULTS: Final = QueueProperties()
 _PARENT_DEFAULTS: Final = QueueProperties(application_sort_policy=SortPolicy.FAIR)
-
-
 _NOT_INHERITED: Final = (FAIR_WEIGHT, BACKFILL_RESERVATIONS, BACKFILL_ORDER, BACKFILL_PASSES)
 
 
@@ -343,3 +339,24 @@ def _inherited(name: str, text: str) -> str:
             return text if policy is not None and policy.is_disabled else PreemptionPolicy.DEFAULT.value
         case _:
             return text
+
+
+def starvation_bounds(queue: QueueConfig, above: Mapping[str, str] = {}) -> Iterator[RuleFinding]:
+    """Walk what each queue promises that backfills, of a queue and all below it.
+
+    Args:
+        queue: The queue.
+        above: The properties that it inherits.
+    """
+    properties = inherit(above, queue.properties)
+    settings = evaluate(properties, is_leaf=queue.is_leaf)
+    if settings.backfill is not None:
+        passes, half_life_ns = settings.backfill.passes, settings.fair_half_life_ns
+        later = "1 later comer" if passes == 1 else f"{passes} later comers"
+        until = ""
+        if passes and half_life_ns is not None:
+            until = f", within {short_duration_text(half_life_ns)} of the first"
+        position = queue.positions.get(f"properties.{BACKFILL_RESERVATIONS}", queue.position)
+        yield RuleFinding(position, f"at most {later} may delay a promised start by their shares{until}")
+    for child in queue.queues:
+        yield from starvation_bounds(child, properties)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -9,18 +10,14 @@ from typing import Final
 
 from ..errors import RequestError
 from .building import build_partition
-from .checksum import checksum
-from .positions import NOWHERE
-from .problems import ConfigurationError, Problem, RuleFinding
+from .names import did_you_mean
+from .problems import NOWHERE, ConfigurationError, Problem, RuleFinding
 from .rules.all_rules import validate_documents, validate_partition
-from .rules.placement_warnings import rule_effects, unusable_rules
-from .rules.queue_warnings import queue_effects
-from .rules.resource_warnings import type_effects
+from .rules.placement import rule_effects, unusable_rules
+from .rules.queue_warnings import queue_effects, type_effects
 from .schema import PartitionConfig, SchedulerConfig
-from .words import did_you_mean
 
 DEFAULT_SOURCE: Final = "queues.yaml"
-
 DEFAULT_CONFIGURATION: Final = """\
 partitions:
   - name: default
@@ -33,16 +30,15 @@ partitions:
         submitacl: "*"
 """
 """What is used when the resource manager supplies no configuration: a queue for each namespace."""
-
 CONFIGURATION_BYTES_MAX: Final = 1 << 20
 """How large a configuration may be that is used: as large as a ConfigMap of Kubernetes."""
-
 _ERRORS_MAX: Final = 1_000
 """How many errors are listed. Where more have been found, no further ones are looked for."""
 _WARNINGS_MAX: Final = 1_000
 """How many warnings of one kind are listed for a partition: no further ones are looked for."""
-
 _RESOLVERS: Final = ("os", "ldap")
+_MARKER: Final = b"checksum: "
+_LENGTH: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +117,9 @@ def unusable_rule_problems(config: SchedulerConfig, *, source: str = DEFAULT_SOU
 def _read(text: str, errors: list[RuleFinding], warnings: list[RuleFinding]) -> tuple[PartitionConfig, ...]:
     """Read the partitions as far as they can be read, and apply all rules to that."""
     # Only here, since Pydantic, its models and PyYAML take some 100 ms, and `Scheduler()` reads nothing.
-    from .text.composing import compose  # noqa: PLC0415 - see above
-    from .text.nodes import ScalarNode, ScalarTag  # noqa: PLC0415 - likewise
-    from .text.shapes import read_document, with_partitions  # noqa: PLC0415 - likewise
+    from .documents import read_document, with_partitions  # noqa: PLC0415 - likewise
+    from .yaml_nodes import ScalarNode, ScalarTag  # noqa: PLC0415 - likewise
+    from .yaml_text import compose  # noqa: PLC0415 - see above
 
     node = compose(text, errors)
     if node is None and errors:
@@ -175,3 +171,19 @@ def _problems(findings: Iterable[RuleFinding], source: str) -> tuple[Problem, ..
     """Return each finding once, in order of the file."""
     problems = dict.fromkeys(Problem.of(finding, source) for finding in findings)
     return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))
+
+
+def checksum(text: str) -> str:
+    """Return the SHA-256 of a configuration in upper-case hexadecimal digits.
+
+    A checksum in the text itself is left out, so that a configuration can contain its own: the marker
+    and up to 64 bytes after it are cut out, wherever the same bytes stand.
+    """
+    # A lone surrogate is in no file, but may come from a program: it is hashed rather than refused, because
+    # the reader reports what is wrong with a text.
+    content = text.encode("utf-8", errors="surrogatepass")
+    parts = content.split(_MARKER)
+    if len(parts) > 1:
+        written = _MARKER + parts[1].rstrip(b"\n")[:_LENGTH]
+        content = content.replace(written, b"")
+    return hashlib.sha256(content).hexdigest().upper()

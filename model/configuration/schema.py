@@ -5,6 +5,9 @@ called `root` (inserted when missing, always a parent), and limits written at th
 its root queue. Everything else keeps the spelling of the file; names of queues are converted to lower case
 when queues are made of them. Positions are no part of comparisons: two configurations are equal when they
 mean the same.
+
+Rules about the configuration, the checks of a cycle and the explanations walk this table, so that a kind is
+added by a row here and by its key in `licorne.model.configuration.documents`.
 """
 
 from __future__ import annotations
@@ -13,12 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import assert_never
+from typing import Final, NamedTuple, assert_never
 
 from ..resources.resource import EMPTY, Resource
-from .limit_kinds import LimitKind
-from .positions import NOWHERE, Position
-from .problems import Problem
+from .problems import NOWHERE, Position, Problem
 
 
 def _nothing() -> Mapping[str, str]:
@@ -261,3 +262,24 @@ class SchedulerConfig:
     checksum: str = ""
     text: str = field(default="", compare=False, repr=False)
     warnings: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
+
+
+class LimitKind(NamedTuple):
+    """A key of `limits` whose value is a resource."""
+
+    key: str
+    """The key in the configuration."""
+    title: str
+    """The key as messages and documents spell it."""
+    name: str
+    """What messages call it in the limit that they are about."""
+    name_above: str
+    """What they call it in a queue above."""
+    counts_usage: bool
+    """Whether what the holder uses counts as well; otherwise each ask is compared with the limit alone."""
+
+
+MAX_RESOURCES: Final = LimitKind(
+    "maxresources", "MaxResources", "max resource", "maximum resource", counts_usage=True
+)
+LIMIT_KINDS: Final = (MAX_RESOURCES,)

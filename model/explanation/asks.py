@@ -25,9 +25,8 @@ from ..resources.resource import Resource, fits
 from ..resources.texts import resource_text
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord
-from ..values.allocation import Ask
-from ..values.refusals import Refusal, RefusalReason
-from ..values.users import User
+from ..values.allocation import Ask, Refusal, RefusalReason
+from ..values.messages import User
 from .blockers import (
     Blocker,
     NodeSummary,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from ..configuration.positions import Position
+from ..configuration.problems import Position
 from ..limits.limits import HolderKind
 from ..limits.usage_tree import NOTHING_HELD
 from ..nodes.order import NodeEntry
@@ -22,9 +22,8 @@ from ..resources.resource import EMPTY, Resource, add, fits, subtract
 from ..state.charges import held_of_holders
 from ..state.claims import PreemptionClaim
 from ..state.partition_state import PartitionState
-from ..values.allocation import Ask
-from ..values.refusals import RefusalReason
-from ..values.users import User
+from ..values.allocation import Ask, RefusalReason
+from ..values.messages import User
 
 APPLICATIONS = "applications"
 """The name of what is lacking if a number of applications is limited."""

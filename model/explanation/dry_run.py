@@ -29,13 +29,11 @@ from ..queues.queue import Queue, stand_in_for
 from ..queues.quota import may_preempt, ranked_leaves
 from ..requests.allocations import ask_of, submission_refusal
 from ..requests.applications import QuotaTags, Refused, decide, make_application, queue_refusal, quota_tags
-from ..requests.walltimes import walltime_refusal
+from ..requests.submission_terms import walltime_refusal
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord
-from ..values.allocation import Ask
-from ..values.messages import AllocationSubmission, ApplicationSubmission
-from ..values.refusals import RefusalReason
-from ..values.users import User
+from ..values.allocation import Ask, RefusalReason
+from ..values.messages import AllocationSubmission, ApplicationSubmission, User
 from .asks import (
     AskChecker,
     ProtectionChecker,

@@ -10,7 +10,7 @@ from ..applications.gang import whole_members
 from ..applications.handle import ApplicationHandle
 from ..applications.report import ApplicationReport, Noted
 from ..applications.state import ApplicationState
-from ..configuration.positions import Position
+from ..configuration.problems import Position
 from ..configuration.queue_properties import BACKOFF, GANG_PLACING
 from ..nodes.gang_room import plan_on, slots, usable_rooms
 from ..placement.requests import RuleOutcome
@@ -24,10 +24,9 @@ from ..resources.texts import resource_text
 from ..state.claims import EndingVictim
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord, VictimRecord
-from ..values.allocation import Ask
-from ..values.object_state import ObjectState
-from ..values.refusals import RefusalReason
-from ..values.users import User
+from ..values.allocation import Ask, RefusalReason
+from ..values.messages import User
+from ..values.states import ObjectState
 from .asks import ATTEMPT_TEXTS, AskChecker, ProtectionChecker, attempting, not_entitled
 from .blockers import (
     Blocker,

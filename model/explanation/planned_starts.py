@@ -22,6 +22,7 @@ from ..planning.passes import PassOrder, passes_left
 from ..planning.plan import JobInPlan, NoPlan, Promise, StartPlan
 from ..planning.planned_jobs import (
     GangStart,
+    JobBesidePromises,
     JobOwner,
     PlannedJobs,
     Standing,
@@ -30,15 +31,13 @@ from ..planning.planned_jobs import (
     job_of,
     running_work,
 )
-from ..planning.preempted_work import JobBesidePromises
 from ..queues.queue import Queue
 from ..queues.quota import ranked_leaves
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..resources.texts import resource_text
 from ..state.expected_ends import NEVER_PASSED
 from ..state.partition_state import PartitionState
-from ..values.allocation import Ask
-from ..values.refusals import RefusalReason
+from ..values.allocation import Ask, RefusalReason
 from .blockers import Blocker, SubjectKind, application_count_blockers
 
 _JOBS_MAX: Final = 500

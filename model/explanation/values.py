@@ -11,7 +11,7 @@ from ..applications.report import Noted, TaskGroupCounts
 from ..applications.state import ApplicationState
 from ..configuration.durations import short_duration_text
 from ..configuration.policies import SortPolicy
-from ..configuration.positions import Position
+from ..configuration.problems import Position
 from ..configuration.queue_properties import (
     APPLICATION_SORT_POLICY,
     APPLICATION_SORT_PRIORITY,
@@ -29,7 +29,7 @@ from ..resources.decayed_use import level_in_ns, rounded
 from ..resources.resource import Resource
 from ..resources.texts import quantity_text
 from ..state.preemption_log import PreemptionRecord, VictimRecord
-from ..values.users import User
+from ..values.messages import User
 from .blockers import Blocker, NodeSummary
 from .planned_starts import PlannedStart
 

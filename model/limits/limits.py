@@ -14,10 +14,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, final
 
-from ..configuration.limit_kinds import LIMIT_KINDS, MAX_RESOURCES, LimitKind
 from ..configuration.names import WILDCARD
-from ..configuration.positions import NOWHERE, Position
-from ..configuration.schema import LimitConfig, QueueConfig
+from ..configuration.problems import NOWHERE, Position
+from ..configuration.schema import LIMIT_KINDS, MAX_RESOURCES, LimitConfig, LimitKind, QueueConfig
 from ..resources.resource import EMPTY, Resource
 from ..values.events import ChangeDetail
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, final
 
-from ..configuration.positions import Position
+from ..configuration.problems import Position
 from ..resources.resource import EMPTY, Resource, add, fits_undefined_unlimited, subtract_only_existing
 from .limits import HolderKind, Limit, Limits, levels
 

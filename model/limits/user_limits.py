@@ -21,7 +21,7 @@ from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, Resource, add, component_wise_min, fits_undefined_unlimited, subtract
 from ..values.events import ChangeType
 from ..values.facts import EventReports, unheard
-from ..values.users import User
+from ..values.messages import User
 from .limits import HolderKind, Limits
 from .usage_tree import (
     NOTHING_HELD,

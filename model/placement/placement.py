@@ -13,10 +13,18 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from ..configuration.schema import RuleConfig
-from ..values.rejections import RejectionCode, RejectionReason
-from .queue_names import DEFAULT_QUEUE, RECOVERY_QUEUE
+from ..values.messages import RejectionCode, RejectionReason
 from .requests import PlacementRefusal, PlacementRequest, QueueChoice, QueueLookup, RuleOutcome
-from .rules import RECOVERY_RULE, Found, NoMatch, PlacementRule, PlacementRulesError, build_rule
+from .rules import (
+    DEFAULT_QUEUE,
+    RECOVERY_QUEUE,
+    RECOVERY_RULE,
+    Found,
+    NoMatch,
+    PlacementRule,
+    PlacementRulesError,
+    build_rule,
+)
 
 _NO_RULE_MATCHED: Final = "application rejected: no placement rule matched"
 _RULES_BY_DEFAULT: Final = (RuleConfig(name="provided"),)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..configuration.positions import Position
-from ..values.rejections import RejectionCode
-from ..values.users import User
+from ..configuration.problems import Position
+from ..values.messages import RejectionCode, User
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,9 @@ from typing import Final, NamedTuple, TypeAlias, final
 from ..configuration.durations import short_duration_text
 from ..queues.queue import Queue
 from ..resources.resource import Resource
-from ..state.event_rates import report_of_ask
 from ..state.expected_ends import NEVER_PASSED, KeptPromise, KeptPromises
 from ..state.partition_state import PartitionState
+from ..state.rates import report_of_ask
 from .passes import PassOrder, next_standing_ns
 from .plan import JobInPlan, NoPlan, Promise
 from .planned_jobs import Standing, bare_plan, next_correction_ns

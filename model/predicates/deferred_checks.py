@@ -30,7 +30,7 @@ from typing import Final, final
 from ..nodes.order import NodeOrder
 from ..resources.resource import Resource
 from ..values.allocation import Ask
-from ..values.predicate_questions import (
+from ..values.messages import (
     NoAnswer,
     NodesAnswer,
     PredicateAnswer,
@@ -38,10 +38,8 @@ from ..values.predicate_questions import (
     PreemptionQuestion,
     VictimsAnswer,
 )
-from .interfaces import QuestionChannel, many_questions
-from .kept_answers import KeptAnswers, KeptRefusals, refused_by
-from .node_checks import CLASSES_MAX, PENDING_SEARCH, NodeSearch, Pending
-from .open_questions import OpenQuestions
+from .kept_answers import KeptAnswers, KeptRefusals, OpenQuestions, refused_by
+from .node_checks import CLASSES_MAX, PENDING_SEARCH, NodeSearch, Pending, QuestionChannel, many_questions
 
 FRESH_NS: Final = 1_000_000_000
 """How long an answer is used."""

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from ..applications.pending_asks import CHECK_INTERVAL_NS
 from ..queues.application_entry import ApplicationEntry
 from ..state.claims import EndingVictim
-from ..state.justification import FramePriorities
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import (
+    FramePriorities,
     PreemptionCause,
     PreemptionLog,
     PreemptionRecord,

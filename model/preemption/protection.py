@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, final
 
 from ..configuration.durations import short_duration_text
-from ..configuration.positions import Position
+from ..configuration.problems import Position
 from ..configuration.queue_properties import PREEMPTION_MIN_RUNTIME, PREEMPTION_VICTIMS_MAX
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
-from ..state.disruption import DisruptionLog, Overdraft
+from ..state.preemption_log import DisruptionLog, Overdraft
 from .victims import Victim, is_of_gang
 
 

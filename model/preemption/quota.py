@@ -27,9 +27,15 @@ from ..resources.resource import (
 )
 from ..resources.texts import describe, resource_text
 from ..state.claims import EndingVictim
-from ..state.justification import Justification, justify
 from ..state.partition_state import PartitionState
-from ..state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
+from ..state.preemption_log import (
+    Justification,
+    PreemptionCause,
+    PreemptionRecord,
+    VictimNeed,
+    VictimRecord,
+    justify,
+)
 from ..values.events import ChangeDetail, ChangeType
 from .acts import ending_of, mark_all, release_by_application, remember, report_preempted, victim_record
 from .protection import Protected, Protection

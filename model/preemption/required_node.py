@@ -18,10 +18,17 @@ from ..resources.comparisons import matches_any
 from ..resources.resource import Resource, add, fits, subtract, subtract_eliminating_negative, total_of
 from ..resources.texts import resource_text
 from ..state.claims import EndingVictim
-from ..state.event_rates import report_no_victim
-from ..state.justification import FramePriorities, Preemptor, justify
 from ..state.partition_state import PartitionState
-from ..state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
+from ..state.preemption_log import (
+    FramePriorities,
+    PreemptionCause,
+    PreemptionRecord,
+    Preemptor,
+    VictimNeed,
+    VictimRecord,
+    justify,
+)
+from ..state.rates import report_no_victim
 from ..values.allocation import Ask
 from .acts import by_ask, ending_of, mark_all, release_all, remember, report_preempted, victim_record
 from .claims import committed_resources

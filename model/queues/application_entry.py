@@ -8,8 +8,7 @@ from ..applications.effects import ApplicationFacts
 from ..applications.handle import ApplicationHandle
 from ..resources.resource import Resource, total_of
 from ..values.allocation import Ask
-from ..values.messages import ApplicationSubmission
-from ..values.users import User
+from ..values.messages import ApplicationSubmission, User
 
 if TYPE_CHECKING:
     from .queue import Queue

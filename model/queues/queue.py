@@ -14,7 +14,7 @@ from typing import Final, assert_never, final
 
 from ..configuration.access_control import AccessControlList
 from ..configuration.policies import PriorityPolicy
-from ..configuration.positions import Position
+from ..configuration.problems import Position
 from ..configuration.queue_properties import QueueProperties, evaluate
 from ..configuration.schema import ChildTemplateConfig
 from ..marks import Marks
@@ -33,7 +33,7 @@ from ..resources.resource import (
     take_away,
 )
 from ..resources.texts import resource_from_texts
-from ..values.object_state import ObjectEvent, ObjectState, next_object_state
+from ..values.states import ObjectEvent, ObjectState, next_object_state
 from .application_entry import ApplicationEntry
 from .order import ApplicationOrder, ChildOrder, OrderStamp, PriorityCounts
 from .sleep import AwakeLeaves

@@ -25,7 +25,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..configuration.positions import Position
+from ..configuration.problems import Position
 from ..resources.comparisons import component_wise_max, is_zero, prune
 from ..resources.resource import (
     EMPTY,

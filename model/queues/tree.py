@@ -13,8 +13,8 @@ from ..resources.quantities import INT32_MIN
 from ..resources.resource import Resource
 from ..values.events import ChangeType
 from ..values.facts import EventReports, unheard
-from ..values.object_state import ObjectEvent, ObjectState
-from ..values.users import User
+from ..values.messages import User
+from ..values.states import ObjectEvent, ObjectState
 from .order import NEVER_ORDERED, ChildKey, child_key, stamp_of
 from .queue import Queue, QueueTemplate, waits
 from .quota import fair_maximum, is_reached, leave, settle, settle_all, validate_lending

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from ..applications.application import Application
 from ..applications.state import ApplicationState
-from ..configuration.flags import flag_of
-from ..configuration.names import is_user_name
+from ..configuration.names import flag_of, is_user_name
 from ..configuration.policies import GangPlacing
 from ..errors import LicorneError
 from ..identifiers import id_refusal, names_refusal
@@ -31,18 +30,28 @@ from ..values.messages import (
     ApplicationRemoval,
     ApplicationsAnswered,
     ApplicationSubmission,
+    LookedUp,
+    LookUpFailure,
     Rejection,
+    RejectionCode,
+    RejectionReason,
     Release,
     TerminationType,
+    User,
+    invalid,
 )
-from ..values.object_state import ObjectState
-from ..values.rejections import RejectionCode, RejectionReason, invalid
-from ..values.users import LookedUp, LookUpFailure, User
-from .gang_submissions import gang_refusal, gang_settings, gang_sum_refusal
+from ..values.states import ObjectState
 from .older_asks import timeout_ns
 from .quarantining import forget_quarantined
-from .quota_reports import quota_of, report_quota
-from .walltimes import change_application_walltime, names_another, walltime_refusal
+from .reconfiguring import quota_of, report_quota
+from .submission_terms import (
+    change_application_walltime,
+    gang_refusal,
+    gang_settings,
+    gang_sum_refusal,
+    names_another,
+    walltime_refusal,
+)
 
 CREATE_FORCE_TAG: Final = "application.create.force"
 QUOTA_TAG: Final = "namespace.resourcequota"

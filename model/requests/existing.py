@@ -19,6 +19,7 @@ from ..resources.resource import Resource, total_of
 from ..state.applying import apply
 from ..state.charges import (
     count_placed,
+    drop_asks,
     drop_reservations,
     end_claim,
     leave_node,
@@ -27,11 +28,9 @@ from ..state.charges import (
 )
 from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted
-from ..values.allocation import CHECKPOINT_TIME_TAG, START_TIME_TAG, Allocation, Ask
+from ..values.allocation import CHECKPOINT_TIME_TAG, PART_MARK, START_TIME_TAG, Allocation, Ask, ask_key_of
 from ..values.messages import AllocationPlaced, AllocationsRecovered, AllocationSubmission
-from ..values.part_keys import PART_MARK, ask_key_of
-from .walltimes import watch_walltimes
-from .withdrawals import withdraw_waiting
+from .submission_terms import watch_walltimes
 
 RECOVERED_TOGETHER_MAX: Final = 256
 """How many allocations are recovered in one step at most: so large is an answer to the RM."""
@@ -209,3 +208,27 @@ def place_externally(
     apply(state, entry, answer)
     count_accepted(entry)
     state.host.announce(AllocationPlaced(allocation))
+
+
+def withdraw_ask(state: PartitionState, entry: ApplicationEntry, key: str) -> None:
+    """Drop an ask, whether it waits or its allocation has just ended."""
+    if entry.application_id not in state.entries:
+        return
+    answer = entry.application.asks.remove(key, state.now_ns())
+    drop_asks(state, entry, answer)
+    apply(state, entry, answer)
+
+
+def withdraw_waiting(
+    state: PartitionState, entry: ApplicationEntry, keys: Sequence[str], count: int | None = None
+) -> list[str]:
+    """Drop those of the asks that wait, the last `count` of them if that is given; return what is left."""
+    dropped: set[str] = set()
+    for key in reversed(keys):
+        if len(dropped) == count:
+            break
+        record = entry.application.asks.record(key)
+        if record is not None and not record.placed:
+            withdraw_ask(state, entry, key)
+            dropped.add(key)
+    return [key for key in keys if key not in dropped]

@@ -15,8 +15,7 @@ from ..resources.resource import EMPTY, Resource, subtract
 from ..resources.texts import negative_text
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_reservations, leave_node
-from ..state.partition_state import PartitionState
-from ..state.quarantine import BrokenKind
+from ..state.partition_state import BrokenKind, PartitionState
 from ..values.allocation import FOREIGN_TAG, Allocation
 from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.facts import SwappedFact
@@ -28,13 +27,14 @@ from ..values.messages import (
     NodesAnswered,
     NodeUpdate,
     Rejection,
+    RejectionCode,
+    RejectionReason,
     Release,
     TerminationType,
+    invalid,
 )
-from ..values.object_state import ObjectState
-from ..values.rejections import RejectionCode, RejectionReason, invalid
-from .allocations import submission_refusal, submit_allocations
-from .foreign import foreign_name_refusal
+from ..values.states import ObjectState
+from .allocations import foreign_name_refusal, submission_refusal, submit_allocations
 from .quarantining import uncount_quarantined
 
 CREATIONS: Final = frozenset({NodeAction.CREATE, NodeAction.CREATE_DRAIN})

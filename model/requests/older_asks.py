@@ -8,10 +8,9 @@ from typing import Final
 from ..resources.quantities import INT64_MAX
 from ..state.applying import apply
 from ..state.partition_state import PartitionState
-from ..values.messages import AllocationRejection, AllocationSubmission, AskTerms
-from ..values.rejections import invalid
+from ..values.messages import AllocationRejection, AllocationSubmission, AskTerms, invalid
 from .allocations import submission_refusal, submit_allocations
-from .withdrawals import withdraw_waiting
+from .existing import withdraw_waiting
 
 ALLOCATIONS_MAX: Final = 10_000
 """How many allocations one ask may be for: each is an ask in the model, and takes about a kilobyte."""

@@ -16,9 +16,8 @@ from ..queues.application_entry import ApplicationEntry, wake
 from ..queues.queue import Queue
 from ..resources.resource import EMPTY, Resource, add, take_away
 from ..state.charges import count_victim_ended, end_claim, leave_node, uncount
-from ..state.partition_state import PartitionState
+from ..state.partition_state import BrokenKind, PartitionState
 from ..state.placing import unreserve
-from ..state.quarantine import BrokenKind
 from ..values.allocation import Allocation
 
 # ----------------------------------------------------------------------------------- applications

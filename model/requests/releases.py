@@ -9,6 +9,7 @@ from ..queues.application_entry import ApplicationEntry
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, drop_last_ask, leave_node, leave_swap
 from ..state.partition_state import PartitionState
+from ..values.allocation import part_key
 from ..values.facts import AsksAddedFact
 from ..values.messages import (
     AllocationPlaced,
@@ -18,11 +19,10 @@ from ..values.messages import (
     TerminationType,
     UuidRelease,
 )
-from ..values.part_keys import part_key
-from .foreign import remove_foreign
+from .allocations import remove_foreign
+from .existing import withdraw_ask, withdraw_waiting
 from .nodes import apply_swap_on_nodes, exchange_counts
 from .quarantining import end_quarantined
-from .withdrawals import withdraw_ask, withdraw_waiting
 
 _RELEASE_TEXT: Final = "allocation remove as per RM request"
 

@@ -25,7 +25,7 @@ from typing import TypeVar
 
 from ..applications.state import ApplicationState
 from ..nodes.order import forget_closed
-from ..predicates.avoided_nodes import AvoidedNodes
+from ..predicates.node_checks import AvoidedNodes
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
@@ -33,11 +33,10 @@ from ..queues.sleep import Sleep, Wake
 from ..queues.tree import awake_in_order
 from ..resources.resource import fits_undefined_unlimited, is_any_positive
 from ..state.counters import TimedPart
-from ..state.headroom_reports import set_runnable
 from ..state.partition_state import PartitionState
-from ..state.placing import count_accepted, drop_left_reserved, finish_placing
+from ..state.placing import count_accepted, drop_left_reserved, finish_placing, set_runnable
 from ..values.allocation import Allocation, Ask
-from ..values.object_state import ObjectState
+from ..values.states import ObjectState
 from .giving import must_wait
 from .leaf_visit import place_first, visit_leaf
 from .planned_walk import PlannedWalk

@@ -30,8 +30,7 @@ from ..state.claims import PreemptionClaim
 from ..state.counters import TimedPart
 from ..state.partition_state import PartitionState
 from ..state.placing import commit_all, reserve
-from ..values.allocation import Ask
-from ..values.refusals import Refusal, RefusalReason
+from ..values.allocation import Ask, Refusal, RefusalReason
 from .giving import denied_by_rm
 from .resting import Rest
 

@@ -22,11 +22,10 @@ from ..preemption.required_node import can_be_served, room_on_node
 from ..queues.application_entry import ApplicationEntry
 from ..queues.quota import kept_beside
 from ..resources.resource import Resource, fits, fits_undefined_unlimited
-from ..state.event_rates import report_refusals
 from ..state.partition_state import PartitionState
 from ..state.placing import commit, ordinary_reservations, reserve, unreserve_all
-from ..values.allocation import Ask
-from ..values.refusals import Refusal, RefusalReason, refused
+from ..state.rates import report_refusals
+from ..values.allocation import Ask, Refusal, RefusalReason, refused
 
 PASSED_OVER: Final = FailedTry(passed_over=True)
 """A try that did not take place, since the RM has not answered yet."""

@@ -32,11 +32,10 @@ from ..queues.waiting import WaitingApplications
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import holder_of, user_headroom
 from ..state.counters import TimedPart
-from ..state.event_rates import report_refusals
-from ..state.headroom_reports import report_checks, set_runnable
 from ..state.partition_state import PartitionState
-from ..state.placing import count_accepted, reserve, unreserve
-from ..values.refusals import RefusalReason, refused
+from ..state.placing import count_accepted, report_checks, reserve, set_runnable, unreserve
+from ..state.rates import report_refusals
+from ..values.allocation import RefusalReason, refused
 from .gang_pass import GangPreemption, GangRefused, GangTry, place_gang
 from .giving import PASSED_OVER, denied_by_rm, must_wait, refusal_of, try_place, try_required_node
 from .resting import (

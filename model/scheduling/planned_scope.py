@@ -15,6 +15,7 @@ from ..planning.kept_plan import KeptPlan
 from ..planning.passes import PassWatch, PromisedJob, next_standing_ns, outranks, passes_left, promised_jobs
 from ..planning.plan import JobInPlan, NoPlan, Promise
 from ..planning.planned_jobs import (
+    JobBesidePromises,
     JobOwner,
     PlannedJobs,
     gang_members,
@@ -22,7 +23,6 @@ from ..planning.planned_jobs import (
     next_correction_ns,
     running_work,
 )
-from ..planning.preempted_work import JobBesidePromises
 from ..preemption.guarantee.attempt import preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
 from ..preemption.guarantee.limited import lets_end_inside
@@ -35,8 +35,7 @@ from ..state.counters import TimedPart
 from ..state.expected_ends import NEVER_PASSED
 from ..state.partition_state import PartitionState, promises_all
 from ..state.placing import count_accepted, reserve
-from ..values.allocation import Ask
-from ..values.refusals import Refusal
+from ..values.allocation import Ask, Refusal
 from .gang_pass import GangPreemption, GangTry, preempt_for_gang
 from .giving import must_wait
 

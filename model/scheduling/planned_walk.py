@@ -30,12 +30,10 @@ from ..queues.quota import is_reached
 from ..queues.sleep import Sleep, Wake
 from ..resources.resource import fits_undefined_unlimited
 from ..state.charges import user_headroom
-from ..state.event_rates import report_refusals
-from ..state.headroom_reports import set_runnable
 from ..state.partition_state import PartitionState
-from ..state.placing import count_accepted
-from ..values.allocation import Ask
-from ..values.refusals import RefusalReason
+from ..state.placing import count_accepted, set_runnable
+from ..state.rates import report_refusals
+from ..values.allocation import Ask, RefusalReason
 from .gang_pass import GangRefused, GangTry, place_gang
 from .giving import denied_by_rm, must_wait, try_place, try_required_node
 from .planned_scope import PlannedPreemption, PlannedScope, WaitingJob, has_room_for

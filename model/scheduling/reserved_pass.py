@@ -29,9 +29,9 @@ from ..resources.resource import Resource, fits, fits_undefined_unlimited
 from ..resources.texts import describe
 from ..state.applying import apply
 from ..state.charges import drop_reservations, leave_node, may_start, user_headroom
-from ..state.event_rates import report_refusals
 from ..state.partition_state import PartitionState
 from ..state.placing import unreserve
+from ..state.rates import report_refusals
 from ..values.allocation import Allocation, Ask
 from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.messages import AllocationsReleased, Release, TerminationType

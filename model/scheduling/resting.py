@@ -22,8 +22,8 @@ from ..queues.waiting import Conditions, GangSizes, PreemptingAsk, RestKind
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import holder_of, may_start, user_headroom
 from ..state.partition_state import PartitionState
-from ..state.preemption_attempts import AttemptShape, change_stamp
-from ..values.refusals import Refusal, RefusalReason
+from ..state.rates import AttemptShape, change_stamp
+from ..values.allocation import Refusal, RefusalReason
 
 LACKS_ROOM: Final = (RefusalReason.NO_NODE_FITS, RefusalReason.QUEUE_QUOTA)
 """Why an ask is refused that has no room."""

@@ -19,9 +19,8 @@ from ..resources.resource import (
     subtract,
     subtract_only_existing,
 )
-from ..state.applying import apply
+from ..state.applying import apply, expire_due
 from ..state.charges import drop_asks, leave_swap, user_headroom
-from ..state.expiries import expire_due
 from ..state.host import ApplicationTimer, Expiry, Inspection, QueueCleaning, QuotaCheck, TimerAction
 from ..state.partition_state import PartitionState
 from ..values.messages import SchedulingStateChanged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from ..values.part_keys import ask_key_of, number_of, numbered_key, uuid_of
+from ..values.allocation import ask_key_of, number_of, numbered_key, uuid_of
 
 _BOUND_MIN: Final = 4096
 """At how many parts unused ones are searched for; then again at twice as many as are used."""
@@ -13,7 +13,7 @@ _BOUND_MIN: Final = 4096
 
 @final
 class AskParts:
-    """The keys of the parts of each ask, see `licorne.model.values.part_keys`.
+    """The keys of the parts of each ask, see `licorne.model.values.allocation`.
 
     Those that have ended are forgotten at times.
 

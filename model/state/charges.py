@@ -14,8 +14,7 @@ from ..resources.resource import EMPTY, Resource, subtract
 from ..values.allocation import Allocation
 from ..values.events import ChangeType
 from ..values.facts import AsksDroppedFact, EndedFact, PlacedFact
-from ..values.messages import TerminationType
-from ..values.users import User
+from ..values.messages import TerminationType, User
 
 if TYPE_CHECKING:
     from .partition_state import PartitionState

@@ -17,8 +17,7 @@ from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.sleep import Sleep
 from ..resources.resource import Resource
-from ..values.allocation import Allocation, Ask
-from ..values.refusals import Refusal
+from ..values.allocation import Allocation, Ask, Refusal
 
 _MINUTE_NS: Final = 60 * 1_000_000_000
 _CORRECTIONS_NS: Final = tuple(

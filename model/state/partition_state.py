@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Final, NamedTuple, final
 
 from ..applications.application import Application
@@ -18,12 +20,11 @@ from ..applications.handle import ApplicationHandle
 from ..applications.state import ApplicationState
 from ..configuration.schema import PartitionConfig
 from ..limits.user_limits import UserLimits
-from ..nodes.order import NodeOrder
+from ..nodes.order import NodeEntry, NodeOrder
 from ..placement.placement import usable_rules
 from ..placement.requests import RuleOutcome
-from ..predicates.avoided_nodes import AvoidedNodes
 from ..predicates.deferred_checks import DeferredChecks
-from ..predicates.node_checks import ImmediateChecks, NodeChecks
+from ..predicates.node_checks import AvoidedNodes, ImmediateChecks, NodeChecks
 from ..queues.application_entry import ApplicationEntry, wake
 from ..queues.queue import Queue
 from ..queues.sleep import Sleep, Stamp
@@ -34,20 +35,15 @@ from ..resources.resource import EMPTY, Resource, add, subtract
 from ..values.allocation import Allocation
 from ..values.events import ChangeDetail, ChangeType
 from ..values.facts import EventReports, LeftFact
-from ..values.object_state import ObjectState
+from ..values.states import ObjectState
+from .applying import Expiries
 from .ask_parts import AskParts
-from .claims import PreemptionClaims
+from .claims import PreemptionClaims, ReservedAsks
 from .counters import CycleTimes, PlacedCounts
-from .disruption import DisruptionLog
-from .event_rates import EventRates
 from .expected_ends import ExpectedEnds
-from .expiries import Expiries
-from .host import ApplicationTimer, PartitionHost
-from .partition_timers import PartitionTimers
-from .preemption_attempts import FailedAttempts
-from .preemption_log import PreemptionLog
-from .quarantine import Quarantine
-from .reserved_asks import ReservedAsks
+from .host import ApplicationTimer, PartitionHost, PartitionTimers
+from .preemption_log import DisruptionLog, PreemptionLog
+from .rates import EventRates, FailedAttempts
 
 
 class _Note(NamedTuple):
@@ -423,3 +419,42 @@ def checks_of(host: PartitionHost) -> NodeChecks | None:
         assert host.predicates is None, "predicates answer at once or later, not both: please report"
         return DeferredChecks(host.question_channel, host.answer_timeout_ns, open_max=host.open_questions_max)
     return None if host.predicates is None else ImmediateChecks(host.predicates)
+
+
+class BrokenKind(Enum):
+    """What has broken."""
+
+    APPLICATION = "application"
+    NODE = "node"
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """One broken object: which, since when in nanoseconds since 1970, and the error it broke with."""
+
+    partition: str
+    kind: BrokenKind
+    name: str
+    since_ns: int
+    reason: str
+
+
+@final
+class Quarantine:
+    """The broken objects of one partition. Owned by the partition."""
+
+    __slots__ = ("applications", "entries", "nodes")
+
+    def __init__(self) -> None:
+        self.applications: dict[str, ApplicationEntry] = {}
+        self.nodes: dict[str, NodeEntry] = {}
+        self.entries: dict[tuple[BrokenKind, str], Quarantined] = {}
+
+    def note(self, partition: str, kind: BrokenKind, name: str, reason: str, now_ns: int) -> None:
+        """Record why and since when an object is quarantined."""
+        self.entries[kind, name] = Quarantined(partition, kind, name, now_ns, reason)
+
+    def reason(self, kind: BrokenKind, name: str) -> str:
+        """Return why an object is quarantined, the empty text if it is not."""
+        entry = self.entries.get((kind, name))
+        return "" if entry is None else entry.reason

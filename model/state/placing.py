@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
+from ..applications.ask_walk import AskWalk
 from ..applications.effects import Answer
+from ..applications.pending_asks import QUEUE_CHECK, USER_CHECK
 from ..applications.state import ApplicationState
 from ..nodes.order import NodeEntry
 from ..queues import quota as queue_quota
@@ -14,13 +16,13 @@ from ..queues.queue import Queue
 from ..queues.quota import try_charge
 from ..resources.resource import EMPTY, Resource, subtract, total_of
 from ..values.allocation import Allocation, Ask
-from ..values.events import ChangeType
+from ..values.events import ChangeDetail, ChangeType
+from ..values.facts import HeadroomFact
 from ..values.messages import AllocationPlaced
 from .applying import apply, is_starting
 from .charges import drop_reservations, end_claim, report_all_placed, report_placed
-from .headroom_reports import report_passed
+from .claims import ReservedAsk
 from .partition_state import PartitionState
-from .reserved_asks import ReservedAsk
 
 
 def commit(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
@@ -206,3 +208,39 @@ def drop_left_reserved(state: PartitionState) -> None:
     while left:
         allocation_key, entry = left.popitem()
         unreserve(state, entry, allocation_key)
+
+
+def report_checks(state: PartitionState, walk: AskWalk) -> None:
+    """Report which asks of a walk fit the headroom no longer, or again; the walk forgets them."""
+    checks, walk.checks = walk.checks, []
+    report = state.events.sink.report
+    if report is None:
+        return
+    for ask, check, available in checks:
+        path = walk.queue_path if check == QUEUE_CHECK else None
+        report(HeadroomFact(1, state.rm_id, walk.now_ns, ask, path, available))
+
+
+def report_passed(state: PartitionState, entry: ApplicationEntry, ask: Ask, failed_checks: int) -> None:
+    """Report that an ask which was placed fits what it had not fitted before."""
+    report = state.events.sink.report
+    if report is None:
+        return
+    now_ns = state.now_ns()
+    if failed_checks & USER_CHECK:
+        report(HeadroomFact(1, state.rm_id, now_ns, ask, None, None))
+    if failed_checks & QUEUE_CHECK:
+        report(HeadroomFact(1, state.rm_id, now_ns, ask, entry.queue.path, None))
+
+
+def set_runnable(state: PartitionState, entry: ApplicationEntry, *, in_queue: bool, by_user: bool) -> None:
+    """Note whether the maxima of applications let an application start, and report what has changed."""
+    name = entry.application_id
+    if in_queue is not entry.runnable_in_queue:
+        entry.runnable_in_queue = in_queue
+        detail = ChangeDetail.APP_RUNNABLE_QUEUE if in_queue else ChangeDetail.APP_CANNOTRUN_QUEUE
+        state.events.note(ChangeType.NONE, detail, name)
+    if by_user is not entry.runnable_by_user:
+        entry.runnable_by_user = by_user
+        detail = ChangeDetail.APP_RUNNABLE_QUOTA if by_user else ChangeDetail.APP_CANNOTRUN_QUOTA
+        state.events.note(ChangeType.NONE, detail, name)

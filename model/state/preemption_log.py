@@ -1,18 +1,145 @@
-"""What preemption has done, kept for explanations: for which ask and guarantee, which victims, and why."""
+"""What preemption has done, why, and what it has cost queues: kept for explanations and budgets.
+
+They are taken once, when the decision is made. A preemption may make room for several asks,
+each on its node.
+
+A queue counts what ends in it and below it when that is decided, and forgets it after its window: so what is
+kept is bounded by the budgets.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
-from ..resources.resource import EMPTY, Resource
-from .justification import NO_FIGURES, FramePriorities, Justification
+from ..queues.queue import Queue, priority_outside
+from ..resources.resource import EMPTY, Resource, add, subtract, total_of
+from .claims import EndingVictim
 
 RECORDS_MAX: Final = 256
 """Preemptions remembered for explanations; at the bound the oldest is forgotten."""
+
+
+class Preemptor(NamedTuple):
+    """An ask that a preemption makes room for, and its node."""
+
+    allocation_key: str
+    application_id: str
+    queue_path: str
+    node_id: str
+    resource: Resource
+
+
+class FramePriorities(NamedTuple):
+    """The priorities of an ask and of a victim where they are compared: as the frame sees them."""
+
+    frame: str
+    """The path of the first queue that both are in; empty for priorities as they are written."""
+    ask: int
+    victim: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBalance:
+    """What a queue uses, and is guaranteed, before a preemption and after it.
+
+    *Before* is what counts as used when it is decided: what is allocated, less what is being preempted,
+    and above the ask with what other asks have preempted for. *After* it the victims have ended, and the
+    asks run.
+    """
+
+    path: str
+    guaranteed: Resource | None
+    before: Resource
+    after: Resource
+
+    def owed(self, used: Resource) -> Resource:
+        """Return what is guaranteed and not used, of the types that the guarantee names."""
+        promised = (self.guaranteed or EMPTY).items()
+        return Resource({name: more for name, one in promised if (more := one - used.get(name)) > 0})
+
+    def above(self, used: Resource) -> Resource:
+        """Return what is used and not guaranteed, of all types."""
+        promised = self.guaranteed or EMPTY
+        return Resource({name: more for name, one in used.items() if (more := one - promised.get(name)) > 0})
+
+
+class NodeBalance(NamedTuple):
+    """What a node has left before a preemption, and after it: less than nothing if others use more."""
+
+    node_id: str
+    before: Resource
+    after: Resource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Justification:
+    """The figures of a preemption."""
+
+    preemptors: tuple[Preemptor, ...] = ()
+    """What it is for, empty where a maximum is enforced."""
+    queues: tuple[QueueBalance, ...] = ()
+    """Each queue that an ask or a victim is in, by path."""
+    nodes: tuple[NodeBalance, ...] = ()
+    """The nodes of the preemptors."""
+    taken_over: tuple[str, ...] = ()
+    """The keys of what ended already for no ask, and ends for this one from now on."""
+
+
+NO_FIGURES: Final = Justification()
+
+
+def justify(
+    preemptors: Sequence[tuple[Preemptor, Queue]],
+    victims: Sequence[EndingVictim],
+    used: Callable[[Queue], Resource],
+    available: Mapping[str, Resource],
+    taken_over: Sequence[EndingVictim] = (),
+) -> Justification:
+    """Return the figures of a preemption.
+
+    Args:
+        preemptors: What it is for, with the leaf of each.
+        victims: What ends.
+        used: Returns what a queue uses before.
+        available: What the nodes of the preemptors have left before, by name.
+        taken_over: What ends already, for no ask; the queues do not count it as used.
+    """
+    leaves = (*(leaf for _, leaf in preemptors), *(victim.queue for victim in victims))
+    queues = {level.path: level for leaf in leaves for level in leaf.above}
+
+    def balance(queue: Queue) -> QueueBalance:
+        before = used(queue)
+        more = total_of(preemptor.resource for preemptor, leaf in preemptors if queue in leaf.above)
+        less = total_of(victim.resource for victim in victims if queue in victim.queue.above)
+        return QueueBalance(queue.path, queue.guaranteed, before, subtract(add(before, more), less))
+
+    def room(node_id: str) -> NodeBalance:
+        less = total_of(preemptor.resource for preemptor, _ in preemptors if preemptor.node_id == node_id)
+        ending = (each for each in (*victims, *taken_over) if each.node_id == node_id)
+        more = total_of(each.resource for each in ending)
+        before = available[node_id]
+        return NodeBalance(node_id, before, subtract(add(before, more), less))
+
+    return Justification(
+        preemptors=tuple(preemptor for preemptor, _ in preemptors),
+        queues=tuple(balance(queues[path]) for path in sorted(queues)),
+        nodes=tuple(map(room, dict.fromkeys(preemptor.node_id for preemptor, _ in preemptors))),
+        taken_over=tuple(each.allocation_key for each in taken_over),
+    )
+
+
+def priority_among(leaf: Queue, priority: int, frame: Queue) -> int:
+    """Return what a priority in a leaf counts as among the children of a queue above the leaf."""
+    for level in leaf.above:
+        if level is frame:
+            break
+        priority = priority_outside(level.settings, priority)
+    return priority
 
 
 class PreemptionCause(Enum):
@@ -145,3 +272,74 @@ class PreemptionLog:
             or any(victim.allocation_key == allocation_key for victim in record.victims)
             for line in record.explain()
         )
+
+
+class Overdraft(NamedTuple):
+    """A queue that may not lose so many now."""
+
+    queue: Queue
+    until_ns: int | None
+    """When it may, `None` if it never may lose so many at a time."""
+
+
+@final
+class DisruptionLog:
+    """Until when victims of queues with a budget count."""
+
+    def __init__(self) -> None:
+        self._until_ns: dict[str, list[int]] = {}
+        """By path, in order of time."""
+
+    def note(self, leaves: Iterable[Queue], now_ns: int) -> None:
+        """Note that one allocation of each of these leaves ends; a leaf may be there several times."""
+        for path in list(self._until_ns):
+            self._counting(path, now_ns)
+        for leaf in leaves:
+            for level in leaf.above:
+                budget = level.settings.victims_max
+                if budget is not None:
+                    insort(self._until_ns.setdefault(level.path, []), now_ns + budget.within_ns)
+
+    def overdraft(self, leaves: Iterable[Queue], now_ns: int) -> Overdraft | None:
+        """Return which queue may not lose one allocation of each of these leaves, `None` if all may.
+
+        Of several it is the one that may last; of these the first by its path.
+        """
+        wanted: dict[str, int] = {}
+        queues: dict[str, Queue] = {}
+        for leaf in leaves:
+            for level in leaf.above:
+                if level.settings.victims_max is not None:
+                    queues[level.path] = level
+                    wanted[level.path] = wanted.get(level.path, 0) + 1
+        last: Overdraft | None = None
+        for path in sorted(queues):
+            found = self._overdraft_of(queues[path], wanted[path], now_ns)
+            if found is not None and (last is None or _is_later(found, last)):
+                last = found
+        return last
+
+    def _overdraft_of(self, queue: Queue, wanted: int, now_ns: int) -> Overdraft | None:
+        budget = queue.settings.victims_max
+        assert budget is not None, "the caller has looked"
+        if wanted > budget.victims:
+            return Overdraft(queue, None)
+        counting = self._counting(queue.path, now_ns)
+        too_many = len(counting) + wanted - budget.victims
+        return Overdraft(queue, counting[too_many - 1]) if too_many > 0 else None
+
+    def _counting(self, path: str, now_ns: int) -> list[int]:
+        """Return until when the victims of a queue count that do so still; the others are forgotten."""
+        counting = self._until_ns.get(path)
+        if counting is None:
+            return []
+        del counting[: bisect_right(counting, now_ns)]
+        if not counting:
+            del self._until_ns[path]
+        return counting
+
+
+def _is_later(one: Overdraft, other: Overdraft) -> bool:
+    if one.until_ns is None or other.until_ns is None:
+        return one.until_ns is None and other.until_ns is not None
+    return one.until_ns > other.until_ns

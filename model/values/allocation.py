@@ -1,14 +1,32 @@
-"""An ask and its allocation: one piece of work, first waiting, then placed on a node.
+"""An ask and its allocation: one piece of work, first waiting, then placed; and why an ask is refused.
 
 Both are values: nothing changes them once they are made. What changes about them (reserved, released,
 preempted, swapped) is kept by the application that owns them, in `licorne.model.applications.application`.
 They are plain classes with slots, not frozen dataclasses, because two of them are made for each decision
 and a frozen dataclass takes three times as long to make.
+
+In the older generation of `si.v1` several allocations have the key of one ask, and each has a UUID of its
+own. In the model each allocation has a key of its own. The two translate into each other by the text alone:
+
+| the RM's key | its UUID | the key of the model |
+|---|---|---|
+| `k` | `k`, or none | `k` |
+| `k` | `k#allocation-2`, given by the scheduler | `k#allocation-2` |
+| `k` | `u`, given by an earlier scheduler | `k#allocation:u` |
+
+An RM of the older generation may not have `#allocation` in a key of its own.
+
+A refusal names what was asked, what was available, and what blocked the ask. The scheduling cycle makes
+one and stops. `licorne.model.explanation` answers "why does my application wait?": it walks over all queues,
+limits and nodes a second time, with the checks of the cycle. That it agrees with the refusals is checked by
+`tests/proxy/play/transcripts/test_explanations_agree.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
 from typing import Final, final
 
 from ..resources.resource import Resource
@@ -25,6 +43,7 @@ CHECKPOINT_TIME_TAG: Final = "checkpointTime"
 """When the work of an allocation was saved last, in seconds since 1970."""
 FOREIGN_TAG: Final = "foreign"
 UNKNOWN_INSTANCE_TYPE: Final = "UNKNOWN"
+PART_MARK: Final = "#allocation"
 
 
 @final
@@ -169,3 +188,113 @@ class Allocation:
 
     def __repr__(self) -> str:
         return f"Allocation({self.ask.allocation_key} of {self.ask.application_id} on {self.node_id})"
+
+
+def numbered_key(ask_key: str, number: int) -> str:
+    """Return the key, and the UUID, of a further part that the scheduler makes of an ask."""
+    return f"{ask_key}{PART_MARK}-{number}"
+
+
+def part_key(ask_key: str, uuid: str) -> str:
+    """Return the key of the allocation with this UUID and the ask with that key; one of them may be empty."""
+    if not ask_key or uuid in ("", ask_key):
+        return ask_key or uuid
+    if ask_key_of(uuid) == ask_key and number_of(uuid) > 1:
+        return uuid
+    return f"{ask_key}{PART_MARK}:{uuid}"
+
+
+def ask_key_of(key: str) -> str:
+    """Return the key of the ask that a part belongs to."""
+    return key.partition(PART_MARK)[0] if PART_MARK in key else key
+
+
+def uuid_of(key: str) -> str:
+    """Return the UUID by which an RM knows an allocation."""
+    rest = key.partition(PART_MARK)[2]
+    return rest[1:] if rest.startswith(":") else key
+
+
+def number_of(key: str) -> int:
+    """Return the number of a part that a scheduler has made, 1 for any other."""
+    number = key.partition(PART_MARK)[2]
+    return int(number[1:]) if number.startswith("-") and number[1:].isdecimal() else 1
+
+
+class RefusalReason(Enum):
+    """Why an ask or an application is refused. The comment says what the scheduler does next."""
+
+    USER_QUOTA = "Not enough user quota"  # the next shape of ask is tried; no preemption
+    QUEUE_QUOTA = "Not enough queue quota"  # preemption is tried where allowed, then the next shape
+    NO_NODE_FITS = "No node has room"  # a reservation is made once the ask is old enough
+    PREDICATES = "Predicates refused every node with room"  # tried again in the next cycle
+    GANG_ROOM = "No room was found for all of the gang"  # until a node, queue, user or group gains room
+    GANG_INCOMPLETE = "Not all of the gang has been asked for"  # until the rest is
+    REQUIRED_NODE_UNKNOWN = "The required node is unknown"  # tried again when nodes change
+    REQUIRED_NODE_FULL = "The required node has no room"  # the node is reserved for the ask
+    WOULD_DELAY = "It would delay a job that is promised a start"  # until the promise moves, or a node gains
+    WAITS_FOR_PLACEHOLDER = "Waits to replace a placeholder of its task group"  # the placeholder pass
+    PROTECTED = "What could be preempted is protected for now"  # tried again when the first of it is not
+    QUEUE_APPLICATIONS = "The queue runs its maximum of applications"  # until one of them ends
+    USER_APPLICATIONS = "The user runs the maximum of applications"  # until one of them ends
+    BACKOFF = "Too many asks could not be placed"  # after the back-off delay
+    QUEUE_KIND = (
+        "The configuration has made the queue another kind"  # it is not visited until it is changed back
+    )
+    QUEUE_STOPPED = "The queue is stopped"  # until an operator starts it
+    PARTITION_STOPPED = "The partition is stopped"  # nothing: it ends
+    NO_CAPACITY = "No node brings any resources"  # until a node comes
+    CONGESTED = "The resource manager is far behind with its callbacks"  # until half of them are delivered
+    MANAGER_PAUSED = "The resource manager lost its connection"  # until it registers again
+    MANAGER_STOPPED = "The resource manager has stopped"  # until it registers again
+    STATE = "The application takes no work in its state"  # until the state changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One refusal.
+
+    `subject` is the queue path, user or node that blocks; `asked` and `available` are what was
+    compared, where the reason is about resources. `until_ns` is when time alone may change the answer.
+    """
+
+    reason: RefusalReason
+    subject: str = ""
+    allocation_key: str = ""
+    asked: Resource | None = None
+    available: Resource | None = None
+    detail: str = ""
+    until_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementHalt:
+    """Why nothing new is placed for a resource manager, whatever it asks for.
+
+    `since_ns` is when that began, where it is known; `detail` is what was given as the cause.
+    """
+
+    reason: RefusalReason
+    since_ns: int | None = None
+    detail: str = ""
+
+
+def refused(
+    reason: RefusalReason,
+    subject: str,
+    ask: Ask,
+    available: Resource | None,
+    *,
+    detail: str = "",
+    until_ns: int | None = None,
+) -> Refusal:
+    """Return the refusal of an ask, and of every one of its shape."""
+    return Refusal(
+        reason=reason,
+        subject=subject,
+        allocation_key=ask.allocation_key,
+        asked=ask.resource,
+        available=available,
+        detail=detail,
+        until_ns=until_ns,
+    )

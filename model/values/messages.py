@@ -15,8 +15,42 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 from ..resources.resource import Resource
 from .allocation import Allocation
-from .rejections import RejectionCode
-from .users import LookedUp
+
+
+class RejectionCode(Enum):
+    """What kind of reason it is; the names are those of the messages to the RM."""
+
+    INVALID = "INVALID"
+    """It makes no sense, whatever the partition has: an empty id, a negative size."""
+    PARTITION_UNKNOWN = "PARTITION_UNKNOWN"
+    PARTITION_STOPPED = "PARTITION_STOPPED"
+    APPLICATION_UNKNOWN = "APPLICATION_UNKNOWN"
+    """There is no such application, or none any more: it may have completed just now."""
+    APPLICATION_EXISTS = "APPLICATION_EXISTS"
+    APPLICATION_ENDS = "APPLICATION_ENDS"
+    """The application fails, or its gang has timed out: nothing of the kind is taken any more."""
+    KEY_IN_USE = "KEY_IN_USE"
+    """Another application has an ask or allocation with this key."""
+    NODE_UNKNOWN = "NODE_UNKNOWN"
+    NODE_EXISTS = "NODE_EXISTS"
+    NO_QUEUE = "NO_QUEUE"
+    """No placement rule leads to a queue that takes the application."""
+    NO_PERMISSION = "NO_PERMISSION"
+    """Likewise, and the user may not submit to a queue that a rule has led to."""
+    OVER_MAXIMUM = "OVER_MAXIMUM"
+    """It is larger than the maximum of its queue, so it could never run."""
+
+
+class RejectionReason(NamedTuple):
+    """A code, and the sentence beside it."""
+
+    code: RejectionCode
+    text: str
+
+
+def invalid(text: str | None) -> RejectionReason | None:
+    """Return the reason of something that makes no sense, `None` if there is no sentence."""
+    return None if text is None else RejectionReason(RejectionCode.INVALID, text)
 
 
 class NodeAction(Enum):
@@ -62,8 +96,6 @@ def short_partition_name(full_name: str) -> str:
 
 
 # ------------------------------------------------------------------------------------- from the RM
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
     """The registration of a resource manager with its queue configuration."""
@@ -280,8 +312,6 @@ class UuidRelease(Release):
 
 
 # --------------------------------------------------------------------------------------- to the RM
-
-
 @dataclass(frozen=True, slots=True)
 class Rejection:
     """An application or node that the scheduler rejects, and why."""
@@ -367,3 +397,82 @@ Announcement: TypeAlias = (
     | AllocationsRejected
     | SchedulingStateChanged
 )
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user and the groups that the user is in, in the order the resolver or the RM gave."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpFailure:
+    """A failed look-up of groups; the application is refused with the reason."""
+
+    reason: str
+
+
+LookedUp: TypeAlias = tuple[str, ...] | LookUpFailure | None
+"""Groups with the primary one first, or why there are none; `None`: there was no look-up."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateQuestion:
+    """May an ask run on these nodes?"""
+
+    allocation_key: str
+    node_ids: tuple[str, ...]
+    """In the order in which the scheduler prefers them; questions of one batch may share one tuple."""
+    allocate: bool
+    """False for a reservation or for replacing a placeholder, where a node has no room yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionQuestion:
+    """Up to which of these victims must allocations end before an ask may run on a node?"""
+
+    allocation_key: str
+    node_id: str
+    victim_keys: tuple[str, ...]
+    start_index: int
+    """The index of the last victim without which the node has no room; those up to it end in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedQuestion:
+    """A question with the number that its answer must have. A partition uses each number once."""
+
+    number: int
+    question: PredicateQuestion | PreemptionQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class NodesAnswer:
+    """The answer to a `PredicateQuestion`."""
+
+    number: int
+    refused: Mapping[str, str]
+    """The nodes that are refused, with the reasons; all others are allowed."""
+    asked: int | None = None
+    """How many nodes of the question it is about, the first ones; `None`: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class VictimsAnswer:
+    """The answer to a `PreemptionQuestion`."""
+
+    number: int
+    index: int | None
+    """The index of the last victim that must end, `None` if the node is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """No answer will come to a question of either kind."""
+
+    number: int
+
+
+PredicateAnswer: TypeAlias = NodesAnswer | VictimsAnswer | NoAnswer

@@ -1,4 +1,4 @@
-"""Rows of a partition for those who watch it: what it knows without asking its applications or nodes.
+"""Rows of a partition for those who watch it, its figures for metrics, and its preemptions as documents.
 
 A watcher reads the names of everything first, then the rows of some hundred names at a time, so that the
 partition works in between. A row is made of immutable values that the partition has already. What has not
@@ -8,6 +8,7 @@ it is another one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, Self
 
@@ -18,9 +19,12 @@ from ..nodes.node import NodeFacts
 from ..nodes.order import NodeEntry, node_ids
 from ..queues.queue import Queue
 from ..resources.resource import Resource
+from ..state.counters import HistogramFigures, TimedPart
 from ..state.partition_state import PartitionState
-from ..values.object_state import ObjectState
-from .queues import QueueView, queue_view
+from ..state.preemption_log import Justification, PreemptionRecord, QueueBalance, VictimRecord
+from ..values.documents import Document, quantities_shown
+from ..values.states import ObjectState
+from .shown import QueueView, queue_view
 
 ENDED_MAX: Final = 200
 """How many of the applications that ended last are named, and how many that were rejected last."""
@@ -203,3 +207,122 @@ def live_queues(state: PartitionState, paths: Iterable[str]) -> tuple[QueueView,
     """Return the rows of queues; those that are gone are left out."""
     queues = map(state.tree.find, paths)
     return tuple(queue_view(queue) for queue in queues if queue is not None)
+
+
+class PartitionFigures(NamedTuple):
+    """All that the metrics of a partition are made of, as of one moment."""
+
+    name: str
+    rm_id: str
+    capacity: Resource
+    queues: tuple[QueueView, ...]
+    """Parents before their children."""
+    placed_in: Mapping[str, int]
+    """How many allocations have come to each leaf since it was made, by its path."""
+    ended_in: Mapping[str, int]
+    """How many have ended there."""
+    active: Mapping[tuple[str, ApplicationState], int]
+    """How many applications are active, by the path of their leaf and their state."""
+    ended: Mapping[tuple[str, ApplicationState], int]
+    """How many have ended since the partition was made: completed, failed or rejected."""
+    nodes: tuple[NodeView, ...]
+    nodes_removed: int
+    allocations: int
+    reservations: int
+    quarantined: int
+    """How many applications and nodes broke and are excluded."""
+    times: Mapping[TimedPart, HistogramFigures]
+    waits: HistogramFigures
+    """From the creation of an ask to its placement."""
+
+
+def partition_figures(state: PartitionState) -> PartitionFigures:
+    """Return the figures of a partition; the time it takes grows with its nodes, queues and applications."""
+    return PartitionFigures(
+        name=state.name,
+        rm_id=state.rm_id,
+        capacity=state.capacity,
+        queues=tuple(map(queue_view, state.tree)),
+        placed_in=dict(state.placed.placed_in),
+        ended_in=dict(state.placed.ended_in),
+        active=Counter((entry.queue.path, entry.facts.state) for entry in state.entries.values()),
+        ended=dict(state.ended),
+        nodes=tuple(map(NodeView.of, state.nodes)),
+        nodes_removed=state.nodes_removed,
+        allocations=state.placed.allocations,
+        reservations=state.reservations,
+        quarantined=len(state.quarantine.entries),
+        times=state.times.figures(),
+        waits=state.placed.waits.figures(),
+    )
+
+
+def preemption_document(record: PreemptionRecord) -> Document:
+    """Return the document of a preemption, a `PreemptionDocument` of the REST interface."""
+    return {
+        "time": record.time_ns,
+        "cause": record.cause.name,
+        "queueName": record.queue_path,
+        "applicationID": record.application_id,
+        "allocationKey": record.allocation_key,
+        "nodeID": record.node_id,
+        "reason": record.reason,
+        "victims": [victim_document(victim) for victim in record.victims],
+        "justification": _justification(record.justification),
+        "loop": record.loop,
+    }
+
+
+def victim_document(victim: VictimRecord) -> Document:
+    """Return the document of a victim, a `VictimDocument`."""
+    compared = victim.priorities
+    return {
+        "allocationKey": victim.allocation_key,
+        "applicationID": victim.application_id,
+        "queueName": victim.queue_path,
+        "nodeID": victim.node_id,
+        "resource": _quantities(victim.resource),
+        "reason": victim.reason,
+        "neededFor": victim.need.name,
+        "gives": [*victim.gives],
+        "priorities": None
+        if compared is None
+        else {"frame": compared.frame, "ask": compared.ask, "victim": compared.victim},
+    }
+
+
+def _justification(of: Justification) -> Document:
+    return {
+        "preemptors": [
+            {
+                "allocationKey": preemptor.allocation_key,
+                "applicationID": preemptor.application_id,
+                "queueName": preemptor.queue_path,
+                "nodeID": preemptor.node_id,
+                "resource": _quantities(preemptor.resource),
+            }
+            for preemptor in of.preemptors
+        ],
+        "queues": [_balance(queue) for queue in of.queues],
+        "nodes": [
+            {"nodeID": node.node_id, "before": _quantities(node.before), "after": _quantities(node.after)}
+            for node in of.nodes
+        ],
+        "takenOver": [*of.taken_over],
+    }
+
+
+def _balance(queue: QueueBalance) -> Document:
+    guaranteed = queue.guaranteed
+    return {
+        "queueName": queue.path,
+        "guaranteed": None if guaranteed is None else _quantities(guaranteed),
+        "owedBefore": _quantities(queue.owed(queue.before)),
+        "owedAfter": _quantities(queue.owed(queue.after)),
+        "aboveBefore": _quantities(queue.above(queue.before)),
+        "aboveAfter": _quantities(queue.above(queue.after)),
+    }
+
+
+def _quantities(resource: Resource) -> Document:
+    return {**quantities_shown(resource.as_dict())}

@@ -11,18 +11,21 @@ from typing import NamedTuple
 
 from ..applications.report import ShownApplication
 from ..applications.state import ApplicationState
+from ..configuration.queue_properties import QueueProperties
 from ..configuration.schema import NodeSortPolicy
 from ..limits.limits import HolderKind
 from ..limits.usage_tree import UsageRow, UsageView
 from ..limits.user_limits import holder_names, usage_views
 from ..nodes.node import NodeFacts
 from ..placement.rules import PlacementRule
-from ..resources.decayed_use import rounded
-from ..resources.resource import Resource
-from ..state.partition_state import PartitionState
-from ..state.quarantine import Quarantined
-from ..values.object_state import ObjectState
-from .queues import QueueView, queue_and_above, queue_tree
+from ..queues.queue import Queue, QueueTemplate
+from ..queues.use_order import KeptUse
+from ..queues.users import path_of_user
+from ..resources.decayed_use import decayed_means, rounded
+from ..resources.resource import EMPTY, Resource
+from ..state.partition_state import PartitionState, Quarantined
+from ..values.messages import ApplicationSubmission
+from ..values.states import ObjectState
 
 
 class PartitionValues(NamedTuple):
@@ -235,3 +238,191 @@ def _with_means(state: PartitionState, users: tuple[UsageView, ...]) -> tuple[Us
     return tuple(
         user._replace(queues=tuple(with_mean(user.name, row) for row in user.queues)) for user in users
     )
+
+
+class QueueView(NamedTuple):
+    """One queue, with those below it where they are shown."""
+
+    path: str
+    state: ObjectState
+    is_leaf: bool
+    managed: bool
+    properties: Mapping[str, str]
+    settings: QueueProperties
+    template: QueueTemplate | None
+    guaranteed: Resource | None
+    maximum: Resource | None
+    allocated: Resource
+    pending: Resource
+    preempting: Resource
+    max_applications: int
+    running: int
+    accepted_allocating: tuple[str, ...]
+    priority: int
+    """As the parent sees it."""
+    child_names: tuple[str, ...]
+    """The names of all children, without their paths, sorted."""
+    children: tuple[QueueView, ...]
+    """By name; empty where they are not shown."""
+    decayed_mean: Resource | None = None
+    """What it has used on average, as far as that counts; `None` where its parent has no half-life."""
+    lend: Resource | None = None
+    withheld: Resource = EMPTY
+    """What it keeps back of guarantees beyond what it uses (`licorne.model.queues.quota`)."""
+    withheld_below: Resource = EMPTY
+    """The sum of that of its children."""
+
+
+def queue_view(queue: Queue, children: tuple[QueueView, ...] = ()) -> QueueView:
+    """Copy a queue; `children` are those of its children that are shown with it."""
+    return QueueView(
+        queue.path,
+        queue.state,
+        queue.is_leaf,
+        queue.managed,
+        queue.properties,
+        queue.settings,
+        queue.template,
+        queue.guaranteed,
+        queue.maximum,
+        queue.allocated,
+        queue.pending,
+        queue.preempting,
+        queue.max_applications,
+        queue.running,
+        tuple(sorted(queue.accepted_allocating)),
+        queue.exposed_priority,
+        tuple(sorted(queue.children)),
+        children,
+        None if queue.decayed is None else rounded(decayed_means(queue.decayed, queue.now_ns())),
+        queue.lend,
+        queue.withheld,
+        queue.withheld_below,
+    )
+
+
+def queue_tree(queue: Queue) -> QueueView:
+    """Copy a queue and all queues below it."""
+    return queue_view(queue, tuple(queue_tree(queue.children[name]) for name in sorted(queue.children)))
+
+
+def queue_and_above(queue: Queue, *, subtree: bool = False) -> tuple[QueueView, ...]:
+    """Copy a queue and those above it, which limit it; the queue comes first.
+
+    Args:
+        queue: The queue.
+        subtree: Whether all queues below it are copied, too.
+    """
+    first = queue_tree(queue) if subtree else queue_view(queue)
+    return (first, *map(queue_view, queue.above[1:]))
+
+
+class SavedApplication(NamedTuple):
+    """An active application: what its RM sent, and what it is now."""
+
+    submission: ApplicationSubmission
+    shown: ShownApplication
+
+
+class SavedPartition(NamedTuple):
+    """All that a partition has at one moment."""
+
+    rm_id: str
+    name: str
+    """The full name, `[rm]default`."""
+    time_ns: int
+    nodes: tuple[NodeFacts, ...]
+    """By node id."""
+    applications: tuple[SavedApplication, ...]
+    """In the order in which they came."""
+
+
+def saved_partition(state: PartitionState) -> SavedPartition:
+    """Return what the partition has."""
+    return SavedPartition(
+        state.rm_id,
+        state.name,
+        state.now_ns(),
+        tuple(entry.node.facts() for entry in state.nodes.by_name()),
+        tuple(
+            SavedApplication(entry.submission, entry.application.shown())
+            for entry in state.entries.values()
+            if entry.submission is not None
+        ),
+    )
+
+
+def use_to_keep(state: PartitionState) -> KeptUse:
+    """Return the decayed use of all queues and users, also of those that are gone."""
+    uses = dict(state.tree.root.departed.items())
+    for queue in state.tree:
+        if queue.decayed is not None:
+            uses[queue.path] = queue.decayed
+        users = queue.entries.users
+        for name, place in () if users is None else users.places.items():
+            if place.decayed is not None:
+                uses[path_of_user(queue, name)] = place.decayed
+    return KeptUse(state.now_ns(), {path: use for path, use in sorted(uses.items()) if use.types})
+
+
+class PlacedOn(NamedTuple):
+    """An allocation, by names."""
+
+    application_id: str
+    allocation_key: str
+    node_id: str
+
+
+def unknown_to_applications(state: PartitionState, suspects: Iterable[PlacedOn]) -> tuple[PlacedOn, ...]:
+    """Return those that are on their node now, and that their application does not have.
+
+    The member of a swap is on its node before it counts for its application, which knows of the swap.
+    """
+    sides = _Sides(state)
+    return tuple(
+        placed
+        for placed in suspects
+        if sides.on_node(placed) and not sides.in_application(placed) and not _is_swapped_in(state, placed)
+    )
+
+
+def unknown_to_nodes(state: PartitionState, suspects: Iterable[PlacedOn]) -> tuple[PlacedOn, ...]:
+    """Return those that their application has now, and that their node does not have."""
+    sides = _Sides(state)
+    return tuple(placed for placed in suspects if sides.in_application(placed) and not sides.on_node(placed))
+
+
+def _is_swapped_in(state: PartitionState, placed: PlacedOn) -> bool:
+    entry = state.entries.get(placed.application_id)
+    return entry is not None and bool(entry.application.swaps.onto(placed.allocation_key))
+
+
+class _Sides:
+    """What the nodes and applications of some allocations have; each is asked once."""
+
+    def __init__(self, state: PartitionState) -> None:
+        self._state = state
+        self._nodes: dict[str, frozenset[PlacedOn]] = {}
+        self._applications: dict[str, frozenset[PlacedOn]] = {}
+
+    def on_node(self, placed: PlacedOn) -> bool:
+        """Return whether the node has the allocation."""
+        name = placed.node_id
+        if name not in self._nodes:
+            node = self._state.nodes.get(name)
+            allocations = () if node is None else node.node.facts().allocations
+            self._nodes[name] = frozenset(
+                PlacedOn(each.ask.application_id, each.ask.allocation_key, name) for each in allocations
+            )
+        return placed in self._nodes[name]
+
+    def in_application(self, placed: PlacedOn) -> bool:
+        """Return whether the application has the allocation."""
+        name = placed.application_id
+        if name not in self._applications:
+            entry = self._state.entries.get(name)
+            rows = () if entry is None else entry.application.allocations.all()
+            self._applications[name] = frozenset(
+                PlacedOn(name, row.allocation.ask.allocation_key, row.allocation.node_id) for row in rows
+            )
+        return placed in self._applications[name]

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from ...model.values.messages import PredicateQuestion, PreemptionQuestion
 from . import si_pb2 as si
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias, final
 
+from ...model.values.allocation import ask_key_of, uuid_of
 from ...model.values.messages import Announcement
-from ...model.values.part_keys import ask_key_of, uuid_of
 from . import si_pb2 as si
 from .event_messages import EventsHappened
 

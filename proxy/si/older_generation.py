@@ -2,7 +2,7 @@
 
 An ask of the older generation is read as a current one, with terms of its own: for how many allocations it
 is, and how long they may run (`ask_terms`). An allocation has a second name there, the `UUID` that the
-scheduler gives; `licorne.model.values.part_keys` says which key of the model that is.
+scheduler gives; `licorne.model.values.allocation` says which key of the model that is.
 
 A request is refused before anything is done. The caller reads all parts of an allocation request first, its
 allocations and its releases: then a request is taken as a whole or not at all.
@@ -16,7 +16,7 @@ from typing import Final
 
 from ...model.errors import RequestError
 from ...model.resources.resource import Resource
-from ...model.values.allocation import FOREIGN_TAG
+from ...model.values.allocation import FOREIGN_TAG, PART_MARK, part_key
 from ...model.values.messages import (
     AllocationSubmission,
     AskRelease,
@@ -25,7 +25,6 @@ from ...model.values.messages import (
     UuidRelease,
     full_partition_name,
 )
-from ...model.values.part_keys import PART_MARK, part_key
 from . import si_pb2 as si
 from .termination_types import termination_of
 

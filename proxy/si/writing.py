@@ -12,7 +12,7 @@ from typing import Final, assert_never
 
 from ...model.errors import shortened
 from ...model.resources.resource import Resource
-from ...model.values.allocation import Allocation
+from ...model.values.allocation import Allocation, ask_key_of
 from ...model.values.messages import (
     AllocationPlaced,
     AllocationsRecovered,
@@ -26,7 +26,6 @@ from ...model.values.messages import (
     SchedulingStateChanged,
     TerminationType,
 )
-from ...model.values.part_keys import ask_key_of
 from . import si_pb2 as si
 from .api import ResourceManagerCallback
 from .event_messages import EventsHappened, write_events

@@ -20,6 +20,7 @@ from licorne.model.cluster import Cluster
 from licorne.model.errors import RequestError
 from licorne.model.partition import Partition
 from licorne.model.state.host import RetryAsks
+from licorne.model.values.allocation import PlacementHalt, RefusalReason
 from licorne.model.values.messages import (
     AllocationPlaced,
     AllocationSubmission,
@@ -30,7 +31,6 @@ from licorne.model.values.messages import (
     NodesAnswered,
     NodeUpdate,
 )
-from licorne.model.values.refusals import PlacementHalt, RefusalReason
 
 
 class Site:

@@ -8,7 +8,7 @@ import pytest
 from support.model.builders import FakePredicates
 
 from licorne.actors.locks.predicate_calls import SLOW_NS, PredicateCalls
-from licorne.model.values.predicate_questions import (
+from licorne.model.values.messages import (
     NodesAnswer,
     NumberedQuestion,
     PredicateAnswer,

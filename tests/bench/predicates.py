@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from licorne.model.errors import LicorneError
-from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from licorne.model.values.messages import PredicateQuestion, PreemptionQuestion
 from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.core.scheduler.scheduler import Scheduler

@@ -8,13 +8,13 @@ from support.model.harness import Harness
 
 from licorne.model.applications.application import Application
 from licorne.model.scheduling.cycle import CycleOutcome
+from licorne.model.values.allocation import PlacementHalt, RefusalReason
 from licorne.model.values.messages import (
     ApplicationChanged,
     NodeAction,
     SchedulingStateChanged,
     TerminationType,
 )
-from licorne.model.values.refusals import PlacementHalt, RefusalReason
 from licorne.model.views.shown import partition_values
 
 NOTHING, PREPARED, RESULT = CycleOutcome.NOTHING, CycleOutcome.PREPARED, CycleOutcome.RESULT

@@ -8,7 +8,7 @@ from support.model.harness import Harness
 
 from licorne.model.applications.state import ApplicationState
 from licorne.model.state.counters import DETAILED_EVERY, TimedPart
-from licorne.model.views.figures import partition_figures
+from licorne.model.views.rows import partition_figures
 
 LEAF = ("root.leaf", ApplicationState.RUNNING)
 

@@ -1,38 +1,55 @@
-"""All rules of a configuration, each applied to everything it is about."""
+"""All rules of a configuration, each applied to everything it is about, and those about partitions."""
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from ...resources.resource import Resource
+from ..building import ROOT, has_root, partition_name
 from ..documents import YamlPartition
-from ..limit_kinds import LIMIT_KINDS, LimitKind
+from ..names import did_you_mean
 from ..problems import RuleFinding
-from ..schema import PartitionConfig, QueueConfig
-from . import limit_levels, limits, nodes, placement, preemption, queues, resources, runtimes, structure
+from ..schema import (
+    LIMIT_KINDS,
+    LimitKind,
+    NodeSortPolicy,
+    PartitionConfig,
+    QueueConfig,
+    VictimJobs,
+    VictimOrdering,
+)
+from . import limits, placement, queues
+
+PARTITION_NAME_MAX: Final = 256
+_PLAIN_NAME: Final = re.compile(r"[^\[\]/\\\s\x00-\x1f\x7f]+")
+_POLICIES: Final = tuple(policy.value for policy in NodeSortPolicy)
+_ORDERS: Final = tuple(order.value for order in VictimOrdering)
+_JOBS: Final = tuple(jobs.value for jobs in VictimJobs)
 
 
 def validate_documents(partitions: Sequence[YamlPartition]) -> Iterator[RuleFinding]:
     """Apply the rules about what is written before a configuration is made of it."""
-    yield from structure.partition_names_are_unique(partitions)
+    yield from partition_names_are_unique(partitions)
     for partition in partitions:
-        yield from structure.partition_names_are_plain(partition)
-        yield from structure.queues_are_listed(partition)
-        yield from structure.root_is_spelled_root(partition)
-        yield from structure.root_has_no_resources(partition)
+        yield from partition_names_are_plain(partition)
+        yield from queues_are_listed(partition)
+        yield from root_is_spelled_root(partition)
+        yield from root_has_no_resources(partition)
 
 
 def validate_partition(partition: PartitionConfig) -> list[RuleFinding]:
     """Apply the rules about one partition."""
-    findings = list(structure.limits_agree(partition))
+    findings = list(limits_agree(partition))
     findings.extend(_queues(partition.root, 1))
-    findings.extend(runtimes.run_times_fit(partition.root, {}))
-    resources.resources_fit(partition.root, findings)
+    findings.extend(queues.run_times_fit(partition.root, {}))
+    queues.resources_fit(partition.root, findings)
     findings.extend(_rules(partition))
-    findings.extend(nodes.node_policy_is_known(partition))
-    findings.extend(nodes.node_weights_are_not_negative(partition))
-    findings.extend(preemption.victims_are_known(partition))
+    findings.extend(node_policy_is_known(partition))
+    findings.extend(node_weights_are_not_negative(partition))
+    findings.extend(victims_are_known(partition))
     _levels(partition.root, {kind: ChainMap() for kind in LIMIT_KINDS}, ChainMap(), findings)
     return findings
 
@@ -45,7 +62,7 @@ def _queues(queue: QueueConfig, level: int) -> Iterator[RuleFinding]:
     yield from queues.child_names_are_unique(queue, level)
     yield from queues.application_maxima_fit(queue)
     yield from queues.template_resources_are_readable(queue)
-    yield from resources.lend_fits_guarantee(queue)
+    yield from queues.lend_fits_guarantee(queue)
     yield from queues.own_properties_are_readable(queue)
     for child in queue.queues:
         yield from _queues(child, level + 1)
@@ -82,9 +99,100 @@ def _levels(
 ) -> None:
     """Apply the rules about limits on different levels to a queue and all below it."""
     resources_here = {
-        kind: limit_levels.limit_resources_fit_levels_above(queue, kind, above, findings)
+        kind: limits.limit_resources_fit_levels_above(queue, kind, above, findings)
         for kind, above in resources_above.items()
     }
-    applications_here = limit_levels.limit_applications_fit_levels_above(queue, applications_above, findings)
+    applications_here = limits.limit_applications_fit_levels_above(queue, applications_above, findings)
     for child in queue.queues:
         _levels(child, resources_here, applications_here, findings)
+
+
+def partition_names_are_unique(partitions: Sequence[YamlPartition]) -> Iterator[RuleFinding]:
+    """Refuse a second partition of one name, whatever the case; without a name it is the default one."""
+    seen: set[str] = set()
+    for partition in partitions:
+        name = partition_name(partition).lower()
+        if name in seen:
+            position = partition.positions(closed=("queues",)).get("name", partition.position)
+            yield RuleFinding(position, f"duplicate partition name found with name {name}")
+        seen.add(name)
+
+
+def partition_names_are_plain(partition: YamlPartition) -> Iterator[RuleFinding]:
+    """Refuse a long name, or one that reads as a path or as that of another RM: `[alice]default`."""
+    name = partition_name(partition)
+    if len(name) > PARTITION_NAME_MAX or not _PLAIN_NAME.fullmatch(name):
+        position = partition.positions(closed=("queues",)).get("name", partition.position)
+        shown = f"{name[:PARTITION_NAME_MAX]}..." if len(name) > PARTITION_NAME_MAX else name
+        text = f"a partition may not be called {shown!r}: without brackets, slashes, white space and control "
+        yield RuleFinding(position, f"{text}characters, and at most {PARTITION_NAME_MAX} characters")
+
+
+def queues_are_listed(partition: YamlPartition) -> Iterator[RuleFinding]:
+    """Refuse a partition without a list of queues; the list may be empty."""
+    if partition.queues is None:
+        position = partition.positions(closed=("limits",)).get("queues", partition.position)
+        yield RuleFinding(position, "queue config is not set")
+
+
+def root_is_spelled_root(partition: YamlPartition) -> Iterator[RuleFinding]:
+    """Refuse a top queue called `Root` or `ROOT`.
+
+    The recorded core's check accepts it, and then the partition cannot be made.
+    """
+    for queue in partition.queues or ():
+        if has_root(partition) and queue.name != ROOT:
+            position = queue.positions(closed=("queues",)).get("name", queue.position)
+            yield RuleFinding(
+                position,
+                f"partition cannot be created without root queue: the top queue is called {queue.name!r}; "
+                f"did you mean {ROOT!r}?",
+            )
+
+
+def root_has_no_resources(partition: YamlPartition) -> Iterator[RuleFinding]:
+    """Refuse resources of the root queue, empty ones too: it has what the nodes have."""
+    if not has_root(partition):
+        return
+    for queue in partition.queues or ():
+        positions = queue.positions(closed=("queues",))
+        resources = queue.resources
+        for key in ("guaranteed", "max", "lend"):
+            if getattr(resources, key) is not None:
+                position = positions[f"resources.{key}"]
+                yield RuleFinding(position, "root queue must not have resource limits set")
+
+
+def limits_agree(partition: PartitionConfig) -> Iterator[RuleFinding]:
+    """Refuse limits at the partition that are not those of its root queue, when both have some."""
+    if partition.limits and partition.limits != partition.root.limits:
+        position = partition.positions["limits"]
+        yield RuleFinding(position, "partition limits and root queue limits are not equivalent")
+
+
+def node_policy_is_known(partition: PartitionConfig) -> Iterator[RuleFinding]:
+    """Refuse a policy that does not exist; case matters, and the empty text means `fair`."""
+    policy = partition.node_sort_policy.type
+    if policy and policy not in _POLICIES:
+        position = partition.positions["nodesortpolicy.type"]
+        yield RuleFinding(position, f"undefined policy: {policy}{did_you_mean(policy, _POLICIES)}")
+
+
+def node_weights_are_not_negative(partition: PartitionConfig) -> Iterator[RuleFinding]:
+    """Refuse negative weights of resource types."""
+    for name, weight in partition.node_sort_policy.resource_weights.items():
+        if weight < 0:
+            position = partition.positions[f"nodesortpolicy.resourceweights.{name}"]
+            yield RuleFinding(position, f"negative resource weight for {name} is not allowed: {weight:g}")
+
+
+def victims_are_known(partition: PartitionConfig) -> Iterator[RuleFinding]:
+    """Refuse an order of victims that does not exist; the empty text means the first that does."""
+    preemption = partition.preemption
+    for key, written, known in (("victims", preemption.victims, _ORDERS), ("jobs", preemption.jobs, _JOBS)):
+        if written and written not in known:
+            wanted = " or ".join(repr(word) for word in known)
+            yield RuleFinding(
+                partition.positions[f"preemption.{key}"],
+                f"preemption.{key} is {written!r}, and must be {wanted}{did_you_mean(written, known)}",
+            )

@@ -1,6 +1,6 @@
 """Preemption for a guarantee, or inside of a leaf: the attempt, from the first check to the last act.
 
-The parts are in modules by subject: `model.state.preemption_attempts` (how often), `candidate_victims`
+The parts are in modules by subject: `model.state.rates` (how often), `candidate_victims`
 (whom), `ledger` (the arithmetic), `candidate_nodes` and `node_solver` (where), `node_choice` (the RM's
 predicates) and `decision`. What is decided there changes nothing; it is carried out here, all or nothing.
 """
@@ -16,11 +16,10 @@ from ...nodes.order import NodeEntry
 from ...predicates.node_checks import NodeChecks
 from ...queues.application_entry import ApplicationEntry
 from ...resources.resource import Resource, fits, total_of
-from ...state.disruption import Overdraft
 from ...state.partition_state import PartitionState
 from ...state.placing import unreserve
-from ...state.preemption_attempts import AttemptShape, change_stamp, due_ns
-from ...state.preemption_log import PreemptionRecord
+from ...state.preemption_log import Overdraft, PreemptionRecord
+from ...state.rates import AttemptShape, change_stamp, due_ns
 from ...values.allocation import Ask
 from ..acts import by_ask, ending_of, mark_all, release_all, remember, repeats, report_preempted
 from ..claims import committed_resources

@@ -8,9 +8,8 @@ from typing import Final
 from ...nodes.order import NodeEntry
 from ...queues.queue import Queue
 from ...resources.resource import Resource, add, fits, total_of
-from ...state.claims import EndingVictim
+from ...state.claims import EndingVictim, ReservedAsk
 from ...state.partition_state import PartitionState
-from ...state.reserved_asks import ReservedAsk
 from ...values.allocation import Ask
 from ..claims import CommittedResources
 from ..required_node import can_be_served

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...applications.ask_walk import Candidate, CandidateKind
-from ...configuration.limit_kinds import LIMIT_KINDS
+from ...configuration.schema import LIMIT_KINDS
 from ...limits.usage_tree import LimitBlocker
 from ...queues.application_entry import ApplicationEntry
 from ...queues.queue import Queue
@@ -19,7 +19,7 @@ from ...state.charges import held_of_holders, holder_of
 from ...state.claims import EndingVictim
 from ...state.partition_state import PartitionState
 from ...values.allocation import Ask
-from ...values.users import User
+from ...values.messages import User
 from .candidate_victims import CandidateVictims
 
 _COUNTING: frozenset[str] = frozenset(kind.key for kind in LIMIT_KINDS if kind.counts_usage)

@@ -8,8 +8,17 @@ from ...queues.application_entry import ApplicationEntry
 from ...queues.queue import Queue
 from ...resources.resource import Resource, subtract, total_of
 from ...resources.texts import resource_text
-from ...state.justification import FramePriorities, Justification, Preemptor, justify, priority_among
-from ...state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
+from ...state.preemption_log import (
+    FramePriorities,
+    Justification,
+    PreemptionCause,
+    PreemptionRecord,
+    Preemptor,
+    VictimNeed,
+    VictimRecord,
+    justify,
+    priority_among,
+)
 from ..acts import ending_of, victim_record
 from ..protection import position_of_property
 from ..victims import Victim, described

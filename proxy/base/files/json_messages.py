@@ -10,7 +10,7 @@ from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from ....model.configuration.words import did_you_mean
+from ....model.configuration.names import did_you_mean
 from ....model.errors import LicorneError
 from ....model.values.documents import Json
 

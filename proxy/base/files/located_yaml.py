@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from ....model.configuration.positions import Position
-from ....model.configuration.problems import ConfigurationError, Problem, RuleFinding
-from ....model.configuration.text.composing import compose
-from ....model.configuration.text.nodes import Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
+from ....model.configuration.problems import ConfigurationError, Position, Problem, RuleFinding
+from ....model.configuration.yaml_nodes import Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
+from ....model.configuration.yaml_text import compose
 from .input_files import read_text
 
 _FLAGS: Final = {"true": True, "false": False}

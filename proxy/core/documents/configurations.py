@@ -7,8 +7,8 @@ from typing import Required, final
 
 from typing_extensions import TypedDict
 
-from ....model.configuration.limit_kinds import LIMIT_KINDS
 from ....model.configuration.schema import (
+    LIMIT_KINDS,
     FilterConfig,
     LimitConfig,
     PartitionConfig,

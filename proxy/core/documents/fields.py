@@ -14,7 +14,7 @@ from typing import Annotated, Any, ParamSpec, Required, TypeAlias, TypeVar, cast
 from pydantic import Field
 
 from ....model.applications.state import ApplicationState
-from ....model.values.object_state import ObjectState
+from ....model.values.states import ObjectState
 
 P = ParamSpec("P")
 D = TypeVar("D", bound=Mapping[str, object])

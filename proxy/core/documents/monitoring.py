@@ -7,7 +7,7 @@ from typing import Annotated, Any, Required
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ....model.values.manager_state import ManagerState
+from ....model.values.states import ManagerState
 from .applications import ApplicationDocument
 from .clusters import ClusterDocument, PartitionDocument
 from .configurations import ConfigurationDocument

@@ -20,7 +20,7 @@ from ....model.resources.resource import (
     subtract_only_existing,
 )
 from ....model.values.documents import quantities_shown
-from ....model.views.queues import QueueView
+from ....model.views.shown import QueueView
 from .fields import Int32, Names, ObjectStateName, Percents, Quantities, Texts, without_empty
 
 

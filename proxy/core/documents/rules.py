@@ -6,8 +6,7 @@ from typing import Literal, Required
 
 from typing_extensions import TypedDict
 
-from ....model.placement.filters import Filter
-from ....model.placement.rules import PlacementRule, QueueRule
+from ....model.placement.rules import Filter, PlacementRule, QueueRule
 from ....model.queues.tree import RECOVERY_QUEUE
 from .fields import Names, Texts, without_empty
 

@@ -12,7 +12,7 @@ from ....model.resources.quantities import saturate
 from ....model.resources.resource import Resource
 from ....model.state.preemption_log import PreemptionRecord
 from ....model.values.documents import quantities_shown
-from ....model.views.preemptions import preemption_document, victim_document
+from ....model.views.rows import preemption_document, victim_document
 from ..documents.explanations import (
     BlockerDocument,
     ExplainedAskDocument,

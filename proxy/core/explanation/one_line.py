@@ -7,7 +7,7 @@ from typing import Final
 
 from ....model.explanation import AskExplanation, AskStatus, Blocker, Explanation
 from ....model.resources.texts import quantity_text, resource_text
-from ....model.values.refusals import RefusalReason
+from ....model.values.allocation import RefusalReason
 from ...si.arguments import check_type
 from .sentences import sentence
 

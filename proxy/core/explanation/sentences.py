@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from ....model.configuration.durations import short_duration_text
-from ....model.configuration.positions import Position
+from ....model.configuration.problems import Position
 from ....model.explanation import (
     AskExplanation,
     Blocker,
@@ -19,7 +19,7 @@ from ....model.explanation import (
 )
 from ....model.explanation.planned_starts import PlannedStart
 from ....model.resources.texts import quantity_text, resource_text
-from ....model.values.refusals import RefusalReason
+from ....model.values.allocation import RefusalReason
 from ...base.terminal.tables import counted
 
 Where: TypeAlias = "Callable[[Position], str]"

@@ -17,9 +17,17 @@ from ....model.nodes.node import NodeFacts
 from ....model.partition import Partition
 from ....model.resources.comparisons import equals, equals_or_empty, has_negative
 from ....model.resources.resource import add, total_of
-from ....model.views.figures import PartitionFigures, partition_figures
-from ....model.views.orphans import PlacedOn, unknown_to_applications, unknown_to_nodes
-from ....model.views.shown import ShownNode, listed_applications, node_ids, shown_active, shown_nodes
+from ....model.views.rows import PartitionFigures, partition_figures
+from ....model.views.shown import (
+    PlacedOn,
+    ShownNode,
+    listed_applications,
+    node_ids,
+    shown_active,
+    shown_nodes,
+    unknown_to_applications,
+    unknown_to_nodes,
+)
 from ..documents.paging import paged, size_of_application, size_of_node
 from ..metrics.counts import Metrics
 from .report import HealthCheck, HealthReport

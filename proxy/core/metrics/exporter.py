@@ -10,7 +10,7 @@ from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
 from ....model.state.counters import TimedPart, merged
-from ....model.values.manager_state import ManagerState
+from ....model.values.states import ManagerState
 from .families import gauge, histogram, shared_families, single
 from .figures import MetricsSource, SchedulerFigures
 

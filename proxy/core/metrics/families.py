@@ -15,9 +15,8 @@ from prometheus_client import Metric
 
 from ....model.applications.state import ApplicationState
 from ....model.state.counters import BOUNDS_NS, HistogramFigures, TimedPart, merged
-from ....model.views.figures import PartitionFigures
-from ....model.views.queues import QueueView
-from ....model.views.rows import NodeView
+from ....model.views.rows import NodeView, PartitionFigures
+from ....model.views.shown import QueueView
 from .figures import SchedulerFigures
 
 _NS: Final = 10**9

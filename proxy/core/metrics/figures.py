@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from ....actors.engines.engine_load import EngineLoad
-from ....model.values.manager_state import ManagerState
-from ....model.views.figures import PartitionFigures
+from ....model.values.states import ManagerState
+from ....model.views.rows import PartitionFigures
 from .counts import SentCounts
 from .event_counters import EventCounters
 

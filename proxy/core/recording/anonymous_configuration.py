@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from typing import Final, final
 
-from ....model.configuration.checksum import checksum
 from ....model.configuration.patterns import is_pattern
 from ....model.configuration.queue_properties import PROPERTIES
-from ....model.configuration.text.composing import compose
-from ....model.configuration.text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
+from ....model.configuration.reader import checksum
+from ....model.configuration.yaml_nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
+from ....model.configuration.yaml_text import compose
 from .pseudonyms import Pseudonyms
 
 _NAMES: Final = frozenset(

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeGuard
 
 from ....model.state.host import PartitionHost
 from ....model.values.documents import Document, Json
-from ....model.values.predicate_questions import NoAnswer, NodesAnswer, PredicateAnswer, VictimsAnswer
+from ....model.values.messages import NoAnswer, NodesAnswer, PredicateAnswer, VictimsAnswer
 
 _TAKEN_KEYS: Final = frozenset({"cycle", "question", "refused", "victims"})
 

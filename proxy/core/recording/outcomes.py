@@ -9,7 +9,7 @@ from ....model.state.partition_state import PartitionState
 from ....model.state.preemption_log import PreemptionRecord
 from ....model.values.documents import Document
 from ....model.values.messages import Announcement, ApplicationsAnswered
-from ....model.views.preemptions import preemption_document
+from ....model.views.rows import preemption_document
 from .callback_documents import callback_document
 
 

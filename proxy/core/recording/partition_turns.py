@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast, final
 
-from ....model.predicates.interfaces import Predicates, QuestionChannel
+from ....model.predicates.node_checks import Predicates, QuestionChannel
 from ....model.state.host import PartitionHost
 from ....model.state.partition_state import PartitionState
+from ....model.values.allocation import PlacementHalt
 from ....model.values.documents import Document, Json
-from ....model.values.messages import Announcement
-from ....model.values.predicate_questions import NumberedQuestion, PredicateAnswer
-from ....model.values.refusals import PlacementHalt
+from ....model.values.messages import Announcement, NumberedQuestion, PredicateAnswer
 from ...si.older_answers import Delivery, Generation, InGeneration
 from .answers import written_answer, written_taken
 from .outcomes import Outcomes

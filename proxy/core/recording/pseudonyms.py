@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, final
 
-from ....model.values.part_keys import PART_MARK
+from ....model.values.allocation import PART_MARK
 
 _KEY_BYTES: Final = 32
 _HASH_DIGITS: Final = 20

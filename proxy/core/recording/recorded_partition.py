@@ -11,7 +11,7 @@ from ....model.partition import Partition
 from ....model.requests.reconfiguring import Savepoint
 from ....model.scheduling.cycle import CycleOutcome
 from ....model.state.host import TimerAction
-from ....model.state.quarantine import BrokenKind
+from ....model.state.partition_state import BrokenKind
 from ....model.values.documents import Document
 from ....model.values.messages import (
     AllocationSubmission,

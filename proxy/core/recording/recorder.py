@@ -23,7 +23,7 @@ from ....model.requests.applications import (
     GUARANTEED_TAG,
     QUOTA_TAG,
 )
-from ....model.requests.gang_submissions import (
+from ....model.requests.submission_terms import (
     APPLICATION_CREATION_TAG,
     GANG_PLACING_TAG,
     GANG_SIZE_TAG,

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple, final
 from ....model.configuration.schema import PartitionConfig
 from ....model.errors import LicorneError
 from ....model.partition import Partition
-from ....model.predicates.interfaces import many_questions, one_question
+from ....model.predicates.node_checks import many_questions, one_question
 from ....model.state.host import PartitionHost
-from ....model.values.predicate_questions import NumberedQuestion, PredicateAnswer
-from ....model.values.refusals import PlacementHalt, RefusalReason
+from ....model.values.allocation import PlacementHalt, RefusalReason
+from ....model.values.messages import NumberedQuestion, PredicateAnswer
 from ...si.older_answers import Generation
 from .answers import AskedLater, TakenAnswer
 from .observer import Unobserved

@@ -14,6 +14,7 @@ from typing import Final
 
 from ....model.resources.resource import Resource
 from ....model.state.host import ApplicationTimer, TimerAction
+from ....model.values.allocation import ask_key_of, uuid_of
 from ....model.values.documents import Document, Json, compact
 from ....model.values.messages import (
     AllocationSubmission,
@@ -21,12 +22,11 @@ from ....model.values.messages import (
     ApplicationSubmission,
     AskRelease,
     AskTerms,
+    LookUpFailure,
     NodeUpdate,
     Release,
     UuidRelease,
 )
-from ....model.values.part_keys import ask_key_of, uuid_of
-from ....model.values.users import LookUpFailure
 
 _DEFAULT: Final = "default"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, TypeVar, final
 
 from ....actors.services.log import Log
-from ....model.configuration.words import did_you_mean
+from ....model.configuration.names import did_you_mean
 from .ldap_values import a_base_name, a_filter, a_flag, a_host, a_port, a_text, an_attribute, some_attributes
 from .resolver import ResolverSettingsError
 

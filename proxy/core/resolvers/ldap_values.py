@@ -6,7 +6,7 @@ import re
 from ipaddress import ip_address
 from typing import Final
 
-from ....model.configuration.flags import flag_of
+from ....model.configuration.names import flag_of
 
 PLACE_OF_THE_USER: Final = "%s"
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252})")

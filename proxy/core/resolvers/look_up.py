@@ -11,8 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from ....actors.services.log import Log
-from ....model.values.messages import ApplicationSubmission
-from ....model.values.users import LookedUp, LookUpFailure
+from ....model.values.messages import ApplicationSubmission, LookedUp, LookUpFailure
 from .resolver import UserResolutionError, UserResolver
 
 

@@ -12,8 +12,8 @@ from ....actors.services.virtual_clock import VirtualClock
 from ....model.errors import LicorneError
 from ....model.partition import Partition
 from ....model.state.host import TimerAction, timer_key
-from ....model.values.manager_state import ManagerState
-from ....model.values.users import LookedUp
+from ....model.values.messages import LookedUp
+from ....model.values.states import ManagerState
 from ...si import reading
 from ...si import si_pb2 as si
 from ...si.older_generation import ask_terms

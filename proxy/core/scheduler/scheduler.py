@@ -15,7 +15,7 @@ from ....actors.services.interrupts import Uninterrupted, run_uninterrupted
 from ....actors.services.real_clock import RealClock
 from ....actors.services.virtual_clock import VirtualClock
 from ....model.cluster import Cluster
-from ....model.configuration.flags import flag_of
+from ....model.configuration.names import flag_of
 from ....model.errors import LicorneError, RequestError
 from ....model.partition import Partition
 from ....model.queues.use_order import KeptUse

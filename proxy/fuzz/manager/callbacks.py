@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from ....model.errors import LicorneError
-from ....model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from ....model.values.messages import PredicateQuestion, PreemptionQuestion
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager, SchedulerAPI
 from .cluster_record import RecordError

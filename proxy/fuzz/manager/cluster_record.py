@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
-from ....model.requests.gang_submissions import GANG_SIZE_TAG
+from ....model.requests.submission_terms import GANG_SIZE_TAG
 from ....model.values.allocation import (
     CHECKPOINT_TIME_TAG,
     CREATION_TIME_TAG,

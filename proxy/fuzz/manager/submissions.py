@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from ....model.requests.gang_submissions import GANG_PLACING_TAG, GANG_SIZE_TAG, GANG_WAIT_TAG
+from ....model.requests.submission_terms import GANG_PLACING_TAG, GANG_SIZE_TAG, GANG_WAIT_TAG
 from ....model.values.allocation import WALLTIME_TAG
 from ..configurations import GANGS, SPARE, task_size
 from ..plans import one_of

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final, final
 
 from ....model.explanation.values import AskStatus
-from ....model.values.refusals import RefusalReason
+from ....model.values.allocation import RefusalReason
 from ...core.scheduler.answering.asking import NotKnownError
 from ...core.scheduler.scheduler import Scheduler
 from ...si import si_pb2 as si

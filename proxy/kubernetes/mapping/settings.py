@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 from ....model.configuration.durations import DurationError, parse_duration_ns
-from ....model.configuration.flags import flag_of
+from ....model.configuration.names import flag_of
 from ....model.errors import LicorneError
 from ..objects import ConfigMap
 from .names import CONFIGS_NAME, DEFAULTS_NAME

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol, final
 
-from ....model.values.rejections import RejectionCode
+from ....model.values.messages import RejectionCode
 from ...si import constants
 from ...si import si_pb2 as si
 from ..mapping.applications import add_application_request, application_id, application_warnings

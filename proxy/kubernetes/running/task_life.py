@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from ....model.resources.quantities import QuantityError
-from ....model.values.rejections import RejectionCode
+from ....model.values.messages import RejectionCode
 from ...si import si_pb2 as si
 from ..mapping.asks import ask as ask_message
 from ..mapping.asks import release as release_message

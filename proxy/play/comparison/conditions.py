@@ -20,7 +20,7 @@ from operator import ge, gt, le, lt
 from typing import Final, final
 
 from ....model.configuration.durations import DurationError, duration_text, parse_duration_ns
-from ....model.configuration.words import did_you_mean
+from ....model.configuration.names import did_you_mean
 from ....model.errors import LicorneError
 from ..simulation.job_figures import spread
 from .effects import JobEffect, JobEffects

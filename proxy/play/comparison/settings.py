@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
-from ....model.configuration.positions import Position
-from ....model.configuration.text.nodes import item_path, key_path
+from ....model.configuration.problems import Position
+from ....model.configuration.yaml_nodes import item_path, key_path
 from ...base.files.located_yaml import LocatedYaml, YamlValue
 
 _Entry: TypeAlias = "dict[str, YamlValue]"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....model.configuration.names import did_you_mean
 from ....model.configuration.reader import inspect, load
 from ....model.configuration.schema import SchedulerConfig
-from ....model.configuration.words import did_you_mean
 from ....model.values.messages import short_partition_name
 from ...base.files.input_errors import InputError
 from ...base.files.input_files import read_text

@@ -13,7 +13,7 @@ from typing import Final, final
 
 from ....actors.services.virtual_clock import EPOCH_2000_NS
 from ....model.configuration.durations import DurationError, parse_duration_ns
-from ....model.configuration.positions import Position
+from ....model.configuration.problems import Position
 from ....model.errors import LicorneError
 from ...base.files.input_files import read_text
 from ...base.files.located_yaml import read_located_yaml

@@ -17,10 +17,10 @@ from ....model.state.host import (
     RetryAsks,
     TimerAction,
 )
-from ....model.state.quarantine import BrokenKind
+from ....model.state.partition_state import BrokenKind
 from ....model.values.documents import Document, Json
-from ....model.values.manager_state import ManagerState
-from ....model.values.users import LookedUp, LookUpFailure
+from ....model.values.messages import LookedUp, LookUpFailure
+from ....model.values.states import ManagerState
 from ...core.recording.answers import AskedLater, TakenAnswer, read_answer, read_how_asked, read_taken
 from ...core.recording.files import FORMAT_VERSION
 from ...core.recording.recorded_partition import STEPS

@@ -64,7 +64,7 @@ def _inspected(file: Path) -> tuple[Report, int]:
 def _notes(file: str, report: Report) -> list[Problem]:
     """Return what a valid configuration promises: the bounds on starvation."""
     from ....model.configuration.problems import Problem
-    from ....model.configuration.starvation_bounds import starvation_bounds
+    from ....model.configuration.queue_properties import starvation_bounds
 
     partitions = () if report.config is None else report.config.partitions
     return [Problem.of(note, file) for partition in partitions for note in starvation_bounds(partition.root)]

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final, final
 
 from ....model.configuration.durations import short_duration_text
-from ....model.configuration.positions import Position
+from ....model.configuration.problems import Position
 from ....model.explanation import AskExplanation, AskStatus, Blocker, Explanation
 from ....model.explanation.dry_run import Prospect
 from ....model.nodes.node import NodeFacts

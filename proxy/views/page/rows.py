@@ -13,10 +13,10 @@ from typing import Any, Final, final
 
 from ....model.limits.usage_tree import UsageView
 from ....model.resources.resource import Resource
-from ....model.values.manager_state import ManagerState
 from ....model.values.messages import short_partition_name
-from ....model.views.queues import QueueView
+from ....model.values.states import ManagerState
 from ....model.views.rows import LiveApplication, LiveEnded, NodeView
+from ....model.views.shown import QueueView
 from ...core.scheduler.answering.live_view import KnownRows, LiveRows
 
 _SCHEDULABLE: Final = 1

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from ....actors.services.interrupts import start_thread
 from ....model.errors import LicorneError
-from ....model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from ....model.values.messages import PredicateQuestion, PreemptionQuestion
 from ...core.scheduler.managers.callback_failures import is_fault, text_of
 from ...core.scheduler.managers.callback_threads import CallbackThreads
 from ...si import licorne_v1_pb2 as v1

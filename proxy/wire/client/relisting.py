@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, final, runtime_c
 from ....model.applications.state import ApplicationState
 from ....model.errors import LicorneError
 from ....model.requests.applications import CREATE_IF_MISSING_TAG
+from ....model.values.allocation import PART_MARK
 from ....model.values.documents import Document
 from ....model.values.messages import full_partition_name
-from ....model.values.part_keys import PART_MARK
 from ...si import constants
 from ...si import si_pb2 as si
 from ...si.sizes import message_batches

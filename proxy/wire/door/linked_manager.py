@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 from ....model.configuration.reader import DEFAULT_CONFIGURATION
 from ....model.errors import ReplacedError
 from ....model.values.documents import Document
-from ....model.values.manager_state import ManagerEvent
+from ....model.values.states import ManagerEvent
 from ...core.scheduler.managers.callback_failures import CallbackFailures
 from ...core.scheduler.managers.callback_threads import CallbackThreads
 from ...core.scheduler.managers.manager_life import ManagerLife, ManagerStatus

@@ -19,8 +19,7 @@ from typing import Any, Final, TypeAlias, final
 from ....model.applications.state import ApplicationEvent, ApplicationState
 from ....model.requests.nodes import update_refusal
 from ....model.values.allocation import WALLTIME_TAG
-from ....model.values.messages import full_partition_name
-from ....model.values.rejections import RejectionCode
+from ....model.values.messages import RejectionCode, full_partition_name
 from ...si import si_pb2 as si
 from ...si.older_answers import Generation
 from ...si.reading import RequestReader

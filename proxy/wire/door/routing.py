@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
+from ....model.configuration.names import did_you_mean
 from ....model.configuration.problems import ConfigurationError
 from ....model.configuration.reader import DEFAULT_CONFIGURATION, load, unusable_rule_problems
-from ....model.configuration.words import did_you_mean
 from ....model.errors import LicorneError, RequestError
 from ....model.values.messages import full_partition_name, short_partition_name
 from ...si import constants

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 from google.protobuf.message import Message
 
-from ....model.values.rejections import RejectionCode
+from ....model.values.messages import RejectionCode
 from ...si import si_pb2 as si
 from .record import PartsToRecover
 

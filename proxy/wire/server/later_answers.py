@@ -12,7 +12,7 @@ from typing import Final, NoReturn, Protocol, TypeAlias, final
 from google.protobuf.message import Message
 
 from ....model.errors import LicorneError
-from ....model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from ....model.values.messages import PredicateQuestion, PreemptionQuestion
 from ...si import licorne_v1_pb2 as v1
 from .messages import node_questions, preemption_questions, read_node_answers, read_preemption_answers
 

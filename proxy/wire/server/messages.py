@@ -9,7 +9,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from ....model.errors import RequestError
-from ....model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from ....model.values.messages import PredicateQuestion, PreemptionQuestion
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from ...si.merging import merged

@@ -14,7 +14,7 @@ from typing import Final
 
 from ....actors.services.interrupts import start_thread
 from ....model.errors import LicorneError
-from ....model.values.manager_state import ManagerState
+from ....model.values.states import ManagerState
 from ...core.scheduler.scheduler import Scheduler
 from .watchdog import Watchdog
 

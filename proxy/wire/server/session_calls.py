@@ -10,7 +10,7 @@ from typing import Any, Final, final
 
 import grpc
 
-from ....model.configuration.positions import Position
+from ....model.configuration.problems import Position
 from ....model.errors import RequestError
 from ....model.values.documents import Json
 from ...base.files.json_text import JsonError, parse_json

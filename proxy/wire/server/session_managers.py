@@ -8,7 +8,7 @@ from typing import Protocol, final
 from google.protobuf.message import Message
 
 from ....model.errors import LicorneError
-from ....model.values.predicate_questions import PredicateQuestion
+from ....model.values.messages import PredicateQuestion
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from .later_answers import AnswersLater, QuestionSender

@@ -20,8 +20,7 @@ from licorne.model.applications.ask_walk import (
 from licorne.model.applications.gang import TaskGroups
 from licorne.model.applications.pending_asks import EVER_NS, PendingAsks, Reservation, Reservations, shape_of
 from licorne.model.resources.resource import Resource
-from licorne.model.values.allocation import Ask
-from licorne.model.values.refusals import Refusal, RefusalReason
+from licorne.model.values.allocation import Ask, Refusal, RefusalReason
 
 NODES = CandidateKind.NODES
 RESERVATION = CandidateKind.RESERVATION

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from support.model.configurations import BELOW, below_root, the_partition, the_queue
 
-from licorne.model.configuration.limit_kinds import MAX_RESOURCES
-from licorne.model.configuration.positions import Position
+from licorne.model.configuration.problems import Position
 from licorne.model.configuration.reader import load
 from licorne.model.configuration.schema import (
+    MAX_RESOURCES,
     ChildTemplateConfig,
     LimitConfig,
     PreemptionConfig,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from licorne.model.configuration.checksum import checksum
+from licorne.model.configuration.reader import checksum
 
 TEXT = "partitions:\n- name: default\n"
 WRITTEN = "A" * 64

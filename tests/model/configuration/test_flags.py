@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.model.configuration.flags import flag_of
+from licorne.model.configuration.names import flag_of
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from support.model.configurations import below_root, errors_of
 
 from licorne.model.configuration import documents, reader
-from licorne.model.configuration.checksum import checksum
 from licorne.model.configuration.problems import ConfigurationError, Problem
-from licorne.model.configuration.reader import DEFAULT_CONFIGURATION, inspect, load
+from licorne.model.configuration.reader import DEFAULT_CONFIGURATION, checksum, inspect, load
 from licorne.model.configuration.schema import LimitConfig, QueueConfig, RuleConfig
 from licorne.model.errors import LicorneError
 from licorne.model.resources.resource import Resource

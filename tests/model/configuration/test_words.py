@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.model.configuration.words import did_you_mean
+from licorne.model.configuration.names import did_you_mean
 
 KNOWN = ("queues", "name", "maxApplications")
 

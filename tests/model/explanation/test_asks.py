@@ -12,9 +12,9 @@ from support.model.harness import Asked, Harness, a_partition
 from licorne.model.explanation import AskStatus, Lack, NodeObstacle, SubjectKind
 from licorne.model.explanation.explain import explain
 from licorne.model.resources.resource import Resource
+from licorne.model.values.allocation import PlacementHalt, RefusalReason
 from licorne.model.values.messages import NodeAction, TerminationType
-from licorne.model.values.object_state import ObjectEvent, ObjectState
-from licorne.model.values.refusals import PlacementHalt, RefusalReason
+from licorne.model.values.states import ObjectEvent, ObjectState
 
 FIVE = a_resource(memory=5)
 

@@ -10,8 +10,8 @@ from support.model.harness import Harness, a_partition
 
 from licorne.model.explanation import AskExplanation
 from licorne.model.explanation.dry_run import DryRun, dry_run_application, dry_run_ask
+from licorne.model.values.allocation import RefusalReason
 from licorne.model.values.messages import AllocationSubmission, ApplicationSubmission
-from licorne.model.values.refusals import RefusalReason
 from licorne.model.views.shown import shown_partition
 
 CREATING = "placementrules: [{name: tag, value: namespace, create: true}, {name: provided, create: true}]"

@@ -13,7 +13,7 @@ from licorne.model.explanation.explain import explain
 from licorne.model.explanation.values import AHEAD_MAX
 from licorne.model.preemption.guarantee.decision import NoPreemption
 from licorne.model.state.preemption_log import PreemptionCause
-from licorne.model.values.refusals import RefusalReason
+from licorne.model.values.allocation import RefusalReason
 from licorne.model.views.shown import shown_partition
 
 THREE_DAYS = 3 * 24 * 3600

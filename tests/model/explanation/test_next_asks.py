@@ -15,7 +15,7 @@ from licorne.model.explanation.dry_run import NEXT_ASKS_MAX, next_asks
 from licorne.model.scheduling import giving, reserved_pass
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.state.partition_state import PartitionState
-from licorne.model.values.refusals import PlacementHalt, RefusalReason
+from licorne.model.values.allocation import PlacementHalt, RefusalReason
 from licorne.proxy.core.scheduler.scheduler import Scheduler
 from licorne.proxy.play.transcripts.replay import Replay
 from licorne.proxy.play.transcripts.transcript import read_transcript

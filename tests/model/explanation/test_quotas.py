@@ -8,9 +8,9 @@ from support.model.builders import TEN, a_resource
 from support.model.explained import blockers, explained
 from support.model.harness import Harness, a_partition
 
-from licorne.model.configuration.positions import Position
+from licorne.model.configuration.problems import Position
 from licorne.model.explanation import Lack, SubjectKind
-from licorne.model.values.refusals import RefusalReason
+from licorne.model.values.allocation import RefusalReason
 
 TEAM = """
 - name: team

@@ -7,9 +7,8 @@ from typing import Final
 
 import pytest
 
-from licorne.model.configuration.limit_kinds import MAX_RESOURCES
-from licorne.model.configuration.positions import Position
-from licorne.model.configuration.schema import LimitConfig, QueueConfig
+from licorne.model.configuration.problems import Position
+from licorne.model.configuration.schema import MAX_RESOURCES, LimitConfig, QueueConfig
 from licorne.model.limits.limits import HolderKind, Limit, Limits, levels
 from licorne.model.resources.resource import Resource
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from support.model.builders import memory
 from support.model.limit_builders import tree_shown
 
-from licorne.model.configuration.limit_kinds import LimitKind
-from licorne.model.configuration.positions import NOWHERE
-from licorne.model.configuration.schema import LimitConfig, QueueConfig
+from licorne.model.configuration.problems import NOWHERE
+from licorne.model.configuration.schema import LimitConfig, LimitKind, QueueConfig
 from licorne.model.limits.limits import Limit, Limits, QueueLimits
 from licorne.model.limits.usage_tree import ApplicationLimitBlocker, LimitBlocker, UsageTree
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited

@@ -21,11 +21,11 @@ from support.model.limit_builders import (
     users_shown,
 )
 
-from licorne.model.configuration.positions import Position
+from licorne.model.configuration.problems import Position
 from licorne.model.configuration.schema import LimitConfig
 from licorne.model.limits.usage_tree import ApplicationLimitBlocker, LimitBlocker
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
-from licorne.model.values.users import User
+from licorne.model.values.messages import User
 
 # ------------------------------------------------------------------------------------- without limits
 

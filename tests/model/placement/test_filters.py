@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 
 from licorne.model.configuration.schema import FilterConfig
-from licorne.model.placement.filters import Filter
-from licorne.model.values.users import User
+from licorne.model.placement.rules import Filter
+from licorne.model.values.messages import User
 from licorne.proxy.core.documents.rules import filter_document
 
 BOB = User("bob", ("x", "dev"))

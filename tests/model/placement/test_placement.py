@@ -19,7 +19,7 @@ from licorne.model.placement import (
     QueueChoice,
     RuleOutcome,
 )
-from licorne.model.values.users import User
+from licorne.model.values.messages import User
 from licorne.proxy.core.documents.rules import rule_document
 
 NO_MATCH = "application rejected: no placement rule matched"

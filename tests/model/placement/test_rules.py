@@ -8,8 +8,8 @@ import pytest
 from support.model.placement_fakes import FakeQueues, a_request
 
 from licorne.model.configuration.names import QUEUE_NAME_RULE
-from licorne.model.configuration.positions import Position
-from licorne.model.configuration.rules.placement_warnings import RULE_NAMES
+from licorne.model.configuration.problems import Position
+from licorne.model.configuration.rules.placement import RULE_NAMES
 from licorne.model.configuration.schema import FilterConfig, RuleConfig
 from licorne.model.errors import LicorneError
 from licorne.model.placement import PlacementRequest
@@ -23,7 +23,7 @@ from licorne.model.placement.rules import (
     RuleRefusal,
     build_rule,
 )
-from licorne.model.values.users import User
+from licorne.model.values.messages import User
 from licorne.proxy.core.documents.rules import rule_document
 
 QUEUES = FakeQueues(paths=("root.a", "root.p.x"), parents=("root.p", "root.dev"))

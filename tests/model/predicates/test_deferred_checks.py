@@ -16,10 +16,9 @@ from licorne.model.predicates.deferred_checks import (
     ROUNDS_MAX,
     DeferredChecks,
 )
-from licorne.model.predicates.interfaces import QUESTIONS_MAX, many_questions, one_question
 from licorne.model.predicates.kept_answers import AGAIN_MAX
-from licorne.model.predicates.node_checks import Pending
-from licorne.model.values.predicate_questions import NodesAnswer, PredicateQuestion
+from licorne.model.predicates.node_checks import QUESTIONS_MAX, Pending, many_questions, one_question
+from licorne.model.values.messages import NodesAnswer, PredicateQuestion
 
 ONE = a_resource(memory=1)
 

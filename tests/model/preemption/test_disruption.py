@@ -13,8 +13,8 @@ from support.model.explained import ask_of
 from support.model.preemption_scenes import HUNDRED, Scene
 
 from licorne.model.preemption.guarantee.decision import NoPreemption
-from licorne.model.state.disruption import DisruptionLog, Overdraft
-from licorne.model.values.refusals import RefusalReason
+from licorne.model.state.preemption_log import DisruptionLog, Overdraft
+from licorne.model.values.allocation import RefusalReason
 
 QUEUES: Final = """
     - name: a

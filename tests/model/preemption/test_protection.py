@@ -15,7 +15,7 @@ from licorne.model.preemption.guarantee import attempt
 from licorne.model.preemption.guarantee.decision import NoPreemption
 from licorne.model.preemption.protection import Protection
 from licorne.model.preemption.required_node import PROTECTED
-from licorne.model.values.refusals import RefusalReason
+from licorne.model.values.allocation import RefusalReason
 
 MINUTE_NS = 60 * SECOND_NS
 TEN_MINUTES = """

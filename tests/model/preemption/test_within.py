@@ -15,7 +15,7 @@ from licorne.model.explanation.dry_run import prospects
 from licorne.model.preemption.guarantee.decision import NoPreemption
 from licorne.model.resources.resource import Resource
 from licorne.model.state.preemption_log import PreemptionCause
-from licorne.model.values.refusals import RefusalReason
+from licorne.model.values.allocation import RefusalReason
 
 WITHIN: Final = "preemption.delay: 10s, preemption.within: lower-priority"
 LEAF: Final = f"""

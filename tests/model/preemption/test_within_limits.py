@@ -13,7 +13,7 @@ from support.model.preemption_scenes import Scene
 
 from licorne.model.explanation.dry_run import prospects
 from licorne.model.preemption.guarantee.decision import NoPreemption
-from licorne.model.values.refusals import RefusalReason
+from licorne.model.values.allocation import RefusalReason
 
 LIMITS: Final = """
     - name: a

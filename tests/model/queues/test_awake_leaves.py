@@ -14,7 +14,7 @@ from licorne.model.queues.queue import Queue
 from licorne.model.queues.quota import is_reached
 from licorne.model.queues.sleep import AwakeLeaves, Sleep, Wake
 from licorne.model.queues.tree import QueueTree, awake_in_order
-from licorne.model.values.object_state import ObjectEvent
+from licorne.model.values.states import ObjectEvent
 
 STAMP: Final = (1, 1, 1)
 NAMES: Final = tuple(f"q{number}" for number in range(40))

@@ -11,7 +11,7 @@ from support.model.harness import Harness
 from licorne.model.queues.use_order import KeptUse, mean_use
 from licorne.model.resources.decayed_use import decayed_means
 from licorne.model.values.messages import AllocationSubmission, NodeAction
-from licorne.model.views.saved import use_to_keep
+from licorne.model.views.shown import use_to_keep
 
 HOUR: Final = 3600
 MEMORY: Final = "properties: {fair.half-life: 24h}"

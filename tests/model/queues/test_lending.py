@@ -17,8 +17,8 @@ from licorne.model.queues.queue import Queue
 from licorne.model.queues.quota import gives_room
 from licorne.model.queues.tree import QueueTree
 from licorne.model.scheduling.cycle import CycleOutcome
+from licorne.model.values.allocation import RefusalReason
 from licorne.model.values.messages import TerminationType
-from licorne.model.values.refusals import RefusalReason
 
 
 class TreeOf(NamedTuple):

@@ -107,7 +107,7 @@ def test_children_take_their_places_and_leave_them() -> None:
 
 def test_a_stopped_child_is_passed_over() -> None:
     """A draining one goes on."""
-    from licorne.model.values.object_state import ObjectEvent
+    from licorne.model.values.states import ObjectEvent
 
     tree = a_queue_tree("- name: a\n- name: b\n- name: c")
     for name in "abc":

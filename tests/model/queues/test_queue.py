@@ -14,7 +14,7 @@ from licorne.model.errors import LicorneError
 from licorne.model.queues.queue import _TAKEN_OVER, Queue, stand_in_for
 from licorne.model.resources.quantities import INT32_MAX, INT32_MIN, INT64_MAX
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited, subtract
-from licorne.model.values.object_state import ObjectEvent, ObjectState
+from licorne.model.values.states import ObjectEvent, ObjectState
 
 
 def a_root(maximum: Resource | None = None) -> Queue:

@@ -10,7 +10,7 @@ from licorne.model.configuration.policies import PriorityPolicy, SortPolicy
 from licorne.model.queues.queue import Queue
 from licorne.model.queues.tree import RECOVERY_QUEUE, QueueTree
 from licorne.model.resources.quantities import INT32_MIN
-from licorne.model.values.object_state import ObjectState
+from licorne.model.values.states import ObjectState
 
 TEMPLATE = """
 - name: parent

@@ -9,7 +9,7 @@ from support.model.entries import an_entry, facts_of
 from licorne.model.queues.quota import ranked_leaves
 from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
-from licorne.model.values.users import User
+from licorne.model.values.messages import User
 
 BOB = User("bob", ("dev",))
 

@@ -18,7 +18,7 @@ from licorne.model.queues.users import LeafUsers
 from licorne.model.queues.waiting import RestKind
 from licorne.model.requests.reconfiguring import reconfigure
 from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.values.users import User
+from licorne.model.values.messages import User
 
 HOUR: Final = 3600 * 10**9
 ORDERED: Final = "application.sort.policy: users, fair.half-life: 24h"

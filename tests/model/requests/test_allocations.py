@@ -15,7 +15,7 @@ from licorne.model.values.messages import (
     Release,
     TerminationType,
 )
-from licorne.model.values.object_state import ObjectState
+from licorne.model.values.states import ObjectState
 
 FOREIGN = {"foreign": "default"}
 STOPPED = TerminationType.STOPPED_BY_RM

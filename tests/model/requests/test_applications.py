@@ -9,7 +9,7 @@ from support.model.harness import Harness, a_running_partition
 from licorne.model.applications.gang import GangSettings
 from licorne.model.resources.resource import EMPTY
 from licorne.model.values.messages import ApplicationsAnswered, Rejection, TerminationType
-from licorne.model.values.object_state import ObjectState
+from licorne.model.values.states import ObjectState
 
 DYNAMIC = "- name: parent\n  parent: true\n- name: default"
 CREATE = "placementrules: [{name: provided, create: true}]"

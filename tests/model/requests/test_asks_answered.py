@@ -7,7 +7,7 @@ from support.model.builders import TEN, a_resource
 from support.model.harness import Harness, a_running_partition
 
 from licorne.model.values.messages import NodeAction, TerminationType
-from licorne.model.values.object_state import ObjectState
+from licorne.model.values.states import ObjectState
 
 HUNDRED = a_resource(memory=100)
 REPLACED = TerminationType.PLACEHOLDER_REPLACED

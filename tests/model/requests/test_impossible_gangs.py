@@ -9,8 +9,7 @@ from support.model.builders import a_resource, memory
 from support.model.harness import Harness
 
 from licorne.model.applications.state import ApplicationState
-from licorne.model.values.messages import AllocationsReleased, TerminationType
-from licorne.model.values.rejections import RejectionCode
+from licorne.model.values.messages import AllocationsReleased, RejectionCode, TerminationType
 
 MAXIMUM = "- {name: leaf, resources: {max: {memory: 5}}, properties: {gang.placing: whole}}"
 USER = "- {name: leaf, limits: [{limit: l, users: [ada], maxresources: {memory: 5}}]}"

@@ -13,10 +13,10 @@ from licorne.model.values.messages import (
     NodeAction,
     NodesAnswered,
     Rejection,
+    RejectionCode,
     TerminationType,
 )
-from licorne.model.values.object_state import ObjectState
-from licorne.model.values.rejections import RejectionCode
+from licorne.model.values.states import ObjectState
 
 STOPPED = TerminationType.STOPPED_BY_RM
 

@@ -10,7 +10,7 @@ from support.model.harness import Harness, a_running_partition
 
 from licorne.model.requests.older_asks import ALLOCATIONS_MAX
 from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.state.quarantine import BrokenKind
+from licorne.model.state.partition_state import BrokenKind
 from licorne.model.values.messages import (
     AllocationRejection,
     AllocationsReleased,

@@ -10,7 +10,7 @@ from support.model.harness import Harness
 
 from licorne.model.nodes.handle import NodeHandle
 from licorne.model.resources.resource import EMPTY
-from licorne.model.state.quarantine import BrokenKind, Quarantined
+from licorne.model.state.partition_state import BrokenKind, Quarantined
 from licorne.model.values.messages import NodeAction, TerminationType
 from licorne.model.views.shown import quarantined_entries
 

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from licorne.model.requests.applications import resolve
-from licorne.model.values.users import LookedUp, LookUpFailure, User
+from licorne.model.values.messages import LookedUp, LookUpFailure, User
 
 INVALID = "invalid username, it contains invalid characters"
 FOUND = ("staff", "dev")

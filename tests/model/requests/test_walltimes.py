@@ -9,8 +9,13 @@ import pytest
 from support.model.builders import START_NS, TEN, a_resource
 from support.model.harness import Harness
 
-from licorne.model.values.messages import AllocationPlaced, AllocationsReleased, NodeAction, TerminationType
-from licorne.model.values.rejections import RejectionCode
+from licorne.model.values.messages import (
+    AllocationPlaced,
+    AllocationsReleased,
+    NodeAction,
+    RejectionCode,
+    TerminationType,
+)
 
 ONE: Final = a_resource(memory=1)
 ENDS: Final = "- {name: leaf, properties: {runtime.overrun: end, runtime.default: 60s, runtime.max: 1h}}"

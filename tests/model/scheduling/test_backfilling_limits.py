@@ -11,7 +11,7 @@ from support.model.planned_days import is_placed, planned_start_of, send
 
 from licorne.model.explanation.explain import explain
 from licorne.model.explanation.planned_starts import PlannedStart
-from licorne.model.values.refusals import RefusalReason
+from licorne.model.values.allocation import RefusalReason
 from licorne.proxy.core.explanation.text import lines_of
 
 QUEUES = """

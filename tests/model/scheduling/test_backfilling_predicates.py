@@ -12,7 +12,7 @@ from support.model.harness import Harness
 from licorne.model.explanation.explain import explain
 from licorne.model.explanation.planned_starts import PlannedStart
 from licorne.model.explanation.values import Explanation
-from licorne.model.values.refusals import RefusalReason
+from licorne.model.values.allocation import RefusalReason
 
 
 def a_partition(predicates: FakePredicates) -> Harness:

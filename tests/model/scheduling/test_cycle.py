@@ -13,7 +13,7 @@ from licorne.model.applications.ask_walk import AskWalk, Candidate, FailedTry
 from licorne.model.applications.asks import ApplicationAsks
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import AllocationPlaced, NodeAction
-from licorne.model.values.object_state import ObjectState
+from licorne.model.values.states import ObjectState
 
 FIVE = a_resource(memory=5)
 HUNDRED = a_resource(memory=100)

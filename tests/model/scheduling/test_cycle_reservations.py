@@ -10,8 +10,8 @@ from support.model.builders import SECOND_NS, FakePredicates, a_resource
 from support.model.harness import Asked, Harness, a_roomy_partition
 
 from licorne.model.scheduling.cycle import CycleOutcome
+from licorne.model.values.allocation import RefusalReason
 from licorne.model.values.messages import NodeAction
-from licorne.model.values.refusals import RefusalReason
 
 FIVE = a_resource(memory=5)
 HUNDRED = a_resource(memory=100)

@@ -12,13 +12,12 @@ from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.explanation.explain import explain
 from licorne.model.predicates.deferred_checks import NODES_PER_STEP
-from licorne.model.predicates.interfaces import QUESTIONS_MAX
-from licorne.model.predicates.node_checks import Pending
+from licorne.model.predicates.node_checks import QUESTIONS_MAX, Pending
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.allocation import PREDICATE_CLASS_TAG
-from licorne.model.values.messages import NodeAction
-from licorne.model.values.predicate_questions import (
+from licorne.model.values.messages import (
     NoAnswer,
+    NodeAction,
     NodesAnswer,
     PredicateQuestion,
     PreemptionQuestion,

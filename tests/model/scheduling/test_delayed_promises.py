@@ -10,7 +10,7 @@ from support.model.builders import FakePredicates, a_resource
 from support.model.harness import Harness
 from support.model.planned_days import is_placed, planned_start_of, send
 
-from licorne.model.values.refusals import RefusalReason
+from licorne.model.values.allocation import RefusalReason
 
 SECOND_NS = 1_000_000_000
 PREDICATES = {"without predicates": False, "with predicates": True}

@@ -11,8 +11,8 @@ from support.model.preemption_scenes import Scene
 
 from licorne.model.queues.quota import quota_settings, quotas_changed
 from licorne.model.scheduling.cycle import ConcurrentOutcome, CycleOutcome
+from licorne.model.values.allocation import PlacementHalt, RefusalReason
 from licorne.model.values.messages import NodeAction
-from licorne.model.values.refusals import PlacementHalt, RefusalReason
 
 HALT = PlacementHalt(reason=RefusalReason.MANAGER_PAUSED, since_ns=1, detail="the cable")
 HUNDRED = a_resource(memory=100)

@@ -11,7 +11,7 @@ from support.model.harness import Harness
 from licorne.model.explanation.explain import explain
 from licorne.model.explanation.planned_starts import PlannedStart
 from licorne.model.planning.planned_jobs import running_work
-from licorne.model.values.refusals import RefusalReason
+from licorne.model.values.allocation import RefusalReason
 
 ROOT = 'properties: {backfill.reservations: "1", gang.placing: whole}'
 

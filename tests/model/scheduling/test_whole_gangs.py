@@ -15,8 +15,8 @@ from licorne.model.nodes.order import NodeOrder
 from licorne.model.resources.resource import Resource
 from licorne.model.scheduling import gang_pass
 from licorne.model.scheduling.cycle import CycleOutcome
+from licorne.model.values.allocation import RefusalReason
 from licorne.model.values.messages import AllocationPlaced, NodeAction, TerminationType
-from licorne.model.values.refusals import RefusalReason
 from licorne.proxy.core.explanation.sentences import what_blocks
 
 WHOLE = "- {name: leaf, properties: {gang.placing: whole}}"

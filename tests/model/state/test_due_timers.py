@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 from support.model.builders import SECOND_NS, START_NS, a_host
 
 from licorne.model.applications.effects import TimerKind
-from licorne.model.state.due_timers import DueTimer, DueTimers
 from licorne.model.state.host import (
+    CLEANING_INTERVAL_NS,
     ApplicationTimer,
+    DueTimer,
+    DueTimers,
     Expiry,
     Inspection,
+    PartitionTimers,
     QueueCleaning,
     QuotaCheck,
     RetryAsks,
@@ -21,7 +24,6 @@ from licorne.model.state.host import (
     TimerKey,
     timer_key,
 )
-from licorne.model.state.partition_timers import CLEANING_INTERVAL_NS, PartitionTimers
 
 
 def a_timer(serial: int = 1, kind: TimerKind = TimerKind.STATE, generation: int = 1) -> ApplicationTimer:

@@ -6,7 +6,7 @@ from support.model.builders import SECOND_NS, START_NS, TEN, an_ask
 
 from licorne.model.applications.ask_walk import Candidate, CandidateKind
 from licorne.model.applications.pending_asks import CHECK_INTERVAL_NS, AskRecord, has_own_answer
-from licorne.model.state.preemption_attempts import (
+from licorne.model.state.rates import (
     FAILED_ATTEMPTS_MAX,
     AttemptShape,
     FailedAttempts,

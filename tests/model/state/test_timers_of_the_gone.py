@@ -10,7 +10,7 @@ from support.model.builders import TEN, a_resource
 from support.model.harness import Harness
 
 from licorne.model.state.host import ApplicationTimer, RetryAsks
-from licorne.model.state.quarantine import BrokenKind
+from licorne.model.state.partition_state import BrokenKind
 from licorne.model.values.messages import ApplicationChanged, NodeAction
 
 SECONDS_OF_THREE_DAYS = 3 * 24 * 3600

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from licorne.model.values.manager_state import (
+from licorne.model.values.states import (
     MANAGER_TRANSITIONS,
     ManagerEvent,
     ManagerState,

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from licorne.model.errors import LicorneError
-from licorne.model.values.object_state import OBJECT_TRANSITIONS, ObjectEvent, ObjectState, next_object_state
+from licorne.model.values.states import OBJECT_TRANSITIONS, ObjectEvent, ObjectState, next_object_state
 
 RULES = {
     ("Active", "Remove"): "Draining",

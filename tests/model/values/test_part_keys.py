@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.model.values.part_keys import (
+from licorne.model.values.allocation import (
     PART_MARK,
     ask_key_of,
     number_of,

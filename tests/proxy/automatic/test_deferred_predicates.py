@@ -24,8 +24,8 @@ from support.proxy.threads_stress import node_end
 from support.waiting import WAIT_SECONDS, let_time_pass, wait_until
 
 from licorne import LicorneError, RequestError, Scheduler
-from licorne.model.predicates.interfaces import QUESTIONS_MAX
-from licorne.model.values.predicate_questions import PredicateQuestion
+from licorne.model.predicates.node_checks import QUESTIONS_MAX
+from licorne.model.values.messages import PredicateQuestion
 
 
 def requests_of(scheduler: Scheduler) -> dict[str, dict[str, int]]:

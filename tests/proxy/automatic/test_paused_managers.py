@@ -14,7 +14,7 @@ from support.proxy.running_scheduler import begin, in_threads, placed_in, thread
 from support.waiting import WAIT_SECONDS
 
 from licorne import RequestError, Scheduler
-from licorne.model.values.manager_state import ManagerState
+from licorne.model.values.states import ManagerState
 
 ROUNDS: Final = 15
 SCHEDULING_THREADS: Final = 2

@@ -22,7 +22,7 @@ from licorne import Scheduler
 from licorne.actors.services.real_clock import RealClock
 from licorne.model.applications import life as application_life
 from licorne.model.applications.state import ApplicationState
-from licorne.model.state import partition_timers
+from licorne.model.state import host
 from licorne.model.state.host import ApplicationTimer
 from licorne.proxy.si import si_pb2 as si
 
@@ -33,7 +33,7 @@ def test_an_ask_that_waits_for_room_is_reported_and_reserves_a_node(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After two seconds, of which the ask says that it has waited more than one; then it gets the node."""
-    monkeypatch.setattr(partition_timers, "INSPECTION_DELAY_NS", SECOND_NS // 100)
+    monkeypatch.setattr(host, "INSPECTION_DELAY_NS", SECOND_NS // 100)
     predicate_listener = PredicateListener()
     begin(scheduler, predicate_listener, memory=3)
     scheduler.update_node(node_request("node", memory=3))

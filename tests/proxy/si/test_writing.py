@@ -20,11 +20,11 @@ from licorne.model.values.messages import (
     ApplicationsAnswered,
     NodesAnswered,
     Rejection,
+    RejectionCode,
     Release,
     SchedulingStateChanged,
     TerminationType,
 )
-from licorne.model.values.rejections import RejectionCode
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
 from licorne.proxy.si.older_answers import Generation

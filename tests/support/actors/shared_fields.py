@@ -27,8 +27,8 @@ from licorne.lockcheck.locks.rwlock import PlainRWLock
 from licorne.model.limits.user_limits import UserLimits
 from licorne.model.nodes.order import NodeOrder
 from licorne.model.partition import Partition
+from licorne.model.state.host import PartitionTimers
 from licorne.model.state.partition_state import PartitionState
-from licorne.model.state.partition_timers import PartitionTimers
 from licorne.proxy.core.resolvers import cached, partition_resolvers
 
 

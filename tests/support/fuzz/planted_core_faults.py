@@ -23,7 +23,7 @@ CORE_FAULTS: Final = (
     ),
     Fault(
         "a foreign allocation that moves stays on its old node",
-        "model/requests/foreign.py",
+        "model/requests/allocations.py",
         "    if before is not None and before.node_id != submission.node_id:\n"
         "        remove_foreign(state, key)\n",
         "",
@@ -57,7 +57,7 @@ CORE_FAULTS: Final = (
     ),
     Fault(
         "a filter looks at the first group of the user alone",
-        "model/placement/filters.py",
+        "model/placement/rules.py",
         "any(self.groups.match(group) for group in user.groups)",
         "any(self.groups.match(group) for group in user.groups[:1])",
     ),

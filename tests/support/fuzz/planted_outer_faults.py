@@ -133,7 +133,7 @@ OUTER_FAULTS: Final = (
     ),
     Fault(
         "a foreign allocation that is refused for its size ends the one before",
-        "model/requests/foreign.py",
+        "model/requests/allocations.py",
         '    refusal = invalid(negative_text(f"the resource',
         '    state.foreign.pop(key, None)\n    refusal = invalid(negative_text(f"the resource',
         _HOSTILE,

@@ -20,15 +20,16 @@ from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
 from licorne.model.state.host import PartitionHost
 from licorne.model.values.allocation import CREATION_TIME_TAG, REQUIRED_NODE_TAG, Allocation, Ask
-from licorne.model.values.messages import AllocationSubmission, ApplicationSubmission
-from licorne.model.values.predicate_questions import (
+from licorne.model.values.messages import (
+    AllocationSubmission,
+    ApplicationSubmission,
     NodesAnswer,
     NumberedQuestion,
     PredicateAnswer,
     PredicateQuestion,
+    User,
     VictimsAnswer,
 )
-from licorne.model.values.users import User
 
 PARTITION: Final = "[rm]default"
 SECOND_NS: Final = 1_000_000_000

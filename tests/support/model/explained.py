@@ -9,9 +9,9 @@ from licorne.model.explanation.explain import explain
 if TYPE_CHECKING:
     from support.model.harness import Harness
 
-    from licorne.model.configuration.positions import Position
+    from licorne.model.configuration.problems import Position
     from licorne.model.explanation import AskExplanation, Blocker, Explanation, NodeSummary
-    from licorne.model.values.refusals import RefusalReason
+    from licorne.model.values.allocation import RefusalReason
 
 
 def explained(harness: Harness, application_id: str = "app") -> Explanation:

@@ -26,7 +26,7 @@ from licorne.model.applications.application import Application
 from licorne.model.applications.pending_asks import AskRecord
 from licorne.model.nodes.node import NodeFacts
 from licorne.model.partition import Partition
-from licorne.model.predicates.interfaces import Predicates, QuestionChannel
+from licorne.model.predicates.node_checks import Predicates, QuestionChannel
 from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.queues.queue import Queue
 from licorne.model.queues.use_order import KeptUse
@@ -35,7 +35,7 @@ from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.state.host import PartitionHost, TimerAction
 from licorne.model.state.invariants import validate_partition
 from licorne.model.state.partition_state import PartitionState
-from licorne.model.values.allocation import Allocation
+from licorne.model.values.allocation import Allocation, PlacementHalt
 from licorne.model.values.messages import (
     AllocationPlaced,
     AllocationRejection,
@@ -54,7 +54,6 @@ from licorne.model.values.messages import (
     Release,
     TerminationType,
 )
-from licorne.model.values.refusals import PlacementHalt
 
 _CYCLES_MAX: Final = 10_000
 _ECHOES: Final = frozenset({TerminationType.STOPPED_BY_RM, TerminationType.UNKNOWN_TERMINATION_TYPE})

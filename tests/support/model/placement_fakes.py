@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from licorne.model.placement import PlacementRequest
-from licorne.model.values.users import User
+from licorne.model.values.messages import User
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from enum import Enum
 from typing import Final, TypeVar
 
 from licorne.model.applications.state import TRANSITIONS, ApplicationState
-from licorne.model.values.manager_state import MANAGER_TRANSITIONS, ManagerState
-from licorne.model.values.object_state import OBJECT_TRANSITIONS, ObjectState
+from licorne.model.values.states import MANAGER_TRANSITIONS, OBJECT_TRANSITIONS, ManagerState, ObjectState
 from licorne.proxy.wire.client.recovery_states import RECOVERY_TRANSITIONS, RecoveryState
 
 State = TypeVar("State", bound=Enum)

@@ -9,7 +9,7 @@ from typing import Any
 from support.proxy.listening import Listener
 from support.waiting import WAIT_SECONDS
 
-from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from licorne.model.values.messages import PredicateQuestion, PreemptionQuestion
 from licorne.proxy.core.scheduler.managers.callback_failures import text_of
 from licorne.proxy.si import si_pb2 as si
 

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from support.proxy.listening import Listener
 
 from licorne import Scheduler
-from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from licorne.model.values.messages import PredicateQuestion, PreemptionQuestion
 from licorne.proxy.core.recording.callback_documents import message_document
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.play.transcripts.recorded_input import read_recording, recording_files, rows_of_files

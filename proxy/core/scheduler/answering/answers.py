@@ -12,7 +12,7 @@ from typing import Any, Final, final
 
 from .....actors.engines.engine import Engine
 from .....model.cluster import Cluster
-from .....model.configuration.words import did_you_mean
+from .....model.configuration.names import did_you_mean
 from .....model.errors import RequestError
 from .....model.explanation import Explanation
 from .....model.explanation import explain as explaining
@@ -28,7 +28,7 @@ from .....model.explanation.dry_run import (
 )
 from .....model.partition import Partition
 from .....model.state.invariants import validate_partition
-from .....model.state.quarantine import BrokenKind, Quarantined
+from .....model.state.partition_state import BrokenKind, Quarantined
 from .....model.values.allocation import FOREIGN_TAG
 from .....model.values.documents import Document
 from .....model.values.messages import AllocationSubmission

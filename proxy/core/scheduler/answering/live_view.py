@@ -9,7 +9,6 @@ from .....model.limits.limits import HolderKind
 from .....model.limits.usage_tree import UsageView
 from .....model.nodes.node import NodeFacts
 from .....model.partition import Partition
-from .....model.views.queues import QueueView
 from .....model.views.rows import (
     LiveApplication,
     LiveEnded,
@@ -23,7 +22,7 @@ from .....model.views.rows import (
     live_queues,
     live_reasons,
 )
-from .....model.views.shown import holders
+from .....model.views.shown import QueueView, holders
 from ...health.checks import AskAll
 from ..managers.manager_life import ManagerStatus
 from .asking import ask_each, matching

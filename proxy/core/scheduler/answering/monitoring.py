@@ -12,8 +12,8 @@ from .....model.applications.state import ApplicationState
 from .....model.partition import Partition
 from .....model.queues.use_order import KeptUse
 from .....model.values.documents import Document, Json
-from .....model.views.figures import PartitionFigures, partition_figures
-from .....model.views.saved import use_to_keep
+from .....model.views.rows import PartitionFigures, partition_figures
+from .....model.views.shown import use_to_keep
 from ....si.api import StateDumpPlugin
 from ...health.checks import AskAll, HealthChecks
 from ...health.history import History

@@ -11,7 +11,7 @@ from .....model.configuration.extra import ExtraConfig
 from .....model.errors import RequestError
 from .....model.explanation import Explanation
 from .....model.explanation.dry_run import NEXT_ASKS_MAX, DryRun, NextAsks, Prospect
-from .....model.state.quarantine import Quarantined
+from .....model.state.partition_state import Quarantined
 from .....model.values.documents import Document
 from ....si import licorne_v1_pb2 as v1
 from ....si import si_pb2 as si

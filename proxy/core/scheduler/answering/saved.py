@@ -22,7 +22,7 @@ from .....model.values.messages import (
     NodeUpdate,
     short_partition_name,
 )
-from .....model.views.saved import SavedApplication, SavedPartition, saved_partition
+from .....model.views.shown import SavedApplication, SavedPartition, saved_partition
 from ...recording.requests import allocation_request, application_request, node_request
 from .asking import ask_each
 

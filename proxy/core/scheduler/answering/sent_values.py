@@ -28,7 +28,7 @@ from .....model.configuration.policies import (
     PriorityPolicy,
     SortPolicy,
 )
-from .....model.configuration.positions import Position
+from .....model.configuration.problems import Position
 from .....model.configuration.queue_properties import (
     BackfillSettings,
     DisruptionBudget,
@@ -53,24 +53,24 @@ from .....model.queues.queue import QueueTemplate
 from .....model.queues.quota import Withheld
 from .....model.resources.resource import Resource
 from .....model.state.counters import HistogramFigures, TimedPart
-from .....model.state.justification import (
+from .....model.state.partition_state import BrokenKind, Quarantined
+from .....model.state.preemption_log import (
     FramePriorities,
     Justification,
     NodeBalance,
+    PreemptionCause,
+    PreemptionRecord,
     Preemptor,
     QueueBalance,
+    VictimNeed,
+    VictimRecord,
 )
-from .....model.state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
-from .....model.state.quarantine import BrokenKind, Quarantined
-from .....model.values.allocation import Ask
+from .....model.values.allocation import Ask, RefusalReason
 from .....model.values.documents import Json
-from .....model.values.manager_state import ManagerState
-from .....model.values.object_state import ObjectState
-from .....model.values.refusals import RefusalReason
-from .....model.values.users import User
-from .....model.views.figures import PartitionFigures
-from .....model.views.queues import QueueView
-from .....model.views.rows import NodeView
+from .....model.values.messages import User
+from .....model.values.states import ManagerState, ObjectState
+from .....model.views.rows import NodeView, PartitionFigures
+from .....model.views.shown import QueueView
 from ...health.report import HealthCheck, HealthReport
 from ...metrics.counts import SentCounts
 from ...metrics.event_counters import EventCounters

@@ -19,10 +19,10 @@ from .....model.partition import Partition
 from .....model.placement.rules import PlacementRule
 from .....model.state.partition_state import PartitionState
 from .....model.values.messages import short_partition_name
-from .....model.views.queues import QueueView
 from .....model.views.shown import (
     ListedApplications,
     PartitionValues,
+    QueueView,
     ShownNode,
     holder_names_of,
     holders,

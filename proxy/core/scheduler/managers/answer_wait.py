@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import final
 
 from .....lockcheck import Condition, excludes
-from .....model.values.predicate_questions import NoAnswer, PredicateAnswer
+from .....model.values.messages import NoAnswer, PredicateAnswer
 
 
 @final

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias, final
 
 from .....model.errors import RequestError
-from .....model.values.part_keys import ask_key_of
-from .....model.values.predicate_questions import (
+from .....model.values.allocation import ask_key_of
+from .....model.values.messages import (
     NoAnswer,
     NodesAnswer,
     NumberedQuestion,

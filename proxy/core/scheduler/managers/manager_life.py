@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
-from .....model.values.manager_state import ManagerEvent, ManagerState, next_manager_state
-from .....model.values.refusals import PlacementHalt, RefusalReason
+from .....model.values.allocation import PlacementHalt, RefusalReason
+from .....model.values.states import ManagerEvent, ManagerState, next_manager_state
 from ....si.api import ResourceManagerCallback
 from ....si.arguments import check_type
 

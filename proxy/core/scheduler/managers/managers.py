@@ -18,12 +18,12 @@ from .....lockcheck import excludes
 from .....model.configuration.schema import PartitionConfig
 from .....model.errors import RequestError
 from .....model.partition import Partition
-from .....model.predicates.interfaces import Predicates, many_questions, one_question
+from .....model.predicates.node_checks import Predicates, many_questions, one_question
 from .....model.queues.use_order import NO_KEPT_USE, KeptUse
 from .....model.state.host import PartitionHost, RetryAsks, TimerAction, TimerKey
+from .....model.values.allocation import PlacementHalt, RefusalReason
 from .....model.values.events import EventRecord
 from .....model.values.messages import Announcement, short_partition_name
-from .....model.values.refusals import PlacementHalt, RefusalReason
 from ....si.api import Connected, DeferredPredicates, ResourceManagerCallback
 from ....si.event_messages import EventsHappened
 from ....si.older_answers import Delivery, Generation, InGeneration

@@ -15,8 +15,8 @@ from .....model.values.messages import (
     NodesAnswered,
     NodeUpdate,
     Rejection,
+    RejectionCode,
 )
-from .....model.values.rejections import RejectionCode
 from .managers import Manager
 
 

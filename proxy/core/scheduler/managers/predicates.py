@@ -8,7 +8,7 @@ from time import perf_counter_ns
 from typing import final
 
 from .....model.state.counters import Histogram
-from .....model.values.part_keys import ask_key_of
+from .....model.values.allocation import ask_key_of
 from ....si import si_pb2 as si
 from ....si.api import ResourceManager, ResourceManagerCallback
 from ....si.callbacks import ask_predicate, ask_preemption_predicate

@@ -24,8 +24,8 @@ from .....model.configuration.schema import PartitionConfig, SchedulerConfig
 from .....model.errors import LicorneError, RequestError
 from .....model.partition import Partition
 from .....model.values.documents import Document
-from .....model.values.manager_state import ManagerEvent
 from .....model.values.messages import Registration
+from .....model.values.states import ManagerEvent
 from ....base.process_settings import collect_garbage_later
 from ....si.api import Connected, ResourceManagerCallback
 from ....si.callbacks import replaced_hook

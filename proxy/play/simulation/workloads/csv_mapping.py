@@ -22,8 +22,8 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from .....model.configuration.names import did_you_mean
 from .....model.configuration.problems import RuleFinding
-from .....model.configuration.words import did_you_mean
 from ....base.files.located_yaml import LocatedYaml, read_located_yaml
 from .scenario_errors import text_of
 

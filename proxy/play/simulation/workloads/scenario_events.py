@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, final
 
+from .....model.configuration.names import did_you_mean
 from .....model.configuration.problems import RuleFinding
-from .....model.configuration.words import did_you_mean
 from ....base.files.input_files import NODES_MAX
 from ....base.files.located_yaml import LocatedYaml
 from .scenario_documents import NodeEventDocument, NodesDocument, ScenarioDocument

@@ -11,8 +11,8 @@ from typing import IO, Final
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from .....model.values.manager_state import ManagerState
 from .....model.values.messages import short_partition_name
+from .....model.values.states import ManagerState
 from ....core.documents.monitoring import (
     ApplicationCountDocument,
     ContainerCountDocument,

@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from .....model.configuration.positions import Position
-from .....model.configuration.words import did_you_mean
+from .....model.configuration.names import did_you_mean
+from .....model.configuration.problems import Position
 from .....model.errors import LicorneError, RequestError
 from .....model.explanation.dry_run import NEXT_ASKS_MAX
 from .....model.values.documents import Json

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .....model.configuration.extra import ExtraConfig
-from .....model.values.manager_state import ManagerState
+from .....model.values.states import ManagerState
 from ....core.documents.times import time_text
 from ....core.scheduler.managers.manager_life import ManagerStatus
 from ....views.rest.errors import RestError

@@ -10,7 +10,7 @@ import pytest
 from support.model.configurations import errors_at_marks
 
 from licorne.model.configuration.reader import load
-from licorne.model.configuration.rules.limit_levels import limit_applications_fit_levels_above
+from licorne.model.configuration.rules.limits import limit_applications_fit_levels_above
 
 GREATER: Final = "is greater than immediate or ancestor parent"
 NAMES: Final = (("user", "bob", "users: [bob]"), ("group", "dev", "groups: [dev]"))

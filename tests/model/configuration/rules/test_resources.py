@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from support.model.configurations import below_root, errors_at_marks, errors_of
 
-from licorne.model.configuration.rules import resources
+from licorne.model.configuration.rules import queues
 from licorne.model.resources.resource import Resource, component_wise_min
 
 SMALLER: Final = "is smaller than maximum resource"
@@ -121,7 +121,7 @@ def test_maxima_are_not_combined_for_each_leaf(monkeypatch: pytest.MonkeyPatch) 
         combined.extend(side for side in (left, right) if side is not None and left is not None)
         return component_wise_min(left, right)
 
-    monkeypatch.setattr(resources, "component_wise_min", counted)
+    monkeypatch.setattr(queues, "component_wise_min", counted)
     leaves = ", ".join(f"{{name: q{number}, resources: {{max: {{memory: 1}}}}}}" for number in range(50))
     errors_of(below_root(f"- {{name: a, resources: {{max: {{memory: 5, vcore: 5}}}}, queues: [{leaves}]}}"))
 

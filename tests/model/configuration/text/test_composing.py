@@ -9,10 +9,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.configuration.positions import Position
-from licorne.model.configuration.problems import RuleFinding
-from licorne.model.configuration.text.composing import ALIASED_NODES_MAX, DEPTH_MAX, compose
-from licorne.model.configuration.text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
+from licorne.model.configuration.problems import Position, RuleFinding
+from licorne.model.configuration.yaml_nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
+from licorne.model.configuration.yaml_text import ALIASED_NODES_MAX, DEPTH_MAX, compose
 
 PARSERS = [yaml.BaseLoader] + ([yaml.CBaseLoader] if yaml.__with_libyaml__ else [])
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.model.configuration.positions import NOWHERE
-from licorne.model.configuration.text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
-from licorne.model.configuration.text.scalars import (
+from licorne.model.configuration.problems import NOWHERE
+from licorne.model.configuration.yaml_nodes import (
     UINT64_MAX,
+    MappingNode,
+    Node,
     ScalarError,
+    ScalarNode,
+    ScalarTag,
+    SequenceNode,
     kind_of,
     plain_tag,
     read_count,

@@ -9,8 +9,7 @@ import pytest
 from support.model.builders import TEN, FakePredicates, a_resource, an_ask, memory
 from support.model.preemption_scenes import HUNDRED, TWO_QUEUES, JudgingPredicates, Running, Scene, Situation
 
-from licorne.model.predicates.interfaces import Predicates
-from licorne.model.predicates.node_checks import ImmediateChecks, NodeChecks, Pending
+from licorne.model.predicates.node_checks import ImmediateChecks, NodeChecks, Pending, Predicates
 from licorne.model.preemption.guarantee.candidate_victims import collect_victims
 from licorne.model.preemption.guarantee.decision import (
     NoPreemption,

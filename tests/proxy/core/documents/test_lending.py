@@ -7,7 +7,7 @@ from support.model.builders import a_resource
 from support.model.harness import Harness
 
 from licorne.model.queues import quota
-from licorne.model.views.queues import queue_and_above
+from licorne.model.views.shown import queue_and_above
 from licorne.proxy.core.documents.queues import QueueDocument, queue_document
 
 QUEUES = """

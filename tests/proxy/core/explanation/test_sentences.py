@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from support.model.explained import place_in_file
 
-from licorne.model.configuration.positions import Position
+from licorne.model.configuration.problems import Position
 from licorne.model.explanation import (
     Blocker,
     Lack,
@@ -21,7 +21,7 @@ from licorne.model.explanation import (
 )
 from licorne.model.resources.resource import Resource
 from licorne.model.resources.texts import quantity_text, resource_text
-from licorne.model.values.refusals import RefusalReason
+from licorne.model.values.allocation import RefusalReason
 from licorne.proxy.core.explanation.sentences import (
     changes_of,
     lack_line,

@@ -16,10 +16,8 @@ from licorne.model.applications.application import Application
 from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
 from licorne.model.resources.resource import Resource
-from licorne.model.state.partition_state import PartitionState
-from licorne.model.state.quarantine import BrokenKind
-from licorne.model.views.orphans import PlacedOn, unknown_to_applications, unknown_to_nodes
-from licorne.model.views.shown import listed_applications
+from licorne.model.state.partition_state import BrokenKind, PartitionState
+from licorne.model.views.shown import PlacedOn, listed_applications, unknown_to_applications, unknown_to_nodes
 from licorne.proxy.core.health import checks
 from licorne.proxy.core.health.history import HISTORY_MAX, History
 from licorne.proxy.core.health.report import HealthReport, health_document

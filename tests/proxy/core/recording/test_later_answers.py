@@ -23,7 +23,7 @@ from support.transcripts.simulated_transcripts import simulated_transcript
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import LicorneError, Recording, Scheduler
-from licorne.model.values.predicate_questions import NoAnswer, NodesAnswer, PredicateAnswer, VictimsAnswer
+from licorne.model.values.messages import NoAnswer, NodesAnswer, PredicateAnswer, VictimsAnswer
 from licorne.proxy.core.recording.answers import (
     AskedLater,
     TakenAnswer,

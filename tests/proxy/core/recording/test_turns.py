@@ -22,7 +22,7 @@ from support.proxy.recorded_traffic import Hearing, JudgingHearing, callbacks_in
 from licorne import Scheduler
 from licorne.model.marks import marked_methods
 from licorne.model.partition import Partition
-from licorne.model.state.quarantine import BrokenKind
+from licorne.model.state.partition_state import BrokenKind
 from licorne.proxy.core.recording.recorded_partition import STEPS, RecordedPartition
 from licorne.proxy.core.recording.replaying import ReplayDifferenceError
 from licorne.proxy.core.resolvers.user_file import StaticResolver

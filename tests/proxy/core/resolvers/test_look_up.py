@@ -9,8 +9,7 @@ from typing import Final
 import pytest
 from support.proxy.resolver_fakes import CountingResolver
 
-from licorne.model.values.messages import ApplicationSubmission
-from licorne.model.values.users import LookedUp, LookUpFailure
+from licorne.model.values.messages import ApplicationSubmission, LookedUp, LookUpFailure
 from licorne.proxy.core.resolvers.look_up import with_groups
 from licorne.proxy.core.resolvers.resolver import UserResolver
 

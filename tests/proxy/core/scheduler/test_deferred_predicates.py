@@ -13,7 +13,7 @@ from support.proxy.manager_requests import ONE, TWO, application_request, ask_re
 from support.waiting import WAIT_SECONDS
 
 from licorne import Scheduler
-from licorne.model.values.predicate_questions import (
+from licorne.model.values.messages import (
     NoAnswer,
     NodesAnswer,
     NumberedQuestion,

@@ -11,8 +11,8 @@ from support.proxy.manager_requests import application_request, ask_request, nod
 from support.waiting import WAIT_SECONDS
 
 from licorne import RequestError, ResourceManager, Scheduler
-from licorne.model.state.quarantine import BrokenKind
-from licorne.model.values.refusals import RefusalReason
+from licorne.model.state.partition_state import BrokenKind
+from licorne.model.values.allocation import RefusalReason
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
-from inspect import isfunction
+from inspect import isfunction, signature
 from itertools import chain
 from types import FunctionType
 from typing import Any, Final
@@ -25,9 +25,7 @@ from licorne.model.explanation.explain import explain
 from licorne.model.marks import marked_methods
 from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
-from licorne.model.views import figures, orphans, rows, shown
-from licorne.model.views.figures import partition_figures
-from licorne.model.views.orphans import unknown_to_applications, unknown_to_nodes
+from licorne.model.views import rows, shown
 from licorne.model.views.rows import (
     live_applications,
     live_ended,
@@ -36,8 +34,8 @@ from licorne.model.views.rows import (
     live_nodes,
     live_queues,
     live_reasons,
+    partition_figures,
 )
-from licorne.model.views.saved import saved_partition
 from licorne.model.views.shown import (
     application_ids,
     holder_names_of,
@@ -46,12 +44,16 @@ from licorne.model.views.shown import (
     node_ids,
     partition_values,
     placement_rules,
+    saved_partition,
     shown_active,
     shown_completed,
     shown_nodes,
     shown_partition,
     shown_queue,
     shown_rejected,
+    unknown_to_applications,
+    unknown_to_nodes,
+    use_to_keep,
 )
 from licorne.proxy.play.transcripts.transcript import Line, read_transcript
 from licorne.proxy.si import si_pb2 as si
@@ -203,11 +205,12 @@ def readers() -> set[str]:
         if mark == "reads"
     }
     read = {"explain", "prospects", "next_asks"}
-    for room in (figures, orphans, rows, shown):
+    for room in (rows, shown):
         read |= {
             name
             for name, each in vars(room).items()
             if isfunction(each) and each.__module__ == room.__name__ and not name.startswith("_")
+            if next(iter(signature(each).parameters)) == "state"
         }
     return marked | {f"Partition.read of {name}" for name in read}
 
@@ -229,6 +232,7 @@ def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
     scheduler._cluster.configuration_text(partition.rm_id)
     partition.read(shown_partition)
     partition.read(saved_partition)
+    partition.read(use_to_keep)
     partition.read(partition_values)
     partition.read(next_asks, 10)
     watch_everything(partition)

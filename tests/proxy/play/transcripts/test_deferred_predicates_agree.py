@@ -24,7 +24,7 @@ from support.transcripts.transcript_lines import (
 )
 from support.transcripts.transcript_witness import output_of
 
-from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from licorne.model.values.messages import PredicateQuestion, PreemptionQuestion
 from licorne.proxy.play.transcripts.player import PlayedManager
 
 _STEPS: Final = 25

@@ -23,7 +23,7 @@ from support.waiting import wait_until
 
 from licorne import LicorneError, RequestError, Scheduler
 from licorne.model.build_kind import is_compiled
-from licorne.model.values.manager_state import ManagerState
+from licorne.model.values.states import ManagerState
 from licorne.proxy.wire.door.door import Door
 from licorne.proxy.wire.door.places import LinkState
 

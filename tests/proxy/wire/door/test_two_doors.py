@@ -13,7 +13,7 @@ from support.proxy.served import Served, served
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import CallbackFailure, Door, RemoteScheduler, ReplacedError, RequestError
-from licorne.model.values.manager_state import ManagerState
+from licorne.model.values.states import ManagerState
 from licorne.proxy.wire.client.errors import ConnectionLostError
 from licorne.proxy.wire.door.launchers.fixed import FixedLauncher
 from licorne.proxy.wire.door.places import LinkState

@@ -14,7 +14,7 @@ from support.proxy.wire_streams import WireStream, WireStreams
 from support.waiting import wait_until
 
 from licorne import RemoteScheduler, RequestError
-from licorne.model.values.manager_state import ManagerState
+from licorne.model.values.states import ManagerState
 
 if TYPE_CHECKING:
     from .conftest import Served

@@ -20,8 +20,8 @@ from support.proxy.manager_requests import (
 from support.waiting import wait_until
 
 from licorne import RemoteScheduler, RequestError, Scheduler
-from licorne.model.configuration.checksum import checksum
-from licorne.model.values.manager_state import ManagerState
+from licorne.model.configuration.reader import checksum
+from licorne.model.values.states import ManagerState
 from licorne.proxy.wire.server.configuration_file import ConfigurationFile
 from licorne.proxy.wire.server.running import ServerThread
 

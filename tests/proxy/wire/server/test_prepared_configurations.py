@@ -33,7 +33,7 @@ from support.waiting import WAIT_SECONDS, wait_until
 from licorne import ConnectionLostError, RemoteScheduler, Scheduler
 from licorne.model.configuration.reader import load
 from licorne.model.configuration.schema import SchedulerConfig
-from licorne.model.values.manager_state import ManagerState
+from licorne.model.values.states import ManagerState
 from licorne.proxy.core.scheduler.engine_names import ENGINES, EngineName
 from licorne.proxy.core.scheduler.managers import registrations
 from licorne.proxy.core.scheduler.prepared_configuration import PreparedConfiguration

@@ -17,21 +17,26 @@ from typing import Final, TypeAlias
 
 import yaml
 
-from ...identifiers import ID_LENGTH_MAX, UNPRINTABLE
-from ..positions import Position
-from ..problems import RuleFinding
-from .nodes import Entry, MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
-from .scalars import plain_tag
+from ..identifiers import ID_LENGTH_MAX, UNPRINTABLE
+from .problems import Position, RuleFinding
+from .yaml_nodes import (
+    Entry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    ScalarTag,
+    SequenceNode,
+    item_path,
+    key_path,
+    plain_tag,
+)
 
 DEPTH_MAX: Final = 200
 """How deep lists and mappings may nest; a level of queues takes two."""
-
 ALIASED_NODES_MAX: Final = 100_000
 """How many nodes aliases may stand for in all: a few lines of aliases of aliases would fill any memory."""
-
 _Parser: TypeAlias = type[yaml.BaseLoader | yaml.CBaseLoader]
 _PARSER: Final[_Parser] = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
-
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LINE_BREAK: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 _QUOTED_MAX: Final = 64

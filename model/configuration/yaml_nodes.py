@@ -1,4 +1,4 @@
-"""The meaning of scalars: the core schema of YAML 1.2, and the values that configuration fields accept.
+"""The nodes of a YAML document with their positions, and the meaning of scalars in it.
 
 A plain `on`, `no` or `10:30` is text, as in YAML 1.2, and a text field accepts any scalar as it is written. A
 flag or a number may also have a few plain spellings of YAML 1.1 that the recorded core accepts there, each
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
-from .nodes import MappingNode, Node, ScalarNode, ScalarTag
+from .problems import Position
 
 UINT64_MAX: Final = 2**64 - 1
-
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE: Final = frozenset({"true", "True", "TRUE"})
 _FALSE: Final = frozenset({"false", "False", "FALSE"})
@@ -27,9 +29,84 @@ _OLD_INTEGER: Final = re.compile(r"[-+]?(0b[01]+|0o[0-7]+|0x[0-9a-fA-F]+|[0-9]+)
 """Signs with every base, and a base of two; underscores were allowed anywhere but at the front."""
 _LEADING_ZERO: Final = re.compile(r"[-+]?0[0-9]+")
 _BASES: Final = {"0b": 2, "0o": 8, "0x": 16}
-
 _LENGTH_MAX: Final = 100
 """No number in range needs more characters, and converting so many is cheap."""
+
+
+class ScalarTag(Enum):
+    """What a scalar is by the rules of YAML 1.2, or by its explicit tag."""
+
+    NULL = auto()
+    BOOLEAN = auto()
+    INTEGER = auto()
+    FLOAT = auto()
+    TEXT = auto()
+    MERGE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarNode:
+    """A single value; `text` is what is in the file without its quotes, `plain` says it had none."""
+
+    text: str
+    tag: ScalarTag
+    position: Position
+    plain: bool = True
+
+    size: ClassVar[int] = 1
+    height: ClassVar[int] = 0
+
+    def emptied(self) -> ScalarNode:
+        """Return the null that replaces a value that cannot be used."""
+        return replace(self, text="", tag=ScalarTag.NULL)
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceNode:
+    """A list; `size` counts all nodes in it and itself, `height` the levels below it."""
+
+    items: tuple[Node, ...]
+    position: Position
+    size: int
+    height: int
+
+    def emptied(self) -> ScalarNode:
+        """Return the null that replaces a list that cannot be used."""
+        return ScalarNode("", ScalarTag.NULL, self.position)
+
+
+class Entry(NamedTuple):
+    """A key's position and its value."""
+
+    key_position: Position
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class MappingNode:
+    """A mapping in the order of the file, merged entries last; each key occurs once."""
+
+    entries: Mapping[str, Entry]
+    position: Position
+    size: int
+    height: int
+
+    def emptied(self) -> ScalarNode:
+        """Return the null that replaces a mapping that cannot be used."""
+        return ScalarNode("", ScalarTag.NULL, self.position)
+
+
+Node: TypeAlias = ScalarNode | SequenceNode | MappingNode
+
+
+def key_path(parent: str, key: str) -> str:
+    """Return the path of a key's value: `queues.name`."""
+    return f"{parent}.{key}" if parent else key
+
+
+def item_path(parent: str, index: int) -> str:
+    """Return the path of an item of a list: `queues[0]`."""
+    return f"{parent}[{index}]"
 
 
 class ScalarError(ValueError):
