@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from licorne.model import policies
     from licorne.model.errors import LicorneError, ReplacedError, RequestError
     from licorne.proxy.base.files.given_configuration import inspect_configuration
     from licorne.proxy.base.process_settings import prepare_process
@@ -70,6 +71,7 @@ __all__ = [
     "exposition",
     "health_document",
     "inspect_configuration",
+    "policies",
     "prepare_process",
     "read_usage",
     "registry_of",
@@ -115,8 +117,8 @@ _PLACES = {
     "state_dump": "licorne.proxy.views.dumps.state_dump",
     "state_dump_file": "licorne.proxy.views.dumps.state_dump",
 }
-_MODULES = {"si": "licorne.proxy.si.si_pb2"}
-"""Modules under a name of the facade: the messages of `si.v1`."""
+_MODULES = {"policies": "licorne.model.policies", "si": "licorne.proxy.si.si_pb2"}
+"""Modules under a name of the facade: the interface of policies, and the messages of `si.v1`."""
 _OF_SERVER = frozenset(
     {"Door", "RemoteScheduler", "SchedulerCollector", "exposition", "registry_of", "rest_app"}
 )

@@ -17,7 +17,7 @@ from ...lockcheck.checking.answering import Answerer, await_answer
 from ...lockcheck.holding.stacks import Runtimes
 from .direction import AskRule
 from .pool import on_worker
-from .waiting import Wait
+from .waiting import OpenWait
 
 _RUNTIMES: Final = Runtimes(
     *(
@@ -44,7 +44,7 @@ def checked_asks(name: str, key: object, rank: int | None, direction: AskRule | 
 class CheckedAsks(Answerer):
     """The asks of one actor, as lockcheck checks them."""
 
-    def sleep(self, wait: Wait) -> None:
+    def sleep(self, wait: OpenWait) -> None:
         """Sleep until woken, and look for deadlocks over locks and asks meanwhile.
 
         Raises:

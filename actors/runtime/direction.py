@@ -12,7 +12,7 @@ from typing import Protocol
 
 from .errors import AskDirectionError
 from .mailbox import Mailbox
-from .waiting import Wait
+from .waiting import OpenWait
 
 
 class AskRule(Protocol):
@@ -27,7 +27,7 @@ class AskRule(Protocol):
     def leave(self) -> None:
         """Count the thread as running the actor no more."""
 
-    def sleep(self, wait: Wait) -> None:
+    def sleep(self, wait: OpenWait) -> None:
         """Sleep in a wait without a limit until it is woken."""
 
 
@@ -87,6 +87,6 @@ class _DirectedAsks:
                 f" {asked} of rank {asked.rank}: a blocking ask goes down only"
             )
 
-    def sleep(self, wait: Wait) -> None:
+    def sleep(self, wait: OpenWait) -> None:
         """Sleep until woken."""
         wait.woken()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from pykka import Future, Timeout
 
-from .waiting import WAIT_GRAPH, Wait
+from .waiting import WAIT_GRAPH, OpenWait
 
 if TYPE_CHECKING:
     from .direction import AskRule
@@ -45,7 +45,7 @@ class PooledFuture(Future[T]):
         self._lock = Lock()
         self._outcome: _Outcome[T] | None = None
         self._hook_thread: int | None = None
-        self._waits: list[Wait] | None = None
+        self._waits: list[OpenWait] | None = None
 
     def __str__(self) -> str:
         """Name the actor that is to answer."""
@@ -155,7 +155,7 @@ class PooledFuture(Future[T]):
         if mailbox.claim():
             mailbox.drain_until(self)
             return
-        wait = Wait(self, withdraws=withdraws)
+        wait = OpenWait(self, withdraws=withdraws)
         try:
             while not self.done():
                 if mailbox.claim():
@@ -178,7 +178,7 @@ class PooledFuture(Future[T]):
         """
         if remaining is not None and remaining <= 0:
             return False
-        wait = Wait(self, withdraws=withdraws)
+        wait = OpenWait(self, withdraws=withdraws)
         WAIT_GRAPH.add(wait)
         try:
             return not self._register(wait) or wait.sleep(remaining)
@@ -186,7 +186,7 @@ class PooledFuture(Future[T]):
             WAIT_GRAPH.remove(wait)
             self._unregister(wait)
 
-    def _register(self, wait: Wait) -> bool:
+    def _register(self, wait: OpenWait) -> bool:
         """Have the thread woken when the future changes; `False` if it has an outcome or a free hook."""
         with self._lock:
             if self._outcome is not None or (self._get_hook is not None and self._hook_thread is None):
@@ -197,7 +197,7 @@ class PooledFuture(Future[T]):
                 self._waits.append(wait)
             return True
 
-    def _unregister(self, wait: Wait) -> None:
+    def _unregister(self, wait: OpenWait) -> None:
         with self._lock:
             if self._waits is not None and wait in self._waits:
                 self._waits.remove(wait)
@@ -222,6 +222,6 @@ def _unwrap(outcome: _Outcome[T]) -> T:
     raise error.with_traceback(traceback)
 
 
-def _wake(waits: list[Wait] | None) -> None:
+def _wake(waits: list[OpenWait] | None) -> None:
     for wait in waits or ():
         wait.wake()

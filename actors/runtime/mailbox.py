@@ -32,7 +32,7 @@ from pykka.messages import _ActorStop
 
 from .errors import ActorEndedError, MailboxFullError
 from .future import PooledFuture
-from .waiting import Awaited, Wait
+from .waiting import Awaited, OpenWait
 
 if TYPE_CHECKING:
     from .actor import PooledActor
@@ -75,7 +75,7 @@ class Mailbox:
         self._idle = False
         self._queued = False
         self._closed = False
-        self._waits: list[Wait] | None = None
+        self._waits: list[OpenWait] | None = None
         self.direction: AskRule | None = None
         """The check of the actor's asks, if there is one."""
 
@@ -289,7 +289,7 @@ class Mailbox:
 
     # Waiting.
 
-    def register(self, wait: Wait) -> bool:
+    def register(self, wait: OpenWait) -> bool:
         """Wake the thread when the actor is given up with messages left; `False` if it can be claimed."""
         with self._lock:
             if self._closed:
@@ -302,7 +302,7 @@ class Mailbox:
                 self._waits.append(wait)
             return True
 
-    def unregister(self, wait: Wait) -> None:
+    def unregister(self, wait: OpenWait) -> None:
         """Remove the thread; if it was woken and leaves nevertheless, wake the next one."""
         next_wait = None
         with self._lock:

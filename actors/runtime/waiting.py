@@ -43,7 +43,7 @@ class Awaited(Protocol):
         """Fail with `error` and have the actor skip the message."""
 
 
-class Wait:
+class OpenWait:
     """One thread's wait for one future.
 
     Args:
@@ -91,9 +91,9 @@ class WaitGraph:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._waits: dict[int, Wait] = {}
+        self._waits: dict[int, OpenWait] = {}
 
-    def add(self, wait: Wait) -> None:
+    def add(self, wait: OpenWait) -> None:
         """Enter a wait of the calling thread.
 
         Raises:
@@ -110,15 +110,15 @@ class WaitGraph:
                 wait.future.withdraw(error)
         raise error
 
-    def remove(self, wait: Wait) -> None:
+    def remove(self, wait: OpenWait) -> None:
         """Take the calling thread's wait out again."""
         with self._lock:
             self._waits.pop(wait.thread, None)
 
-    def _cycle(self, wait: Wait) -> list[str]:
+    def _cycle(self, wait: OpenWait) -> list[str]:
         """Return the futures on the cycle that the new wait would close, by name; none if it closes none."""
         names: list[str] = []
-        step: Wait | None = wait
+        step: OpenWait | None = wait
         while step is not None and not step.future.done():
             names.append(str(step.future))
             answerer = step.future.answerer()

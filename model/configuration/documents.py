@@ -294,6 +294,12 @@ class YamlNodeSortPolicy(YamlNode):
     resourceweights: _Numbers = {}
 
 
+class YamlPolicies(YamlNode):
+    """`policies` of a partition: those that belong to no single queue."""
+
+    admission: _TextList = ()
+
+
 class YamlUserGroupResolver(YamlNode):
     """`usergroupresolver` of a partition."""
 
@@ -309,6 +315,7 @@ class YamlPartition(YamlNode):
     limits: Annotated[tuple[YamlLimit, ...], BeforeValidator(_items)] = ()
     preemption: YamlPreemption = YamlPreemption.model_construct()
     nodesortpolicy: YamlNodeSortPolicy = YamlNodeSortPolicy.model_construct()
+    policies: YamlPolicies = YamlPolicies.model_construct()
     usergroupresolver: YamlUserGroupResolver = YamlUserGroupResolver.model_construct()
 
 

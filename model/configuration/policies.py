@@ -6,38 +6,12 @@ Each question is answered for each value, so that a value that is added cannot d
 from __future__ import annotations
 
 from enum import Enum
-from typing import assert_never
+from typing import Final, assert_never
 
-
-class SortPolicy(Enum):
-    """In which order the applications of a leaf, or the queues of a parent, are served."""
-
-    FIFO = "fifo"
-    FAIR = "fair"
-    USERS = "users"
-    """The user first who has used less, then in the order of submission; of leaves alone."""
-
-    @property
-    def takes_turns(self) -> bool:
-        """Whether users take turns by what they have used."""
-        match self:
-            case SortPolicy.FIFO | SortPolicy.FAIR:
-                return False
-            case SortPolicy.USERS:
-                return True
-            case _:
-                assert_never(self)
-
-    @property
-    def takes_placeholders(self) -> bool:
-        """Whether a gang may announce placeholders: its members then stay together."""
-        match self:
-            case SortPolicy.FAIR | SortPolicy.USERS:
-                return False
-            case SortPolicy.FIFO:
-                return True
-            case _:
-                assert_never(self)
+APPLICATION_ORDER_WORDS: Final = ("fifo", "fair", "users")
+"""The orders of applications of ours; `licorne.model.queues.application_orders` has what each does."""
+NODE_ORDER_WORDS: Final = ("fair", "binpacking")
+"""The orders of nodes of ours; `licorne.model.nodes.node_orders` has what each does."""
 
 
 class FairCount(Enum):

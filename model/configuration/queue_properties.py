@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, TypeVar
 
+from ..policies.policies import is_policy_word
 from .durations import DurationError, parse_duration_ns, short_duration_text
 from .policies import (
+    APPLICATION_ORDER_WORDS,
     BackfillOrder,
     FairCount,
     GangPlacing,
@@ -24,7 +26,6 @@ from .policies import (
     PreemptionPolicy,
     PreemptionWithin,
     PriorityPolicy,
-    SortPolicy,
 )
 from .problems import RuleFinding
 from .schema import QueueConfig
@@ -110,7 +111,8 @@ class QueueProperties:
     A backoff count, a quota preemption delay or a minimum run time of 0 is off.
     """
 
-    application_sort_policy: SortPolicy = SortPolicy.FIFO
+    application_sort_policy: str = "fifo"
+    """One of `APPLICATION_ORDER_WORDS`, or a policy with its prefix."""
     priority_sorting: bool = True
     priority_policy: PriorityPolicy = PriorityPolicy.DEFAULT
     priority_offset: int = 0
@@ -135,15 +137,11 @@ class QueueProperties:
     """`None` where nothing is promised and nothing waits for a promise."""
 
 
-def _sort_policy(text: str) -> SortPolicy | None:
+def _sort_policy(text: str) -> str | None:
+    if text in APPLICATION_ORDER_WORDS or is_policy_word(text):
+        return text
     # `stateaware` was a separate policy once; it means the order of submission now.
-    return {
-        "": SortPolicy.FIFO,
-        "fifo": SortPolicy.FIFO,
-        "stateaware": SortPolicy.FIFO,
-        "fair": SortPolicy.FAIR,
-        "users": SortPolicy.USERS,
-    }.get(text)
+    return "fifo" if text in {"", "stateaware"} else None
 
 
 def _switch(text: str) -> bool | None:
@@ -281,9 +279,7 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
         return default if value is None else value
 
     return QueueProperties(
-        application_sort_policy=(
-            read(APPLICATION_SORT_POLICY, _sort_policy, SortPolicy.FIFO) if is_leaf else SortPolicy.FAIR
-        ),
+        application_sort_policy=(read(APPLICATION_SORT_POLICY, _sort_policy, "fifo") if is_leaf else "fair"),
         priority_sorting=read(APPLICATION_SORT_PRIORITY, _switch, default=True),
         priority_policy=read(PRIORITY_POLICY, _priority_policy, PriorityPolicy.DEFAULT),
         priority_offset=read(PRIORITY_OFFSET, _offset, 0),
@@ -312,7 +308,7 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
 
 
 _LEAF_DEFAULTS: Final = QueueProperties()
-_PARENT_DEFAULTS: Final = QueueProperties(application_sort_policy=SortPolicy.FAIR)
+_PARENT_DEFAULTS: Final = QueueProperties(application_sort_policy="fair")
 _NOT_INHERITED: Final = (FAIR_WEIGHT, BACKFILL_RESERVATIONS, BACKFILL_ORDER, BACKFILL_PASSES)
 
 

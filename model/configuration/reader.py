@@ -14,6 +14,7 @@ from .names import did_you_mean
 from .problems import NOWHERE, ConfigurationError, Problem, RuleFinding
 from .rules.all_rules import validate_documents, validate_partition
 from .rules.placement import rule_effects, unusable_rules
+from .rules.policies import GivenPoints, policies_are_given
 from .rules.queue_warnings import queue_effects, type_effects
 from .schema import PartitionConfig, SchedulerConfig
 
@@ -111,6 +112,20 @@ def _check_text(text: str) -> None:
 def unusable_rule_problems(config: SchedulerConfig, *, source: str = DEFAULT_SOURCE) -> tuple[Problem, ...]:
     """Return why placement rules cannot be used: a registration ignores them, an update is refused."""
     findings = [finding for partition in config.partitions for finding in unusable_rules(partition)]
+    return _problems(findings, source)
+
+
+def policy_problems(
+    config: SchedulerConfig, points: GivenPoints, *, source: str = DEFAULT_SOURCE
+) -> tuple[Problem, ...]:
+    """Return the policies that a configuration names and that the program has not given.
+
+    Args:
+        config: The configuration.
+        points: The policies that the program has given, with the points at which each decides.
+        source: The name of the file, for messages.
+    """
+    findings = [found for partition in config.partitions for found in policies_are_given(partition, points)]
     return _problems(findings, source)
 
 

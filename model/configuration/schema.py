@@ -216,24 +216,25 @@ class PreemptionConfig:
         return VictimOrdering(self.victims or VictimOrdering.YOUNGEST)
 
 
-class NodeSortPolicy(Enum):
-    """How nodes are ordered; the values are what the configuration says."""
-
-    FAIR = "fair"
-    BINPACKING = "binpacking"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSortPolicyConfig:
-    """The name of a policy as written, or the empty text, and what each resource type weighs."""
+    """The name of an order of nodes as written, or the empty text, and what each resource type weighs."""
 
     type: str = ""
     resource_weights: Mapping[str, float] = field(default_factory=_no_weights)
 
     @property
-    def policy(self) -> NodeSortPolicy:
-        """The policy of a configuration that has been checked; the empty text means `fair`."""
-        return NodeSortPolicy(self.type or NodeSortPolicy.FAIR)
+    def word(self) -> str:
+        """The order of a configuration that has been checked; the empty text means `fair`."""
+        return self.type or "fair"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoliciesConfig:
+    """The policies of a partition that belong to no single queue, by their names."""
+
+    admission: tuple[str, ...] = ()
+    """All of them must let an application start; asked in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +247,7 @@ class PartitionConfig:
     limits: tuple[LimitConfig, ...] = ()
     preemption: PreemptionConfig = field(default_factory=PreemptionConfig)
     node_sort_policy: NodeSortPolicyConfig = field(default_factory=NodeSortPolicyConfig)
+    policies: PoliciesConfig = field(default_factory=PoliciesConfig)
     user_group_resolver: str = ""
     position: Position = field(default=NOWHERE, compare=False)
     positions: Mapping[str, Position] = field(default_factory=_no_positions, compare=False, repr=False)

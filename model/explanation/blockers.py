@@ -15,6 +15,7 @@ from ..configuration.problems import Position
 from ..limits.limits import HolderKind
 from ..limits.usage_tree import NOTHING_HELD
 from ..nodes.order import NodeEntry
+from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import Withheld, kept_beside, withheld_from
 from ..resources.comparisons import fit_score
@@ -364,6 +365,19 @@ def application_count_blockers(
             subject=found.name,
             queue_path=found.queue_path,
             lacks=(lack,),
+        )
+
+
+def admission_blockers(entry: ApplicationEntry) -> Iterator[Blocker]:
+    """Walk the policy that keeps an application from starting, as it has answered last."""
+    held = entry.held
+    if held is not None:
+        yield Blocker(
+            reason=RefusalReason.POLICY,
+            kind=SubjectKind.APPLICATION,
+            subject=entry.application_id,
+            detail=f"{held.policy}: {held.wait.reason}",
+            until_ns=held.wait.until_ns,
         )
 
 

@@ -312,7 +312,8 @@ def _entries(leaf: Queue, trying_pass: TryingPass) -> Iterator[ApplicationEntry]
 def _may_run(state: PartitionState, leaf: Queue, entry: ApplicationEntry) -> bool:
     if entry.facts.state is not ApplicationState.ACCEPTED:
         return True
-    return not any(application_count_blockers(state, leaf, entry.application_id, entry.user))
+    counts = application_count_blockers(state, leaf, entry.application_id, entry.user)
+    return entry.held is None and not any(counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, assert_never
+from typing import Final
 
 from ..applications.report import Noted, TaskGroupCounts
 from ..applications.state import ApplicationState
 from ..configuration.durations import short_duration_text
-from ..configuration.policies import SortPolicy
 from ..configuration.problems import Position
 from ..configuration.queue_properties import (
     APPLICATION_SORT_POLICY,
@@ -190,9 +189,12 @@ def application_place(leaf: Queue, entry: ApplicationEntry, *, is_new: bool = Fa
     if entry.application_id not in names:
         return None
     index = names.index(entry.application_id)
-    order = _order_of_applications(leaf)
-    if leaf.settings.application_sort_policy.takes_turns:
+    order = leaf.application_order.sentence(leaf)
+    if leaf.application_order.takes_turns:
         order = f"{order}: {_users_text(leaf, entry, ranked)}"
+    if leaf.application_order.policy is not None:
+        others = ranked[index - 1 : index] if index else ranked[1:2]
+        order = f"{order}: {'; '.join(_key_text(leaf, each) for each in (entry, *others))}"
     settings = (APPLICATION_SORT_POLICY, APPLICATION_SORT_PRIORITY)
     found = [leaf.positions.get(f"properties.{name}") for name in settings]
     position = next((position for position in found if position is not None), None)
@@ -218,23 +220,13 @@ def queue_places(tree: QueueTree, leaf: Queue) -> tuple[Place, ...]:
     return tuple(places)
 
 
-def _order_of_applications(leaf: Queue) -> str:
-    rule = "the earlier submission"
-    policy = leaf.settings.application_sort_policy
-    match policy:
-        case SortPolicy.FIFO:
-            pass
-        case SortPolicy.FAIR:
-            rule = "the smaller share of the queue's guarantee"
-        case SortPolicy.USERS:
-            half_life_ns = leaf.settings.fair_half_life_ns
-            mean = "use" if half_life_ns is None else "mean use"
-            rule = f"the user with the smaller {mean} by weight{_half_life(half_life_ns)}, then {rule}"
-        case _:
-            assert_never(policy)
-    if leaf.settings.priority_sorting:
-        return f"the higher priority first, then {rule}"
-    return f"{rule} first, then the higher priority"
+def _key_text(leaf: Queue, entry: ApplicationEntry) -> str:
+    """Return the key that a policy gives to an application."""
+    key = leaf.application_order.key(entry, leaf)[0]
+    parts = key[1] if isinstance(key, tuple) and len(key) > 1 else None
+    if not isinstance(parts, tuple):
+        return f"{entry.application_id} has none, as the policy has failed"
+    return f"{entry.application_id} has {', '.join(map(str, parts))}"
 
 
 def _order_of_queues(parent: Queue) -> str:

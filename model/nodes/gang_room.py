@@ -61,7 +61,7 @@ def plan_on(
     def score(node_id: str, available: Resource) -> float:
         node = nodes.get(node_id)
         assert node is not None, f"node {node_id} has gone during a search: please report"
-        return score_of(nodes, node.capacity, available)
+        return score_of(nodes, node, available)
 
     rooms = usable_rooms(nodes, own)
     if left:

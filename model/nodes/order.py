@@ -1,7 +1,6 @@
-"""The partition's view of its nodes: an order by policy, kept while nodes change, that skips full nodes.
+"""The partition's view of its nodes: an order by a rule, kept while nodes change, that skips full nodes.
 
-Nodes are ordered by (score, node id), lowest first. `fair` scores a node by its usage, so the emptiest
-comes first; `binpacking` by what is left, so the fullest comes first.
+Nodes are ordered by (key, node id), lowest first; `licorne.model.nodes.node_orders` has the rules.
 
 The order is a list of blocks of about a hundred entries. A block knows, per resource type, the most that
 any usable node in it has available: a search skips the block with one comparison, so that it visits some
@@ -18,13 +17,16 @@ from __future__ import annotations
 # ruff: noqa: SLF001 - a search compares some hundred nodes with an ask; the dicts of the resources are only read.
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Mapping
-from typing import Final, assert_never, final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, final
 
-from ..configuration.schema import NodeSortPolicy
 from ..marks import Marks
 from ..resources.comparisons import fit_score, prune
-from ..resources.resource import Resource, add, fits, subtract, weighted_usage
+from ..resources.resource import Resource, add, fits, subtract
 from .handle import NodeHandle
+
+if TYPE_CHECKING:
+    from .node_orders import NodeOrderRule
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"vcore": 1.0, "memory": 1.0}
 _BLOCK_SPLIT: Final = 192
@@ -44,7 +46,7 @@ class NodeOrder:
 
     MARKS: Final = Marks(
         writes=(
-            "set_policy",
+            "set_rule",
             "add",
             "remove",
             "take",
@@ -58,7 +60,7 @@ class NodeOrder:
         )
     )
 
-    def __init__(self, policy: NodeSortPolicy, weights: Mapping[str, float]) -> None:
+    def __init__(self, rule: NodeOrderRule, weights: Mapping[str, float]) -> None:
         self._blocks: list[NodeBlock] = []
         self._last_keys: list[tuple[float, str]] = []
         self._entries: dict[str, NodeEntry] = {}
@@ -73,7 +75,7 @@ class NodeOrder:
         """Reserved nodes that may have gained room since the pass over reserved asks looked, by id."""
         self.ranked: dict[Resource, list[NodeEntry]] = {}
         """See `licorne.model.nodes.reservable`; empty after a change of a node that is not reserved."""
-        self._order_by(policy, weights)
+        self._order_by(rule, weights)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -91,13 +93,13 @@ class NodeOrder:
         """Return all entries ordered by node id."""
         return [self._entries[name] for name in sorted(self._entries)]
 
-    def set_policy(self, policy: NodeSortPolicy, weights: Mapping[str, float]) -> None:
-        """Order by another policy; an empty map of weights means the default ones."""
+    def set_rule(self, rule: NodeOrderRule, weights: Mapping[str, float]) -> None:
+        """Order by a rule, and find all places anew; an empty map of weights means the default ones."""
         self.gains += 1
-        self._order_by(policy, weights)
+        self._order_by(rule, weights)
 
-    def _order_by(self, policy: NodeSortPolicy, weights: Mapping[str, float]) -> None:
-        self.policy = policy
+    def _order_by(self, rule: NodeOrderRule, weights: Mapping[str, float]) -> None:
+        self.rule = rule
         self.weights = dict(weights) or dict(DEFAULT_WEIGHTS)
         self._weighted = [(name, weight) for name, weight in self.weights.items() if weight]
         self._rebuild()
@@ -219,7 +221,7 @@ class NodeOrder:
     # --------------------------------------------------------------------------------- the order
 
     def _score(self, entry: NodeEntry) -> float:
-        return score_of(self, entry.capacity, entry.available)
+        return self.rule.key(entry, entry.available, self._weighted)
 
     def _reinsert(self, entry: NodeEntry) -> None:
         """Find the place of a node anew; one that is cordoned keeps its place until it is no longer."""
@@ -297,17 +299,9 @@ def forget_closed(order: NodeOrder, waiting: Container[Resource]) -> None:
     order.closed_max = max(_CLOSED_MIN, 2 * len(order.closed))
 
 
-def score_of(order: NodeOrder, capacity: Resource, available: Resource) -> float:
-    """Return the place of a node in an order, the lowest first."""
-    usage = weighted_usage(capacity, available, order._weighted)
-    policy = order.policy
-    match policy:
-        case NodeSortPolicy.FAIR:
-            return usage
-        case NodeSortPolicy.BINPACKING:
-            return 1.0 - usage
-        case _:
-            assert_never(policy)
+def score_of(order: NodeOrder, entry: NodeEntry, available: Resource) -> float:
+    """Return the place that a node would have in an order, the lowest first."""
+    return order.rule.key(entry, available, order._weighted)
 
 
 def node_ids(order: NodeOrder) -> tuple[str, ...]:
@@ -342,6 +336,7 @@ class NodeEntry:
     """What the partition knows of one node, from the answers that the node gave."""
 
     __slots__ = (
+        "attributes",
         "available",
         "capacity",
         "instance_type",
@@ -353,12 +348,21 @@ class NodeEntry:
     )
 
     def __init__(
-        self, node: NodeHandle, node_id: str, instance_type: str, capacity: Resource, *, schedulable: bool
+        self,
+        node: NodeHandle,
+        node_id: str,
+        instance_type: str,
+        capacity: Resource,
+        *,
+        schedulable: bool,
+        attributes: Mapping[str, str],
     ) -> None:
         self.node = node
         """The handle: in the actors engine each call is an ask."""
         self.node_id = node_id
         self.instance_type = instance_type
+        self.attributes: Mapping[str, str] = MappingProxyType(attributes)
+        """Those that the RM has given it; they never change."""
         self.capacity = capacity
         self.available = capacity
         self.schedulable = schedulable

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 
 from ..applications.effects import ApplicationFacts
 from ..applications.handle import ApplicationHandle
+from ..policies.interface import Wait
+from ..policies.policies import PolicyKey
 from ..resources.resource import Resource, total_of
 from ..values.allocation import Ask
 from ..values.messages import ApplicationSubmission, User
@@ -15,7 +17,15 @@ if TYPE_CHECKING:
     from .users import UserPlace
     from .waiting import RestKind
 
-EntryKey: TypeAlias = "tuple[int | tuple[float, ...] | str | UserPlace, ...]"
+
+class HeldStart(NamedTuple):
+    """A policy keeps an application from starting."""
+
+    policy: str
+    wait: Wait
+
+
+EntryKey: TypeAlias = "tuple[int | tuple[float, ...] | str | UserPlace | PolicyKey, ...]"
 
 
 @final
@@ -27,7 +37,9 @@ class ApplicationEntry:
         "application_id",
         "backoff_until_ns",
         "facts",
+        "held",
         "order",
+        "policy_key",
         "queue",
         "rests_for",
         "rests_until_ns",
@@ -59,6 +71,10 @@ class ApplicationEntry:
         """What the RM sent, for a saved moment."""
         self.order: EntryKey = ()
         """Its place in the queue's order, empty while none of its asks waits."""
+        self.policy_key: PolicyKey | tuple[float, ...] | None = None
+        """The last key of the policy that orders its leaf."""
+        self.held: HeldStart | None = None
+        """The policy that has last kept it from starting, `None` if none did."""
         self.rests_for: RestKind | None = None
         """While it rests: what may give it room."""
         self.rests_until_ns: int | None = None

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import merge
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, assert_never, final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
-from ..configuration.policies import SortPolicy
-from ..resources.comparisons import fair_share, shares
+from ..resources.comparisons import fair_share
 from ..resources.quantities import INT32_MIN
 from ..resources.resource import EMPTY, Resource, is_any_positive
 from ..values.ordered_list import OrderedList
-from .application_entry import ApplicationEntry, EntryKey
+from .application_entry import ApplicationEntry
 from .sleep import Sleep
-from .users import LeafUsers, ranked_by_users, user_place_of
+from .users import LeafUsers, ranked_by_users
 from .waiting import WaitingApplications
 
 if TYPE_CHECKING:
@@ -237,7 +236,7 @@ class ApplicationOrder:
         changed = {entry.application_id: entry for entry in (*self._stale.values(), *others)}
         kept = ((entry.order, entry) for entry in self._waiting if entry.application_id not in changed)
         moved = sorted(
-            (_entry_key(entry, queue), name)
+            (queue.application_order.key(entry, queue), name)
             for name, entry in changed.items()
             if is_any_positive(entry.facts.pending)
         )
@@ -276,21 +275,16 @@ class ApplicationOrder:
         if facts.first is None or not order or entry.rests_for is not None:
             self._stale[name] = entry
             return
-        policy = entry.queue.settings.application_sort_policy
-        match policy:
-            case SortPolicy.FIFO | SortPolicy.USERS:
-                # Without a share in it the place seldom changes: to compare costs less than to find it again.
-                changed = _entry_key(entry, entry.queue) != order
-            case SortPolicy.FAIR:
-                changed = True
-            case _:
-                assert_never(policy)
-        if changed:
+        rule = entry.queue.application_order
+        if not rule.is_steady or rule.key(entry, entry.queue) != order:
             self._stale[name] = entry
 
     def _place(self, entry: ApplicationEntry) -> None:
         pending = entry.facts.pending
-        order = _entry_key(entry, entry.queue) if is_any_positive(pending) else ()
+        rule = entry.queue.application_order
+        order = rule.key(entry, entry.queue) if is_any_positive(pending) else ()
+        if rule.policy is not None and order and isinstance(order[0], tuple):
+            entry.policy_key = order[0]
         if order == entry.order and entry.rests_for is None:
             return
         self._unplace(entry)
@@ -306,7 +300,7 @@ class ApplicationOrder:
         )  # Anew: what this may be undoing broke off at any point.
         for entry in self.by_id.values():
             entry.order = ()
-            entry.rests_for = entry.rests_until_ns = None
+            entry.policy_key = entry.held = entry.rests_for = entry.rests_until_ns = None
         self._stale.update(self.by_id)
 
     def _unplace(self, entry: ApplicationEntry) -> None:
@@ -329,36 +323,6 @@ def _keep(entries: dict[str, ApplicationEntry], entry: ApplicationEntry, *, pres
         entries[entry.application_id] = entry
     elif entries:
         entries.pop(entry.application_id, None)
-
-
-def _entry_key(entry: ApplicationEntry, queue: Queue) -> EntryKey:
-    facts = entry.facts
-    settings = queue.settings
-    priority = -facts.max_priority
-    policy = settings.application_sort_policy
-    match policy:
-        case SortPolicy.FIFO:
-            if settings.priority_sorting:
-                return (priority, facts.submitted_at_ns, entry.application_id)
-            return (facts.submitted_at_ns, priority, entry.application_id)
-        case SortPolicy.FAIR:
-            usage = _usage(facts.allocated, queue.guaranteed)
-            if settings.priority_sorting:
-                return (priority, usage, facts.submitted_at_ns, entry.application_id)
-            return (usage, priority, facts.submitted_at_ns, entry.application_id)
-        case SortPolicy.USERS:
-            level = priority if settings.priority_sorting else 0
-            return (level, user_place_of(entry), facts.submitted_at_ns, priority, entry.application_id)
-        case _:
-            assert_never(policy)
-
-
-def _usage(allocated: Resource, guaranteed: Resource | None) -> tuple[float, ...]:
-    """Return the shares, largest first, without the zeros at the end: tuples then compare as shares do."""
-    usage = shares(allocated, guaranteed)[::-1]
-    while usage and not usage[-1]:
-        usage = usage[:-1]
-    return usage
 
 
 def stamp_of(tree: QueueTree, parent: Queue) -> OrderStamp:

@@ -18,6 +18,7 @@ from ..configuration.problems import Position
 from ..configuration.queue_properties import QueueProperties, evaluate
 from ..configuration.schema import ChildTemplateConfig
 from ..marks import Marks
+from ..policies.policies import NO_POLICIES, Policies
 from ..resources.comparisons import is_zero, prune
 from ..resources.decayed_use import DecayedUse, raised_to
 from ..resources.quantities import INT32_MAX, INT32_MIN
@@ -35,13 +36,15 @@ from ..resources.resource import (
 from ..resources.texts import resource_from_texts
 from ..values.states import ObjectEvent, ObjectState, next_object_state
 from .application_entry import ApplicationEntry
+from .application_orders import APPLICATION_ORDERS, ApplicationOrderRule, application_order
 from .order import ApplicationOrder, ChildOrder, OrderStamp, PriorityCounts
 from .sleep import AwakeLeaves
 from .use_order import DepartedUse, counted_use
 
 _DENY: Final = AccessControlList.parse("")
 _TAKEN_OVER: Final = (
-    *("state", "children", "properties", "settings", "template", "submit_acl", "admin_acl", "guaranteed"),
+    *("state", "children", "properties", "settings", "application_order", "template"),
+    *("submit_acl", "admin_acl", "guaranteed"),
     *("maximum", "max_applications", "positions", "allocated", "pending", "preempting", "held"),
     *("running", "accepted_allocating", "priority", "child_order", "child_priorities", "entries"),
     *("quota_preemption_due_ns", "awake", "_claimed", "now_ns", "decayed", "weighs_use"),
@@ -105,6 +108,11 @@ class Queue:
         ),
     )
 
+    application_order: ApplicationOrderRule = APPLICATION_ORDERS["fifo"]
+    """How the applications of a leaf are ordered."""
+    policies: Policies = NO_POLICIES
+    """Those of the partition; of the root."""
+
     def __init__(self, name: str, parent: Queue | None, *, is_leaf: bool, managed: bool) -> None:
         self.name = name
         self.parent = parent
@@ -166,6 +174,9 @@ class Queue:
         """Take properties and what they mean for this queue."""
         self.properties = dict(properties)
         self.settings = evaluate(properties, is_leaf=self.is_leaf)
+        self.application_order = application_order(
+            self.settings.application_sort_policy, self.above[-1].policies
+        )
 
     def set_quota(self, guaranteed: Resource | None, maximum: Resource | None) -> None:
         """Take both quotas; one without any quantity above zero means none."""

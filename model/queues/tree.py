@@ -9,6 +9,7 @@ from typing import Final, Protocol, final
 from ..configuration.access_control import AccessControlList
 from ..configuration.queue_properties import inherit, read_weight
 from ..configuration.schema import QueueConfig
+from ..policies.policies import NO_POLICIES, Policies
 from ..resources.quantities import INT32_MIN
 from ..resources.resource import Resource
 from ..values.events import ChangeType
@@ -78,6 +79,8 @@ class QueueTree:
         events: EventReports | None = None,
         now_ns: Callable[[], int] | None = None,
         kept: KeptUse | None = None,
+        *,
+        policies: Policies = NO_POLICIES,
     ) -> None:
         self._queue_class = queue_class
         self._events = events or unheard()
@@ -86,6 +89,7 @@ class QueueTree:
             self.root.now_ns = now_ns
         if kept is not None:
             self.root.departed.begin_with(kept)
+        self.root.policies = policies
         self._by_path: dict[str, Queue] = {ROOT: self.root}
         self.version = 0
         """The version of all limits: shares that were computed before the last change are stale."""

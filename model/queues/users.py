@@ -218,7 +218,7 @@ def after_reload(leaf: Queue, limits: Callable[[], Resource | None]) -> None:
     """Have a leaf order its users, or no longer, as its settings say now."""
     entries = leaf.entries
     before = entries.users
-    if not leaf.settings.application_sort_policy.takes_turns:
+    if not leaf.application_order.takes_turns:
         entries.users = None
     else:
         entries.users = LeafUsers(leaf, limits)

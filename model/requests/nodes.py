@@ -139,7 +139,9 @@ def _create(state: PartitionState, update: NodeUpdate) -> RejectionReason | None
     node = Node(name, update.attributes, update.resource or EMPTY, schedulable=schedulable)
     capacity = node.facts().capacity
     handle = state.host.adopt_node(node)
-    entry = NodeEntry(handle, name, node.instance_type, capacity, schedulable=schedulable)
+    entry = NodeEntry(
+        *(handle, name, node.instance_type, capacity), schedulable=schedulable, attributes=update.attributes
+    )
     state.nodes.add(entry)
     _note_schedulable(state, name, schedulable=schedulable)
     state.events.note(

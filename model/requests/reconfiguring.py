@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, final
 
 from ..configuration.schema import PartitionConfig
+from ..nodes.node_orders import node_order
 from ..placement.placement import PlacementRules
 from ..queues.queue import Queue
 from ..queues.quota import quota_settings, quotas_changed, settle_all
@@ -22,7 +23,7 @@ from .submission_terms import runtime_settings, runtimes_changed
 _SETTINGS: Final = (
     *("state", "is_leaf", "managed", "properties", "settings", "template", "submit_acl", "admin_acl"),
     *("guaranteed", "max_applications", "positions", "quota_preemption_due_ns"),
-    *("decayed", "user_weights", "lend"),
+    *("decayed", "user_weights", "lend", "application_order"),
 )
 """What a configuration decides about a queue, without the maximum: that of the root comes from the nodes."""
 
@@ -34,7 +35,7 @@ class Savepoint:
     def __init__(self, state: PartitionState) -> None:
         self._config = state.config
         self._rules = state.rules
-        self._policy = state.nodes.policy
+        self._node_rule = state.nodes.rule
         self._weights = state.nodes.weights
         self._limits = state.limits.saved()
         self._queues = [
@@ -48,7 +49,7 @@ class Savepoint:
         runtimes = runtime_settings(state.tree)
         state.config = self._config
         state.rules = self._rules
-        state.nodes.set_policy(self._policy, self._weights)
+        state.nodes.set_rule(self._node_rule, self._weights)
         known: set[Queue] = set()
         for queue, maximum, settings in self._queues:
             known.add(queue)
@@ -84,7 +85,8 @@ def reconfigure(state: PartitionState, config: PartitionConfig) -> Savepoint:
 def _apply(state: PartitionState, config: PartitionConfig) -> None:
     state.rules = PlacementRules(config.placement_rules)
     state.config = config
-    state.nodes.set_policy(config.node_sort_policy.policy, config.node_sort_policy.resource_weights)
+    sorting = config.node_sort_policy
+    state.nodes.set_rule(node_order(sorting.word, state.host.policies), sorting.resource_weights)
     quotas = quota_settings(state.tree)
     runtimes = runtime_settings(state.tree)
     reported = {queue.path: quota_of(queue) for queue in state.tree}

@@ -11,7 +11,7 @@ from ..applications.gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
 from ..applications.life import tag_refusal, walltime_of
 from ..configuration.durations import DurationError, duration_text, parse_duration_ns
 from ..configuration.policies import GangPlacing
-from ..configuration.queue_properties import RUNTIME_MAX, RuntimeSettings, read_gang_placing
+from ..configuration.queue_properties import GANG_PLACING, RUNTIME_MAX, RuntimeSettings, read_gang_placing
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import maximum_below_root
@@ -46,10 +46,14 @@ def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> RejectionRe
     refusal = invalid(negative_text(f"the placeholder ask of application {name}", wanted))
     if refusal is not None:
         return refusal
-    if not queue.settings.application_sort_policy.takes_placeholders:
+    rule = queue.application_order
+    is_whole = (_placing_of(submission.tags) or queue.settings.gang_placing).is_whole
+    if not (rule.takes_placeholders or (is_whole and rule.policy is not None)):
         text = (
             f"queue {queue.path} cannot run application {name} with task group request: unsupported sort type"
         )
+        if rule.policy is not None:
+            text += f" {rule.word}: it could put others between its members, unless {GANG_PLACING} is whole"
         return RejectionReason(RejectionCode.NO_QUEUE, text)
     limit = maximum_below_root(queue)
     if not fits_undefined_unlimited(limit, wanted):

@@ -25,12 +25,12 @@ from ..preemption.guarantee.attempt import preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
 from ..preemption.guarantee.limited import lets_end_inside
 from ..queues import quota as queue_quota
-from ..queues.application_entry import ApplicationEntry
+from ..queues.application_entry import ApplicationEntry, HeldStart
 from ..queues.queue import Queue
 from ..queues.sleep import Sleep, Wake
-from ..queues.waiting import WaitingApplications
+from ..queues.waiting import RestKind, WaitingApplications
 from ..resources.resource import Resource, fits_undefined_unlimited
-from ..state.charges import holder_of, user_headroom
+from ..state.charges import held_by_policy, holder_of, user_headroom
 from ..state.counters import TimedPart
 from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted, report_checks, reserve, set_runnable, unreserve
@@ -88,6 +88,8 @@ def place_first(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
     starts = entry.facts.state is ApplicationState.ACCEPTED
     if starts and not (entry.runnable_in_queue and entry.runnable_by_user and all(may_run(state, entry))):
         return False  # A visit reports what has changed about that.
+    if starts and held_by_policy(state, entry) is not None:
+        return False
     placed = _place_first_of(state, entry, user_headroom(state, entry))
     if placed and starts:
         count_accepted(entry)
@@ -175,6 +177,11 @@ def _visit_applications(visit: _Visit, blocked: Blocked, rests: _Rests) -> bool 
             blocked.wake(Wake.BY_ANY_CHANGE)
             rests.append((entry, entry.facts, rest_of_held(state, entry)))
             continue
+        if entry.facts.state is ApplicationState.ACCEPTED:
+            held = held_by_policy(state, entry)
+            if held is not None:
+                rests.append((entry, entry.facts, _rest_of(held, blocked)))
+                continue
         if entry.backoff_until_ns is not None:
             if entry.backoff_until_ns > now_ns:
                 blocked.wake_at(entry.backoff_until_ns)
@@ -189,6 +196,14 @@ def _visit_applications(visit: _Visit, blocked: Blocked, rests: _Rests) -> bool 
         if must_wait(state):
             break
     return None
+
+
+def _rest_of(held: HeldStart, blocked: Blocked) -> Rest | None:
+    """Return how an application rests that a policy holds: until the time that it has named, or not."""
+    if held.wait.until_ns is None:
+        blocked.wake(Wake.BY_ANY_CHANGE)
+        return None
+    return Rest(RestKind((), may_reserve=False), held.wait.until_ns)
 
 
 def _may_run(state: PartitionState, entry: ApplicationEntry) -> bool:

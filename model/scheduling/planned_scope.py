@@ -70,6 +70,8 @@ class PlannedScope:
         self.keeps = promises_all(queue)
         """All jobs are promised a start when they come."""
         self.until_ns: int | None = None
+        self.held_until_ns: int | None = None
+        """When the first job may start that a policy holds."""
         """When time alone changes something."""
         self.tried: set[str] = set()
         """The keys of jobs that were tried before their turn, as their promises stand."""

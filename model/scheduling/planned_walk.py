@@ -29,7 +29,7 @@ from ..queues.queue import Queue
 from ..queues.quota import is_reached
 from ..queues.sleep import Sleep, Wake
 from ..resources.resource import fits_undefined_unlimited
-from ..state.charges import user_headroom
+from ..state.charges import held_by_policy, user_headroom
 from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted, set_runnable
 from ..state.rates import report_refusals
@@ -37,7 +37,7 @@ from ..values.allocation import Ask, RefusalReason
 from .gang_pass import GangRefused, GangTry, place_gang
 from .giving import denied_by_rm, must_wait, try_place, try_required_node
 from .planned_scope import PlannedPreemption, PlannedScope, WaitingJob, has_room_for
-from .resting import may_run
+from .resting import earlier, may_run
 
 _ASKS_MAX = 1 << 40
 _PROMISED = frozenset(
@@ -90,6 +90,10 @@ class PlannedWalk:
         for entry in list(leaf.entries.waiting):
             if not self._may_run(entry):
                 continue
+            if self._is_held(entry):
+                wait_ns = None if entry.held is None else entry.held.wait.until_ns
+                scope.held_until_ns = earlier(scope.held_until_ns, wait_ns)
+                continue
             for ask in _asks(entry):
                 if scope.standing:
                     self._try_standing(scope, entry, ask)
@@ -102,7 +106,8 @@ class PlannedWalk:
         """Try the jobs whose promises stand before this ask, which is a later comer."""
         for key, promised in scope.standing_before(job_of(self._state, JobOwner.of(entry), ask)):
             del scope.standing[key]
-            if self._may_run(promised.entry) and is_reached(promised.entry.queue):
+            starts = self._may_run(promised.entry) and not self._is_held(promised.entry)
+            if starts and is_reached(promised.entry.queue):
                 scope.tried.add(key)
                 self.has_result = self._try_behind(scope, promised.entry, promised.asks[0])
             if self.is_over:
@@ -137,6 +142,7 @@ class PlannedWalk:
         state.ends.denied[scope.queue.path] = scope.denied
         retry_ns, wakes = self._preemption.retry_ns, Wake.BY_ANY_CHANGE
         until_ns = scope.until_ns if retry_ns is None else min(retry_ns, scope.until_ns or retry_ns)
+        until_ns = earlier(until_ns, scope.held_until_ns)
         if scope.is_unclear:
             until_ns, wakes = self._now_ns + _LATER_NS, Wake.IN_EACH_CYCLE
         sleep = Sleep(state.stamp, until_ns, wakes, placed=state.placed.allocations)
@@ -152,6 +158,12 @@ class PlannedWalk:
         in_queue, by_user = may_run(self._state, entry)
         set_runnable(self._state, entry, in_queue=in_queue, by_user=by_user)
         return entry.runnable_in_queue and entry.runnable_by_user
+
+    def _is_held(self, entry: ApplicationEntry) -> bool:
+        """Return whether a policy keeps an application from starting."""
+        return (
+            entry.facts.state is ApplicationState.ACCEPTED and held_by_policy(self._state, entry) is not None
+        )
 
     # --------------------------------------------------------------------------------------- asks
 

@@ -28,7 +28,7 @@ from ..queues.sleep import Sleep, Wake
 from ..resources.resource import Resource, fits, fits_undefined_unlimited
 from ..resources.texts import describe
 from ..state.applying import apply
-from ..state.charges import drop_reservations, leave_node, may_start, user_headroom
+from ..state.charges import drop_reservations, held_by_policy, leave_node, may_start, user_headroom
 from ..state.partition_state import PartitionState
 from ..state.placing import unreserve
 from ..state.rates import report_refusals
@@ -182,7 +182,8 @@ class _ReservedVisit:
         return False
 
     def _may_start(self, leaf: Queue, entry: ApplicationEntry) -> bool:
-        return queue_quota.has_place_for(leaf, entry.application_id) is None and may_start(self._state, entry)
+        has_place = queue_quota.has_place_for(leaf, entry.application_id) is None
+        return has_place and may_start(self._state, entry) and held_by_policy(self._state, entry) is None
 
     def _try_application(self, leaf: Queue, entry: ApplicationEntry) -> bool:
         state = self._state

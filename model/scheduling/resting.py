@@ -153,19 +153,19 @@ def rest_after(
             may_reserve = walk.reservations_on  # It has not been tried for one.
         elif size not in closed:
             return None
-        until_ns = _earlier(until_ns, refusal.until_ns)
+        until_ns = earlier(until_ns, refusal.until_ns)
     preempting: dict[PreemptingAsk, None] = {}
     for refused in preemption:
         if refused.ask is not None:
             preempting[refused.ask] = None
-        until_ns = _earlier(until_ns, refused.until_ns)
+        until_ns = earlier(until_ns, refused.until_ns)
     holds = holder if over_limit else None
     return Rest(
         RestKind(tuple(sizes), may_reserve, tuple(preempting), tuple(over_limit), None, holds), until_ns
     )
 
 
-def _earlier(one_ns: int | None, other_ns: int | None) -> int | None:
+def earlier(one_ns: int | None, other_ns: int | None) -> int | None:
     """Return the earlier of two times; `None` is no time."""
     if one_ns is None or other_ns is None:
         return other_ns if one_ns is None else one_ns

@@ -9,7 +9,8 @@ from ..applications.effects import Answer
 from ..applications.pending_asks import AskRecord, Reservation
 from ..limits.usage_tree import Held
 from ..queues import quota as queue_quota
-from ..queues.application_entry import ApplicationEntry
+from ..queues.application_entry import ApplicationEntry, HeldStart
+from ..queues.application_orders import view_of
 from ..resources.resource import EMPTY, Resource, subtract
 from ..values.allocation import Allocation
 from ..values.events import ChangeType
@@ -63,6 +64,17 @@ def may_start(state: PartitionState, entry: ApplicationEntry) -> bool:
     if entry.user_is_listed and not state.limits.is_limited:
         return True
     return state.limits.can_run(entry.queue.path, entry.application_id, entry.user)
+
+
+def held_by_policy(state: PartitionState, entry: ApplicationEntry) -> HeldStart | None:
+    """Return the policy that keeps an application from starting, `None` if none does."""
+    entry.held = None
+    for name in state.config.policies.admission:
+        wait = state.host.policies.by_name[name].may_start(view_of(entry), state.now_ns())
+        if wait is not None:
+            entry.held = HeldStart(name, wait)
+            break
+    return entry.held
 
 
 def count_placed(state: PartitionState, entry: ApplicationEntry, allocation: Allocation) -> str | None:

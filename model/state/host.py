@@ -20,6 +20,7 @@ from ..applications.handle import ApplicationHandle
 from ..applications.report import ApplicationSummary
 from ..nodes.handle import NodeHandle
 from ..nodes.node import Node
+from ..policies.policies import NO_POLICIES, Policies
 from ..predicates.node_checks import Predicates, QuestionChannel, many_questions
 from ..queues.use_order import NO_KEPT_USE, KeptUse
 from ..values.allocation import PlacementHalt
@@ -131,6 +132,8 @@ class PartitionHost:
     """The RM's predicates if they answer at once. `None`, and no `question_channel`: it takes every node."""
     question_channel: QuestionChannel | None = None
     """The RM's predicates if they answer later; then there are no `predicates`."""
+    policies: Policies = NO_POLICIES
+    """The policies that the program has given, with objects of this partition."""
     kept_use: KeptUse = NO_KEPT_USE
     """What its queues and users have used before a restart."""
     answer_timeout_ns: int = ANSWER_TIMEOUT_NS

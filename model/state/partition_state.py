@@ -20,6 +20,7 @@ from ..applications.handle import ApplicationHandle
 from ..applications.state import ApplicationState
 from ..configuration.schema import PartitionConfig
 from ..limits.user_limits import UserLimits
+from ..nodes.node_orders import node_order
 from ..nodes.order import NodeEntry, NodeOrder
 from ..placement.placement import usable_rules
 from ..placement.requests import RuleOutcome
@@ -206,12 +207,17 @@ class PartitionState:
         self.state = ObjectState.ACTIVE
         self.state_since_ns = host.now_ns()
         self.events = EventReports(host.events, rm_id, host.now_ns)
-        self.tree = QueueTree(config.root, host.instrument(Queue), self.events, host.now_ns, host.kept_use)
+        self.tree = QueueTree(
+            *(config.root, host.instrument(Queue), self.events, host.now_ns, host.kept_use),
+            policies=host.policies,
+        )
         self.rules = usable_rules(config.placement_rules)
         self.limits = host.instrument(UserLimits)(self.events)
         self.limits.update(config.root)
         sorting = config.node_sort_policy
-        self.nodes = host.instrument(NodeOrder)(sorting.policy, sorting.resource_weights)
+        self.nodes = host.instrument(NodeOrder)(
+            node_order(sorting.word, host.policies), sorting.resource_weights
+        )
         self.capacity = EMPTY
         self.entries: dict[str, ApplicationEntry] = {}
         self.serials: dict[str, int] = {}

@@ -237,6 +237,7 @@ class RefusalReason(Enum):
     PROTECTED = "What could be preempted is protected for now"  # tried again when the first of it is not
     QUEUE_APPLICATIONS = "The queue runs its maximum of applications"  # until one of them ends
     USER_APPLICATIONS = "The user runs the maximum of applications"  # until one of them ends
+    POLICY = "A policy holds it"  # asked again at the time that it names, else after any change
     BACKOFF = "Too many asks could not be placed"  # after the back-off delay
     QUEUE_KIND = (
         "The configuration has made the queue another kind"  # it is not visited until it is changed back

@@ -50,7 +50,7 @@ class LiveNames(NamedTuple):
     """How many have ended or were rejected, of those that are kept."""
 
 
-class NodeView(NamedTuple):
+class NodeRow(NamedTuple):
     """What a partition knows of a node without asking it."""
 
     node_id: str
@@ -114,8 +114,8 @@ def _downwards(queue: Queue) -> Iterable[Queue]:
 
 
 def live_nodes(
-    state: PartitionState, node_ids: Iterable[str], known: Mapping[str, NodeView]
-) -> tuple[NodeView, ...]:
+    state: PartitionState, node_ids: Iterable[str], known: Mapping[str, NodeRow]
+) -> tuple[NodeRow, ...]:
     """Return the rows of nodes that are not as they are known; those that are gone are left out."""
     changed = []
     for node_id in node_ids:
@@ -130,7 +130,7 @@ def live_nodes(
             or row.schedulable is not entry.schedulable
             or row.reserved is not entry.reserved
         ):
-            changed.append(NodeView.of(entry))
+            changed.append(NodeRow.of(entry))
     return tuple(changed)
 
 
@@ -225,7 +225,7 @@ class PartitionFigures(NamedTuple):
     """How many applications are active, by the path of their leaf and their state."""
     ended: Mapping[tuple[str, ApplicationState], int]
     """How many have ended since the partition was made: completed, failed or rejected."""
-    nodes: tuple[NodeView, ...]
+    nodes: tuple[NodeRow, ...]
     nodes_removed: int
     allocations: int
     reservations: int
@@ -247,7 +247,7 @@ def partition_figures(state: PartitionState) -> PartitionFigures:
         ended_in=dict(state.placed.ended_in),
         active=Counter((entry.queue.path, entry.facts.state) for entry in state.entries.values()),
         ended=dict(state.ended),
-        nodes=tuple(map(NodeView.of, state.nodes)),
+        nodes=tuple(map(NodeRow.of, state.nodes)),
         nodes_removed=state.nodes_removed,
         allocations=state.placed.allocations,
         reservations=state.reservations,

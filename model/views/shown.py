@@ -12,7 +12,6 @@ from typing import NamedTuple
 from ..applications.report import ShownApplication
 from ..applications.state import ApplicationState
 from ..configuration.queue_properties import QueueProperties
-from ..configuration.schema import NodeSortPolicy
 from ..limits.limits import HolderKind
 from ..limits.usage_tree import UsageRow, UsageView
 from ..limits.user_limits import holder_names, usage_views
@@ -36,7 +35,7 @@ class PartitionValues(NamedTuple):
     """The full name, `[rm]default`."""
     capacity: Resource
     used: Resource
-    node_sort_policy: NodeSortPolicy
+    node_sort_policy: str
     node_sort_weights: Mapping[str, float]
     preemption_enabled: bool
     quota_preemption_enabled: bool
@@ -57,7 +56,7 @@ def partition_values(state: PartitionState) -> PartitionValues:
         name=state.name,
         capacity=state.capacity,
         used=state.tree.root.allocated,
-        node_sort_policy=state.nodes.policy,
+        node_sort_policy=state.nodes.rule.word,
         node_sort_weights=dict(state.nodes.weights),
         preemption_enabled=state.preemption_enabled,
         quota_preemption_enabled=state.quota_preemption_enabled,

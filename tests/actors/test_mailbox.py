@@ -16,7 +16,7 @@ from licorne.actors.runtime.dispatcher import Dispatcher
 from licorne.actors.runtime.errors import MailboxFullError
 from licorne.actors.runtime.future import PooledFuture
 from licorne.actors.runtime.reference import AnyRef, PooledRef
-from licorne.actors.runtime.waiting import Wait
+from licorne.actors.runtime.waiting import OpenWait
 
 
 class Recorder(PooledActor):
@@ -212,7 +212,7 @@ def test_a_stop_is_answered_after_everything_else(stepped: Dispatcher) -> None:
     assert ["too late", "stop"] == order
 
 
-class _Noting(Wait):
+class _Noting(OpenWait):
     """A wait that notes its wake-up."""
 
     def __init__(self, note: Callable[[], None]) -> None:
@@ -254,7 +254,7 @@ def test_a_woken_waiter_that_leaves_wakes_the_next(stepped: Dispatcher) -> None:
     """A wake-up for mail is not lost on a thread that has its answer from elsewhere."""
     ref = occupied(stepped.start(Recorder))
     inbox = ref.actor_inbox
-    first, second = (Wait(PooledFuture[object](), withdraws=False) for _ in range(2))
+    first, second = (OpenWait(PooledFuture[object](), withdraws=False) for _ in range(2))
     assert inbox.register(first)
     assert inbox.register(second)
     ref.tell("mail")
@@ -269,4 +269,4 @@ def test_waiting_for_an_actor_that_is_free_is_declined(stepped: Dispatcher) -> N
     """Its owner has just left; the waiter can run it itself."""
     ref = stepped.start(Recorder)
 
-    assert not ref.actor_inbox.register(Wait(PooledFuture[object](), withdraws=False))
+    assert not ref.actor_inbox.register(OpenWait(PooledFuture[object](), withdraws=False))

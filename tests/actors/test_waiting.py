@@ -7,7 +7,7 @@ from threading import get_ident
 import pytest
 
 from licorne.actors.runtime.errors import AskCycleError
-from licorne.actors.runtime.waiting import Wait, WaitGraph
+from licorne.actors.runtime.waiting import OpenWait, WaitGraph
 
 ME = get_ident()
 
@@ -37,8 +37,8 @@ class Answer:
         self.withdrawn_with = error
 
 
-def a_wait(answer: Answer, thread: int = ME, *, withdraws: bool = False) -> Wait:
-    wait = Wait(answer, withdraws=withdraws)
+def a_wait(answer: Answer, thread: int = ME, *, withdraws: bool = False) -> OpenWait:
+    wait = OpenWait(answer, withdraws=withdraws)
     wait.thread = thread
     return wait
 

@@ -62,20 +62,20 @@ def test_each_decision_by_a_setting_names_all_its_values(room: str) -> None:
 
 def test_all_settings_are_looked_at() -> None:
     """Those of queues, of nodes and of preemption."""
-    assert {"SortPolicy", "NodeSortPolicy", "VictimOrdering", "Overrun"} <= SETTINGS
-    assert len(SETTINGS) == 12
+    assert {"PreemptionPolicy", "VictimOrdering", "Overrun"} <= SETTINGS
+    assert len(SETTINGS) == 10
 
 
 @pytest.mark.parametrize(
     "source",
     [
-        "a if policy is SortPolicy.FAIR else b",
-        "policy is not schema_of(x) or policy != NodeSortPolicy.FAIR",
+        "a if policy is PreemptionPolicy.FENCE else b",
+        "policy is not schema_of(x) or policy != VictimOrdering.YOUNGEST",
         "text == VictimJobs.WHOLE.value",
-        "policy in {SortPolicy.FAIR, SortPolicy.USERS}",
-        "match policy:\n    case SortPolicy.FAIR:\n        f()",
-        "match policy:\n    case SortPolicy.FAIR | SortPolicy.FIFO:\n        f()\n    case _:\n        g()",
-        "{SortPolicy.FAIR: 1, SortPolicy.FIFO: 2}[policy]",
+        "policy in {PreemptionPolicy.FENCE, PreemptionPolicy.DISABLED}",
+        "match policy:\n    case PreemptionPolicy.FENCE:\n        f()",
+        "match policy:\n    case Overrun.END | Overrun.EXTEND:\n        f()\n    case _:\n        g()",
+        "{PreemptionPolicy.FENCE: 1, PreemptionPolicy.DEFAULT: 2}[policy]",
     ],
 )
 def test_an_open_decision_is_found(source: str) -> None:
@@ -86,10 +86,10 @@ def test_an_open_decision_is_found(source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "match policy:\n    case SortPolicy.FAIR:\n        f()\n    case _:\n        assert_never(policy)",
-        "policy: SortPolicy = SortPolicy.FIFO",
-        "policy.takes_turns",
-        "{'fifo': SortPolicy.FIFO}",
+        "match policy:\n    case Overrun.END:\n        f()\n    case _:\n        assert_never(policy)",
+        "policy: PreemptionPolicy = PreemptionPolicy.DEFAULT",
+        "policy.is_fence",
+        "{'default': PreemptionPolicy.DEFAULT}",
     ],
 )
 def test_what_names_all_values_is_not_found(source: str) -> None:

@@ -7,15 +7,16 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from ...policies.policies import is_policy_word
 from ...resources.resource import Resource
 from ..building import ROOT, has_root, partition_name
 from ..documents import YamlPartition
 from ..names import did_you_mean
+from ..policies import NODE_ORDER_WORDS
 from ..problems import RuleFinding
 from ..schema import (
     LIMIT_KINDS,
     LimitKind,
-    NodeSortPolicy,
     PartitionConfig,
     QueueConfig,
     VictimJobs,
@@ -25,7 +26,6 @@ from . import limits, placement, queues
 
 PARTITION_NAME_MAX: Final = 256
 _PLAIN_NAME: Final = re.compile(r"[^\[\]/\\\s\x00-\x1f\x7f]+")
-_POLICIES: Final = tuple(policy.value for policy in NodeSortPolicy)
 _ORDERS: Final = tuple(order.value for order in VictimOrdering)
 _JOBS: Final = tuple(jobs.value for jobs in VictimJobs)
 
@@ -173,9 +173,9 @@ def limits_agree(partition: PartitionConfig) -> Iterator[RuleFinding]:
 def node_policy_is_known(partition: PartitionConfig) -> Iterator[RuleFinding]:
     """Refuse a policy that does not exist; case matters, and the empty text means `fair`."""
     policy = partition.node_sort_policy.type
-    if policy and policy not in _POLICIES:
+    if policy and policy not in NODE_ORDER_WORDS and not is_policy_word(policy):
         position = partition.positions["nodesortpolicy.type"]
-        yield RuleFinding(position, f"undefined policy: {policy}{did_you_mean(policy, _POLICIES)}")
+        yield RuleFinding(position, f"undefined policy: {policy}{did_you_mean(policy, NODE_ORDER_WORDS)}")
 
 
 def node_weights_are_not_negative(partition: PartitionConfig) -> Iterator[RuleFinding]:

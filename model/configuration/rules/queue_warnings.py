@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from ...resources.comparisons import is_zero
 from ..access_control import AccessControlError, AccessControlList
 from ..names import did_you_mean
+from ..policies import APPLICATION_ORDER_WORDS
 from ..problems import Position, RuleFinding
 from ..queue_properties import (
     APPLICATION_SORT_POLICY,
@@ -29,7 +30,7 @@ from ..queue_properties import (
 from ..schema import LimitConfig, PartitionConfig, PreemptionConfig, QueueConfig
 
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    APPLICATION_SORT_POLICY: ("fifo", "fair"),
+    APPLICATION_SORT_POLICY: APPLICATION_ORDER_WORDS,
     "application.sort.priority": ("enabled", "disabled"),
     "priority.policy": ("default", "fence"),
     PREEMPTION_POLICY: ("default", "fence", "disabled"),

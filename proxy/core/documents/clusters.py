@@ -8,12 +8,11 @@ from typing import Annotated, Required
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ....model.configuration.schema import NodeSortPolicy
 from ....model.resources.comparisons import absolute_used_capacity
 from ....model.values.documents import quantities_shown
 from ....model.values.messages import short_partition_name
 from ....model.views.shown import PartitionValues
-from .fields import ObjectStateName, Percents, Quantities, TimeNs, values_of, without_empty
+from .fields import ObjectStateName, Percents, Quantities, TimeNs, without_empty
 from .times import whole
 
 
@@ -39,7 +38,8 @@ class CapacityDocument(TypedDict, total=False):
 class NodeSortingDocument(TypedDict):
     """The order in which nodes are tried."""
 
-    type: Annotated[str, values_of(NodeSortPolicy)]
+    type: str
+    """`fair`, `binpacking`, or a policy as `policy/NAME`."""
     resourceWeights: dict[str, float]
 
 
@@ -114,7 +114,7 @@ def partition_document(values: PartitionValues) -> PartitionDocument:
         "clusterId": values.rm_id,
         "name": short_partition_name(values.name),
         "capacity": _capacity(values),
-        "nodeSortingPolicy": {"type": values.node_sort_policy.value, "resourceWeights": weights},
+        "nodeSortingPolicy": {"type": values.node_sort_policy, "resourceWeights": weights},
         "preemptionEnabled": values.preemption_enabled,
         "quotaPreemptionEnabled": values.quota_preemption_enabled,
         "totalNodes": values.nodes,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Required, assert_never
+from typing import Required
 
 from typing_extensions import TypedDict
 
 from ....model.configuration.durations import duration_text
-from ....model.configuration.policies import SortPolicy
 from ....model.queues.queue import QueueTemplate
 from ....model.resources.comparisons import absolute_used_capacity
 from ....model.resources.resource import (
@@ -65,7 +64,8 @@ class QueueDocument(TypedDict, total=False):
     runningApps: int
     currentPriority: Required[Int32]
     allocatingAcceptedApps: Names
-    sortingPolicy: Literal["fair", "fifo", "users"]
+    sortingPolicy: str
+    """`fifo`, `fair`, `users`, or a policy as `policy/NAME`."""
     prioritySorting: Required[bool]
     preemptionEnabled: Required[bool]
     isPreemptionFence: Required[bool]
@@ -116,7 +116,7 @@ def queue_document(
         "runningApps": queue.running,
         "currentPriority": queue.priority,
         "allocatingAcceptedApps": [*queue.accepted_allocating],
-        "sortingPolicy": _sorting(queue),
+        "sortingPolicy": settings.application_sort_policy if queue.is_leaf else "fair",
         "prioritySorting": settings.priority_sorting,
         "preemptionEnabled": not settings.preemption_policy.is_disabled,
         "isPreemptionFence": settings.preemption_policy.is_fence,
@@ -161,16 +161,3 @@ def _maximum(path: Sequence[QueueView]) -> Resource | None:
         if level.maximum is not None:
             limit = level.maximum if limit is None else component_wise_min(level.maximum, limit)
     return limit
-
-
-def _sorting(queue: QueueView) -> Literal["fair", "fifo", "users"]:
-    policy = queue.settings.application_sort_policy if queue.is_leaf else SortPolicy.FAIR
-    match policy:
-        case SortPolicy.FIFO:
-            return "fifo"
-        case SortPolicy.FAIR:
-            return "fair"
-        case SortPolicy.USERS:
-            return "users"
-        case _:
-            assert_never(policy)

@@ -35,6 +35,7 @@ _CHANGES: Final = {
     RefusalReason.GANG_INCOMPLETE: "the rest of the gang must be asked for",
     RefusalReason.PREDICATES: "the resource manager must agree: it is asked again in every cycle",
     RefusalReason.WAITS_FOR_PLACEHOLDER: "a placeholder must be placed, or all of them must end",
+    RefusalReason.POLICY: "the policy must let it start: it is asked again after each change",
     RefusalReason.NO_CAPACITY: "a node must come",
     RefusalReason.CONGESTED: "the resource manager must take what it is told",
     RefusalReason.MANAGER_PAUSED: _REGISTER_AGAIN,
@@ -163,6 +164,8 @@ def _other_change(blocker: Blocker, now_ns: int) -> str:
         case RefusalReason.BACKOFF:
             assert blocker.until_ns is not None, "a back-off has an end: please report"
             return f"nothing: its asks are tried again {_in_time(blocker.until_ns - now_ns)}"
+        case RefusalReason.POLICY if blocker.until_ns is not None:
+            return f"nothing: the policy is asked again {_in_time(blocker.until_ns - now_ns)}"
         case RefusalReason.PROTECTED:
             assert blocker.until_ns is not None, "protection has an end: please report"
             return f"nothing: preemption is tried again {_in_time(blocker.until_ns - now_ns)}"

@@ -15,7 +15,7 @@ from prometheus_client import Metric
 
 from ....model.applications.state import ApplicationState
 from ....model.state.counters import BOUNDS_NS, HistogramFigures, TimedPart, merged
-from ....model.views.rows import NodeView, PartitionFigures
+from ....model.views.rows import NodeRow, PartitionFigures
 from ....model.views.shown import QueueView
 from .figures import SchedulerFigures
 
@@ -186,7 +186,7 @@ def _times(figures: SchedulerFigures) -> Iterator[Metric]:
     )
 
 
-def _node_usage(nodes: Sequence[NodeView]) -> Iterator[Metric]:
+def _node_usage(nodes: Sequence[NodeRow]) -> Iterator[Metric]:
     """Return for each type of resource how many nodes use how much of theirs."""
     usage: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(_RANGES))
     for node in nodes:

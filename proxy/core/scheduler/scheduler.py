@@ -18,6 +18,7 @@ from ....model.cluster import Cluster
 from ....model.configuration.names import flag_of
 from ....model.errors import LicorneError, RequestError
 from ....model.partition import Partition
+from ....model.policies.policies import GivenPolicies, PolicyFactory
 from ....model.queues.use_order import KeptUse
 from ....model.state.host import ANSWER_TIMEOUT_NS
 from ....model.values.documents import Json
@@ -86,10 +87,12 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         predicate_timeout_seconds: how long a resource manager has for a predicate that it answers later.
         kept_use: what the queues and users of partitions have used before, as `licorne serve --usage-file`
             keeps it; by the full name of the partition, or the one that it has within its resource manager.
+        policies: the policies that configurations may name as `policy/NAME`, see `docs/policies.md`: a class
+            or another factory for each name. Each partition gets an object of each.
 
     Raises:
         LicorneError: the engine is unknown, or cannot have so many threads or share partitions; or nothing
-            can be recorded with it, or in this folder; or the timeout is not above 0.
+            can be recorded with it, or in this folder; or the timeout is not above 0; or a policy is none.
     """
 
     def __init__(
@@ -106,12 +109,14 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         record: Recording | Path | str | None = None,
         predicate_timeout_seconds: float = ANSWER_TIMEOUT_NS / 1e9,
         kept_use: Mapping[str, KeptUse] | None = None,
+        policies: Mapping[str, PolicyFactory] | None = None,
     ) -> None:
         check_type("stepped", stepped, bool)
         check_type("threads", threads, int, type(None))
         check_type("share_partitions", share_partitions, bool)
         check_type("ldap_folder", ldap_folder, Path, str)
         check_type("kept_use", kept_use, Mapping, type(None))
+        check_type("policies", policies, Mapping, type(None))
         check_type("record", record, Recording, Path, str, type(None))
         check_type("predicate_timeout_seconds", predicate_timeout_seconds, int, float)
         if resolver is not None and not callable(getattr(resolver, "groups_of", None)):
@@ -164,6 +169,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             answer_wait=self._answer_wait,
             events=self.events,
             kept_use=kept_use or {},
+            policies=GivenPolicies(policies or {}),
         )
         self._event_delivery = EventDelivery(self.events, self._managers.event_receivers)
         self._reader = reading.RequestReader()

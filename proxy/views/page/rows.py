@@ -15,7 +15,7 @@ from ....model.limits.usage_tree import UsageView
 from ....model.resources.resource import Resource
 from ....model.values.messages import short_partition_name
 from ....model.values.states import ManagerState
-from ....model.views.rows import LiveApplication, LiveEnded, NodeView
+from ....model.views.rows import LiveApplication, LiveEnded, NodeRow
 from ....model.views.shown import QueueView
 from ...core.scheduler.answering.live_view import KnownRows, LiveRows
 
@@ -154,7 +154,7 @@ class _PartitionTables:
 
     # ---------------------------------------------------------------------------- the texts of rows
 
-    def _nodes(self, row: NodeView) -> str:
+    def _nodes(self, row: NodeRow) -> str:
         quantities = self.types.quantities
         flags = row.schedulable * _SCHEDULABLE + row.reserved * _RESERVED
         return _text([quantities(row.capacity), quantities(row.available), flags])

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from support.model.builders import TEN, a_node_entry, a_resource, memory
 
-from licorne.model.configuration.schema import NodeSortPolicy
+from licorne.model.nodes.node_orders import NODE_ORDERS, NodeOrderRule
 from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeEntry, NodeOrder, first_to_reserve, forget_closed
 from licorne.model.resources.comparisons import fit_score
 from licorne.model.resources.resource import EMPTY, Resource, fits
 
-FAIR = NodeSortPolicy.FAIR
-BINPACKING = NodeSortPolicy.BINPACKING
+FAIR = NODE_ORDERS["fair"]
+BINPACKING = NODE_ORDERS["binpacking"]
 
 
 def an_order(
-    *entries: NodeEntry, policy: NodeSortPolicy = FAIR, weights: Mapping[str, float] | None = None
+    *entries: NodeEntry, policy: NodeOrderRule = FAIR, weights: Mapping[str, float] | None = None
 ) -> NodeOrder:
     order = NodeOrder(policy, weights or {})
     for entry in entries:
@@ -50,15 +50,15 @@ def first_fit(order: NodeOrder, resource: Resource) -> str | None:
 @pytest.mark.parametrize(
     ("policy", "expected"), [(FAIR, ["idle", "half", "busy"]), (BINPACKING, ["busy", "half", "idle"])]
 )
-def test_the_policy_decides_which_usage_goes_first(policy: NodeSortPolicy, expected: list[str]) -> None:
+def test_the_policy_decides_which_usage_goes_first(policy: NodeOrderRule, expected: list[str]) -> None:
     """Fair starts with the emptiest node, binpacking with the fullest."""
     order = an_order(used("half", 5), used("busy", 9), used("idle", 0), policy=policy)
 
     assert expected == names(order)
 
 
-@pytest.mark.parametrize("policy", list(NodeSortPolicy))
-def test_nodes_of_equal_usage_are_ordered_by_id(policy: NodeSortPolicy) -> None:
+@pytest.mark.parametrize("policy", list(NODE_ORDERS.values()))
+def test_nodes_of_equal_usage_are_ordered_by_id(policy: NodeOrderRule) -> None:
     """The lower id goes first under both policies."""
     order = an_order(*(used(name, 5) for name in ("c", "a", "d", "b")), policy=policy)
 
@@ -140,7 +140,7 @@ def test_another_policy_orders_anew() -> None:
     order = an_order(used("half", 5), used("busy", 9))
     order.first_fit(memory(11))
 
-    order.set_policy(BINPACKING, {})
+    order.set_rule(BINPACKING, {})
 
     assert (["busy", "half"], {}) == (names(order), order.closed)
 
@@ -264,8 +264,8 @@ def test_all_sizes_that_wait_are_remembered_and_others_are_forgotten() -> None:
 # ---------------------------------------------------------------------------------- more than one block
 
 
-@pytest.mark.parametrize("policy", list(NodeSortPolicy))
-def test_many_nodes_are_in_order_however_they_come(policy: NodeSortPolicy) -> None:
+@pytest.mark.parametrize("policy", list(NODE_ORDERS.values()))
+def test_many_nodes_are_in_order_however_they_come(policy: NodeOrderRule) -> None:
     """Seven hundred nodes split the order into blocks; it stays one order."""
     order = an_order(policy=policy)
     entries = [used(f"n{number:03}", number * 7 % 10) for number in range(700)]
@@ -319,10 +319,10 @@ class _PlainNode:
         self.entry = entry
         self.scored = entry.available
 
-    def key(self, policy: NodeSortPolicy) -> tuple[float, str]:
+    def key(self, policy: NodeOrderRule) -> tuple[float, str]:
         """Return (score, id), by the room at the time of the last scoring."""
         usage = 1.0 - self.scored.get("memory") / self.entry.capacity.get("memory")
-        return (usage if policy is NodeSortPolicy.FAIR else 1.0 - usage, self.entry.node_id)
+        return (usage if policy is FAIR else 1.0 - usage, self.entry.node_id)
 
     def has_room(self, quantity: int) -> bool:
         entry = self.entry
@@ -339,9 +339,11 @@ class OrderMachine(RuleBasedStateMachine):
     quantities = st.integers(-2, 10)
 
     @initialize(
-        policy=st.sampled_from(NodeSortPolicy), count=st.sampled_from([0, 3, 190, 500]), used=quantities
+        policy=st.sampled_from(list(NODE_ORDERS.values())),
+        count=st.sampled_from([0, 3, 190, 500]),
+        used=quantities,
     )
-    def begin(self, policy: NodeSortPolicy, count: int, used: int) -> None:
+    def begin(self, policy: NodeOrderRule, count: int, used: int) -> None:
         """Start with few nodes or many, all with the same room."""
         self.policy = policy
         self.order = NodeOrder(policy, {})
@@ -405,11 +407,11 @@ class OrderMachine(RuleBasedStateMachine):
             self.order.take(entry, room)
             self.plain[entry.node_id].scored = room
 
-    @rule(policy=st.sampled_from(NodeSortPolicy))
-    def reload(self, policy: NodeSortPolicy) -> None:
+    @rule(policy=st.sampled_from(list(NODE_ORDERS.values())))
+    def reload(self, policy: NodeOrderRule) -> None:
         """Order by a policy, which scores every node."""
         self.policy = policy
-        self.order.set_policy(policy, {})
+        self.order.set_rule(policy, {})
         for node in self.plain.values():
             node.scored = node.entry.available
 

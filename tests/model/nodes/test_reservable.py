@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.model.builders import a_node_entry, a_resource
 
-from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes import order as node_order
+from licorne.model.nodes.node_orders import NODE_ORDERS
 from licorne.model.nodes.order import NodeEntry, NodeOrder, first_to_reserve
 from licorne.model.resources.comparisons import fit_score
 from licorne.model.resources.resource import Resource
@@ -15,7 +15,7 @@ EIGHT = a_resource(memory=8)
 
 
 def an_order(*entries: NodeEntry) -> NodeOrder:
-    order = NodeOrder(NodeSortPolicy.FAIR, {})
+    order = NodeOrder(NODE_ORDERS["fair"], {})
     for entry in entries:
         order.add(entry)
     return order

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from support.model.builders import FakeChannel, a_node, a_resource, an_ask
 
-from licorne.model.configuration.schema import NodeSortPolicy
+from licorne.model.nodes.node_orders import NODE_ORDERS
 from licorne.model.nodes.order import NodeEntry, NodeOrder
 from licorne.model.predicates.deferred_checks import (
     ASKS_KEPT_MAX,
@@ -29,7 +29,7 @@ class Checks:
     def __init__(self, nodes: int = 4, *, open_max: Callable[[], int] = many_questions) -> None:
         self.channel = FakeChannel()
         self.checks = DeferredChecks(self.channel, 2_000_000_000, open_max=open_max)
-        self.nodes = NodeOrder(NodeSortPolicy.FAIR, {})
+        self.nodes = NodeOrder(NODE_ORDERS["fair"], {})
         for number in range(nodes):
             self.add(f"n{number:03}")
         self.checks.begin(0)
@@ -37,7 +37,7 @@ class Checks:
     def add(self, node_id: str) -> None:
         capacity = a_resource(memory=100)
         node = a_node(node_id, capacity=capacity)
-        self.nodes.add(NodeEntry(node, node_id, "", capacity, schedulable=True))
+        self.nodes.add(NodeEntry(node, node_id, "", capacity, schedulable=True, attributes={}))
 
     def cycle(self, now_ns: int = 0, *, answers: bool = True) -> None:
         self.checks.end(changed=True)

@@ -6,7 +6,7 @@ import pytest
 from support.model.builders import TEN, a_configuration, a_queue_tree, a_resource, the
 from support.model.entries import an_entry, facts_of
 
-from licorne.model.configuration.policies import PriorityPolicy, SortPolicy
+from licorne.model.configuration.policies import PriorityPolicy
 from licorne.model.queues.queue import Queue
 from licorne.model.queues.tree import RECOVERY_QUEUE, QueueTree
 from licorne.model.resources.quantities import INT32_MIN
@@ -92,7 +92,7 @@ def test_a_queue_has_what_its_configuration_says() -> None:
         """)
     leaf = the(tree, "root.leaf")
 
-    assert (3, SortPolicy.FAIR) == (leaf.max_applications, leaf.settings.application_sort_policy)
+    assert (3, "fair") == (leaf.max_applications, leaf.settings.application_sort_policy)
     assert (a_resource(memory=5), a_resource(memory=10, vcore=1000)) == (leaf.guaranteed, leaf.maximum)
     assert leaf.submit_acl.allows("bob", ())
 
@@ -203,7 +203,7 @@ def test_a_dynamic_leaf_gets_what_the_template_says() -> None:
 
     assert (3, {"application.sort.policy": "fair"}) == (leaf.max_applications, leaf.properties)
     assert (a_resource(memory=1), TEN) == (leaf.guaranteed, leaf.maximum)
-    assert SortPolicy.FAIR is leaf.settings.application_sort_policy
+    assert "fair" == leaf.settings.application_sort_policy
 
 
 def test_a_template_is_handed_down_through_parents() -> None:
@@ -256,7 +256,7 @@ def test_the_recovery_queue_is_made_once_below_the_root() -> None:
 
     assert queue is tree.recovery_queue()
     assert (RECOVERY_QUEUE, True, False) == (queue.path, queue.is_leaf, queue.managed)
-    assert ({}, 0, SortPolicy.FIFO) == (
+    assert ({}, 0, "fifo") == (
         queue.properties,
         queue.max_applications,
         queue.settings.application_sort_policy,
@@ -272,7 +272,7 @@ def test_a_recovery_queue_in_the_configuration_has_no_properties_either() -> Non
 
     queue = tree.recovery_queue()
 
-    assert ({}, SortPolicy.FIFO, True) == (
+    assert ({}, "fifo", True) == (
         queue.properties,
         queue.settings.application_sort_policy,
         queue.settings.priority_sorting,
@@ -384,7 +384,7 @@ def test_a_reload_replaces_everything_that_was_said() -> None:
 
     leaf = the(tree, "root.leaf")
     assert (None, None, 0, {}) == (leaf.guaranteed, leaf.maximum, leaf.max_applications, leaf.properties)
-    assert SortPolicy.FIFO is leaf.settings.application_sort_policy
+    assert "fifo" == leaf.settings.application_sort_policy
     assert not leaf.submit_acl.allows("bob", ())
     assert not leaf.admin_acl.allows("bob", ())
 

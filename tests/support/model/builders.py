@@ -107,7 +107,9 @@ def a_node_entry(
 ) -> NodeEntry:
     """Return the entry of a node, everything of which is available unless said otherwise."""
     node = a_node(node_id, capacity=capacity)
-    entry = NodeEntry(node, node_id, node.instance_type, capacity, schedulable=schedulable)
+    entry = NodeEntry(
+        *(node, node_id, node.instance_type, capacity), schedulable=schedulable, attributes=node.attributes
+    )
     if available is not None:
         entry.available = available
     return entry

@@ -13,7 +13,7 @@ from .....model.views.rows import (
     LiveApplication,
     LiveEnded,
     LiveNames,
-    NodeView,
+    NodeRow,
     live_applications,
     live_ended,
     live_names,
@@ -46,7 +46,7 @@ class LiveQueues(NamedTuple):
 class KnownRows(NamedTuple):
     """What a reader has of a partition already. It changes nothing of it while it reads."""
 
-    nodes: Mapping[str, NodeView] = {}
+    nodes: Mapping[str, NodeRow] = {}
     applications: Mapping[str, LiveApplication] = {}
     ended: Container[int] = ()
     """The serials of ended applications: their rows change no more."""
@@ -58,7 +58,7 @@ class LiveRows(NamedTuple):
     partition: str
     """The full name, `[rm]default`."""
     names: LiveNames
-    nodes: tuple[NodeView, ...]
+    nodes: tuple[NodeRow, ...]
     """Those that are not as the reader knows them."""
     applications: tuple[LiveApplication, ...]
     """Likewise."""

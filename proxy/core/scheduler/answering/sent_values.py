@@ -26,7 +26,6 @@ from .....model.configuration.policies import (
     PreemptionPolicy,
     PreemptionWithin,
     PriorityPolicy,
-    SortPolicy,
 )
 from .....model.configuration.problems import Position
 from .....model.configuration.queue_properties import (
@@ -69,7 +68,7 @@ from .....model.values.allocation import Ask, RefusalReason
 from .....model.values.documents import Json
 from .....model.values.messages import User
 from .....model.values.states import ManagerState, ObjectState
-from .....model.views.rows import NodeView, PartitionFigures
+from .....model.views.rows import NodeRow, PartitionFigures
 from .....model.views.shown import QueueView
 from ...health.report import HealthCheck, HealthReport
 from ...metrics.counts import SentCounts
@@ -98,7 +97,6 @@ _ENUMS: Final[tuple[type[Enum], ...]] = (
     PreemptionWithin,
     PriorityPolicy,
     RefusalReason,
-    SortPolicy,
     SubjectKind,
     TimedPart,
     TryingPass,
@@ -130,7 +128,7 @@ _VALUES: Final[tuple[type, ...]] = (
     NodeBalance,
     NodeSummary,
     NodeTally,
-    NodeView,
+    NodeRow,
     Noted,
     PlannedStart,
     PartitionFigures,

@@ -27,12 +27,14 @@ _KINDS_MAX: Final = 1_000
 @final
 @dataclass(frozen=True, slots=True)
 class CallbackFailure:
-    """A callback or predicate of a resource manager that raised."""
+    """A callback or predicate of a resource manager, or a policy, that raised or answered with no answer."""
 
     rm_id: str
     callback: str
-    """Its name, for example `update_allocation`."""
+    """Its name, for example `update_allocation`, or `policy sjf.application_key`."""
     error: BaseException
+    subject: str = ""
+    """The node, application or ask that a policy was asked about."""
 
 
 ErrorHook: TypeAlias = "Callable[[CallbackFailure], object]"
@@ -73,24 +75,29 @@ class CallbackFailures:
         self._on_error = on_error
         self._shown: set[tuple[str, str, type]] = set()
 
-    def note(self, rm_id: str, callback: str, error: BaseException) -> None:
+    def note(self, rm_id: str, callback: str, error: BaseException, subject: str = "") -> None:
         """Report one failure; nothing is raised."""
         if self._on_error is None:
-            self._show(rm_id, callback, error)
+            self._show(rm_id, callback, error, subject)
             return
         try:
-            self._on_error(CallbackFailure(rm_id, callback, error))
+            self._on_error(CallbackFailure(rm_id, callback, error, subject))
         except BaseException as another:  # noqa: BLE001 - it is shown; there is no other place to report it
             self._show(rm_id, "on_error", another)
 
-    def _show(self, rm_id: str, callback: str, error: BaseException) -> None:
+    def note_policy(self, rm_id: str, policy: str, subject: str, error: Exception) -> None:
+        """Report that a policy has failed."""
+        self.note(rm_id, policy, error, subject)
+
+    def _show(self, rm_id: str, callback: str, error: BaseException, subject: str = "") -> None:
         kind = (rm_id, callback, type(error))
         if kind in self._shown or len(self._shown) >= _KINDS_MAX:
             return
         self._shown.add(kind)
         logging.getLogger("licorne").error(
-            "%s of resource manager %r raised %s; the scheduler goes on, and tells of no other %s there",
-            *(callback, rm_id, text_of(error), type(error).__name__),
+            "%s of resource manager %r raised %s%s; the scheduler goes on, and tells of no other %s there",
+            *(callback, rm_id, text_of(error), f" about {subject!r}" if subject else ""),
+            type(error).__name__,
             exc_info=error,
             extra={"rm_id": rm_id},
         )

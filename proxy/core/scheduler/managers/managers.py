@@ -18,6 +18,7 @@ from .....lockcheck import excludes
 from .....model.configuration.schema import PartitionConfig
 from .....model.errors import RequestError
 from .....model.partition import Partition
+from .....model.policies.policies import GivenPolicies
 from .....model.predicates.node_checks import Predicates, many_questions, one_question
 from .....model.queues.use_order import NO_KEPT_USE, KeptUse
 from .....model.state.host import PartitionHost, RetryAsks, TimerAction, TimerKey
@@ -154,6 +155,7 @@ class Managers:
         answer_wait: AnswerWait | None,
         events: EventLog,
         kept_use: Mapping[str, KeptUse],
+        policies: GivenPolicies,
     ) -> None:
         self.events = events
         """What happens in the partitions."""
@@ -167,6 +169,8 @@ class Managers:
         self.metrics = metrics
         self.kept_use = kept_use
         """What partitions that are made go on from, by their full names or those within their RM."""
+        self.policies = policies
+        """Of which each partition gets objects."""
         self._table: Mapping[str, Manager] = {}
         self._clock = clock
         self._incarnations = incarnations
@@ -368,6 +372,8 @@ class Managers:
         if isinstance(predicates, DeferredCalls):
             wake = partial(self._incarnations.fire, incarnation, RetryAsks())
             channel, predicates = CallbackQuestions(name, predicates, wake, self._answer_wait), None
+        # In steps times are those of the virtual clock, so that equal inputs have equal figures.
+        stopwatch_ns = perf_counter_ns if self._outbox is None else clock.now_ns
         host = PartitionHost(
             now_ns=clock.now_ns,
             call_at=call_at,
@@ -384,8 +390,8 @@ class Managers:
             adopt_application=self._engine.adopt_application,
             release=self._engine.release,
             reservations_on=self.reservations_on,
-            # In steps times are those of the virtual clock, so that equal inputs have equal figures.
-            stopwatch_ns=perf_counter_ns if self._outbox is None else clock.now_ns,
+            stopwatch_ns=stopwatch_ns,
+            policies=self.policies.make(partial(self._failures.note_policy, rm_id), stopwatch_ns),
             events=self.events.new_sink(rm_id),
             summarise=summariser(rm_id, self.extra.log("core.scheduler.application.usage", rm_id)),
         )

@@ -19,7 +19,8 @@ from .....actors.services.log import Log
 from .....lockcheck import Lock, excludes
 from .....model.cluster import Cluster, Reconfigured, check_manager_id
 from .....model.configuration.extra import ExtraConfig, parse_extra_config
-from .....model.configuration.reader import DEFAULT_CONFIGURATION, load
+from .....model.configuration.problems import ConfigurationError
+from .....model.configuration.reader import DEFAULT_CONFIGURATION, load, policy_problems
 from .....model.configuration.schema import PartitionConfig, SchedulerConfig
 from .....model.errors import LicorneError, RequestError
 from .....model.partition import Partition
@@ -404,8 +405,11 @@ class _Transaction:
         """Make the resolvers that the configuration asks for; an RM that registers starts with new ones.
 
         Raises:
-            ConfigurationError: one cannot be made.
+            ConfigurationError: one cannot be made, or the configuration names a policy that was not given.
         """
+        refused = policy_problems(config, self._managers.policies.points)
+        if refused:
+            raise ConfigurationError(refused)
         if self.resolvers is None:
             manager = self._known()
             self.resolvers = self._resolver_maker.make(

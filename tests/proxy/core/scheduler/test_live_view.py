@@ -10,7 +10,7 @@ from support.proxy.manager_requests import application_request, ask_request, nod
 
 from licorne import RequestError, Scheduler
 from licorne.model.state.partition_state import PartitionState
-from licorne.model.views.rows import NodeView, live_nodes
+from licorne.model.views.rows import NodeRow, live_nodes
 from licorne.proxy.core.scheduler.answering import live_view
 from licorne.proxy.core.scheduler.answering.live_view import KnownRows, LiveRows
 from licorne.proxy.core.scheduler.engine_names import EngineName
@@ -126,7 +126,7 @@ def test_a_partition_copies_a_bounded_number_of_rows_at_a_time(
     monkeypatch.setattr(live_view, "PIECE", 2)
     asked: list[tuple[str, ...]] = []
 
-    def noting(state: PartitionState, names: tuple[str, ...], known: dict[str, NodeView]) -> object:
+    def noting(state: PartitionState, names: tuple[str, ...], known: dict[str, NodeRow]) -> object:
         asked.append(names)
         return live_nodes(state, names, known)
 

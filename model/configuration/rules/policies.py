@@ -1,0 +1,44 @@
+"""Rules about policies that a configuration names: the program has given each, and it decides there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from ...policies.policies import PolicyPoint, is_policy_word, refused_name
+from ..names import did_you_mean
+from ..problems import Position, RuleFinding
+from ..queue_properties import APPLICATION_SORT_POLICY
+from ..schema import PartitionConfig, QueueConfig
+
+GivenPoints = Mapping[str, Collection[PolicyPoint]]
+"""The policies that the program has given, by name, with the points at which each decides."""
+
+
+def policies_are_given(partition: PartitionConfig, points: GivenPoints) -> Iterator[RuleFinding]:
+    """Refuse each policy that the program has not given, or that does not decide there."""
+    node_order = partition.node_sort_policy.type
+    if is_policy_word(node_order):
+        position = partition.positions["nodesortpolicy.type"]
+        yield from _finding(node_order, PolicyPoint.NODE_ORDER, position, points)
+    for index, name in enumerate(partition.policies.admission):
+        position = partition.positions[f"policies.admission[{index}]"]
+        yield from _finding(name, PolicyPoint.ADMISSION, position, points)
+    yield from _of_queues(partition.root, points)
+
+
+def _of_queues(queue: QueueConfig, points: GivenPoints) -> Iterator[RuleFinding]:
+    template = queue.child_template
+    for holder in (queue,) if template is None else (queue, template):
+        word = holder.properties.get(APPLICATION_SORT_POLICY, "")
+        if is_policy_word(word):
+            position = holder.positions.get(f"properties.{APPLICATION_SORT_POLICY}", holder.position)
+            yield from _finding(word, PolicyPoint.APPLICATION_ORDER, position, points)
+    for child in queue.queues:
+        yield from _of_queues(child, points)
+
+
+def _finding(word: str, point: PolicyPoint, position: Position, points: GivenPoints) -> Iterator[RuleFinding]:
+    refusal = refused_name(word, point, points)
+    if refusal is not None:
+        name = word.rpartition("/")[2]
+        yield RuleFinding(position, f"{refusal}{'' if name in points else did_you_mean(name, tuple(points))}")

@@ -1,0 +1,183 @@
+"""The orders of the applications of a leaf: each with its word, its key, and its sentence.
+
+A further order of ours is a class here and its word in `licorne.model.configuration.policies`; one that a
+program gives is asked by `_ApplicationsByPolicy`. Keys are compared within one leaf alone, and end
+with the id: orders are total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, final
+
+from ..applications.life import walltime_of
+from ..configuration.durations import short_duration_text
+from ..configuration.policies import APPLICATION_ORDER_WORDS
+from ..policies.interface import ApplicationView
+from ..policies.policies import POLICY_PREFIX, GuardedPolicy, Policies
+from ..resources.comparisons import shares
+from ..resources.resource import Resource
+from .application_entry import ApplicationEntry, EntryKey
+from .users import user_place_of
+
+if TYPE_CHECKING:
+    from .queue import Queue
+
+
+class ApplicationOrderRule:
+    """How the applications of a leaf are ordered.
+
+    Args:
+        word: What the configuration says.
+        takes_turns: Users take turns by what they have used.
+        takes_placeholders: A gang may announce placeholders: its members stay together.
+        is_steady: A key seldom changes: to compare it costs less than to find its place again.
+        policy: The policy of the program that decides.
+    """
+
+    def __init__(
+        self,
+        word: str,
+        *,
+        takes_turns: bool = False,
+        takes_placeholders: bool = False,
+        is_steady: bool = True,
+        policy: GuardedPolicy | None = None,
+    ) -> None:
+        self.word = word
+        self.takes_turns = takes_turns
+        self.takes_placeholders = takes_placeholders
+        self.is_steady = is_steady
+        self.policy = policy
+
+    def key(self, entry: ApplicationEntry, leaf: Queue) -> EntryKey:
+        """Return the place of an application, the smallest first."""
+        raise NotImplementedError
+
+    def sentence(self, leaf: Queue) -> str:
+        """Return the rule in words, for explanations."""
+        raise NotImplementedError
+
+
+@final
+class _FirstCome(ApplicationOrderRule):
+    """The earlier submission first."""
+
+    def key(self, entry: ApplicationEntry, leaf: Queue) -> EntryKey:
+        facts = entry.facts
+        if leaf.settings.priority_sorting:
+            return (-facts.max_priority, facts.submitted_at_ns, entry.application_id)
+        return (facts.submitted_at_ns, -facts.max_priority, entry.application_id)
+
+    def sentence(self, leaf: Queue) -> str:
+        return _with_priority(leaf, "the earlier submission")
+
+
+@final
+class _SmallestShare(ApplicationOrderRule):
+    """The smaller share of the queue's guarantee first."""
+
+    def key(self, entry: ApplicationEntry, leaf: Queue) -> EntryKey:
+        facts = entry.facts
+        usage = _usage(facts.allocated, leaf.guaranteed)
+        if leaf.settings.priority_sorting:
+            return (-facts.max_priority, usage, facts.submitted_at_ns, entry.application_id)
+        return (usage, -facts.max_priority, facts.submitted_at_ns, entry.application_id)
+
+    def sentence(self, leaf: Queue) -> str:
+        return _with_priority(leaf, "the smaller share of the queue's guarantee")
+
+
+@final
+class _UserTurns(ApplicationOrderRule):
+    """The user first who has used less, then the earlier submission."""
+
+    def key(self, entry: ApplicationEntry, leaf: Queue) -> EntryKey:
+        facts = entry.facts
+        priority = -facts.max_priority
+        level = priority if leaf.settings.priority_sorting else 0
+        return (level, user_place_of(entry), facts.submitted_at_ns, priority, entry.application_id)
+
+    def sentence(self, leaf: Queue) -> str:
+        half_life_ns = leaf.settings.fair_half_life_ns
+        mean = "use by weight"
+        if half_life_ns is not None:
+            mean = f"mean use by weight, half-life {short_duration_text(half_life_ns)}"
+        return _with_priority(leaf, f"the user with the smaller {mean}, then the earlier submission")
+
+
+@final
+class _ApplicationsByPolicy(ApplicationOrderRule):
+    """The smaller key of a policy first, then the earlier submission."""
+
+    def __init__(self, word: str, policy: GuardedPolicy) -> None:
+        super().__init__(word, is_steady=policy.is_fixed, policy=policy)
+        self._policy = policy
+
+    def key(self, entry: ApplicationEntry, _: Queue) -> EntryKey:
+        key = entry.policy_key
+        if key is None or not self._policy.is_fixed:
+            key = self._policy.application_key(view_of(entry))
+        return (key, entry.facts.submitted_at_ns, entry.application_id)
+
+    def sentence(self, _: Queue) -> str:
+        return f"the smaller key of policy {self._policy.name}, then the earlier submission"
+
+
+APPLICATION_ORDERS: Final[Mapping[str, ApplicationOrderRule]] = {
+    rule.word: rule
+    for rule in (
+        _FirstCome("fifo", takes_placeholders=True),
+        _SmallestShare("fair", is_steady=False),
+        _UserTurns("users", takes_turns=True),
+    )
+}
+"""The orders of ours, by their words."""
+
+assert tuple(APPLICATION_ORDERS) == APPLICATION_ORDER_WORDS, (
+    "an order without a word, or a word without an order"
+)
+
+
+def application_order(word: str, policies: Policies) -> ApplicationOrderRule:
+    """Return the order that the settings of a leaf name.
+
+    Args:
+        word: One of ours, or a policy with its prefix; that there is one was checked with the configuration.
+        policies: Those of the partition.
+    """
+    if word.startswith(POLICY_PREFIX):
+        return _ApplicationsByPolicy(word, policies.named(word))
+    return APPLICATION_ORDERS[word]
+
+
+def view_of(entry: ApplicationEntry) -> ApplicationView:
+    """Return what a policy is shown of an application."""
+    facts = entry.facts
+    return ApplicationView(
+        entry.application_id,
+        entry.queue.path,
+        entry.user.name,
+        entry.user.groups,
+        entry.tags,
+        facts.max_priority,
+        facts.submitted_at_ns,
+        facts.pending,
+        facts.allocated,
+        facts.gang_waits,
+        walltime_of(entry.tags),
+    )
+
+
+def _with_priority(leaf: Queue, rule: str) -> str:
+    if leaf.settings.priority_sorting:
+        return f"the higher priority first, then {rule}"
+    return f"{rule} first, then the higher priority"
+
+
+def _usage(allocated: Resource, guaranteed: Resource | None) -> tuple[float, ...]:
+    """Return the shares, largest first, without the zeros at the end: tuples then compare as shares do."""
+    usage = shares(allocated, guaranteed)[::-1]
+    while usage and not usage[-1]:
+        usage = usage[:-1]
+    return usage
