@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final, Protocol, final
 
-from ..si.api import SchedulerAPI
-from .errors import BenchError
-from .gauges import Gauges
-from .recorder import Goal, Recorder
+from figures import BenchError, Gauges
+from recorder import Goal, Recorder
+
+from licorne.proxy.si.api import SchedulerAPI
 
 # The slowest workload of the recorded core needs 70 s; ten times that is no measurement any more.
 _WAIT_SECONDS_MAX: Final = 700.0

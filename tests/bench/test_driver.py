@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from support.proxy.bench_fakes import FakeClock, FakeScheduler, a_workload, fake_gauges
-
-from licorne.proxy.bench.driver import SelfRunning, Stepped
-from licorne.proxy.bench.errors import BenchError
-from licorne.proxy.bench.recorder import Goal, Recorder
-from licorne.proxy.bench.requests import node_request, registration_request
+from bench_fakes import FakeClock, FakeScheduler, a_workload, fake_gauges
+from driver import SelfRunning, Stepped
+from figures import BenchError
+from recorder import Goal, Recorder
+from workload_requests import node_request, registration_request
 
 
 class Scene:

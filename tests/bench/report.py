@@ -1,30 +1,62 @@
-"""The figures for people, as tables, and for programs, as JSON."""
+"""The tables of the bench: figures with their targets, and all that a run of a workload measured."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, final
 
+from figures import Figures, Measurement
 from rich.table import Table
-
-from ...model.build_kind import build_name
-from .figures import Figures, Measurement, figures_to_json
+from rich.text import Text
 
 _ABSENT: Final = "-"
 
 
-def report_json(runs: Sequence[Figures]) -> str:
-    """Return all figures, and the build that was measured, as one JSON document."""
-    return json.dumps({"build": build_name(), "runs": [_run_entry(run) for run in runs]}, indent=2)
+@final
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure."""
+
+    subject: str
+    value: float
+    unit: str
+    wanted_max: float | None = None
+    wanted_min: float | None = None
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the value is as wanted; always where nothing is wanted."""
+        return (self.wanted_max is None or self.value <= self.wanted_max) and (
+            self.wanted_min is None or self.value >= self.wanted_min
+        )
+
+    @property
+    def wanted(self) -> str:
+        """What is wanted, in words."""
+        if self.wanted_max is not None:
+            return f"≤ {self.wanted_max:,g}"
+        return f"≥ {self.wanted_min:,g}" if self.wanted_min is not None else ""
 
 
-def _run_entry(run: Figures) -> dict[str, object]:
-    entry: dict[str, object] = json.loads(figures_to_json(run))
-    pods = run.measurement.pods
-    entry["application_to_ask"] = None if pods is None else pods.application_to_ask
-    return entry
+def figures_table(title: str, figures: Iterable[Figure]) -> Table:
+    """Return figures as a table: green if the target is met, red if not."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("what")
+    table.add_column("figure", justify="right")
+    table.add_column("unit")
+    table.add_column("wanted", justify="right")
+    for figure in figures:
+        digits = 0 if float(figure.value).is_integer() else 2
+        value = verdict(figure.value, figure.is_met, digits=digits)
+        table.add_row(figure.subject, value if figure.wanted else str(value), figure.unit, figure.wanted)
+    return table
+
+
+def verdict(value: float, as_wanted: bool, *, digits: int = 0) -> Text:  # noqa: FBT001 - the one thing it is about
+    """Return a number in the colour that says whether it is as wanted."""
+    return Text(f"{value:,.{digits}f}", style="green" if as_wanted else "red")
 
 
 class _Column(NamedTuple):
@@ -46,11 +78,6 @@ def _milliseconds(heading: str, path: str) -> _Column:
 
 
 _TABLES: Final[tuple[tuple[str, str | None, tuple[_Column, ...]], ...]] = (
-    (
-        "Pace, {build}: allocations per second (f_*: replaced allocations)",
-        None,
-        (_Column("per second", "pace_per_second"),),
-    ),
     (
         "Adding, and memory",
         None,
@@ -105,13 +132,13 @@ _TABLES: Final[tuple[tuple[str, str | None, tuple[_Column, ...]], ...]] = (
 """The title of each table, the part of a measurement without which a run has no row in it, its columns."""
 
 
-def report_tables(runs: Sequence[Figures]) -> Iterator[Table]:
-    """Yield the tables that have rows."""
+def measured_tables(runs: Sequence[Figures]) -> Iterator[Table]:
+    """Yield the tables of all that was measured besides the pace, as far as they have rows."""
     for title, part, columns in _TABLES:
         shown = [run for run in runs if part is None or getattr(run.measurement, part) is not None]
         if not shown:
             continue
-        table = Table(title=title.format(build=build_name()), title_justify="left")
+        table = Table(title=title, title_justify="left")
         for heading in ("workload", "engine"):
             table.add_column(heading, no_wrap=True)
         for column in columns:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 import yaml
+from workloads import PARTITION, BenchApplication, BenchQueue, BenchWorkload, Course, Placement, Size
 
-from ..si import si_pb2 as si
-from ..si.constants import ALLOC_TYPE_DEFAULT, CPU, FOREIGN, MEMORY, NODE_PARTITION
-from .workloads import PARTITION, BenchApplication, BenchQueue, BenchWorkload, Course, Placement, Size
+from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.constants import ALLOC_TYPE_DEFAULT, CPU, FOREIGN, MEMORY, NODE_PARTITION
 
 RM_ID: Final = "bench"
 _TASK_GROUP: Final = "members"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from licorne.proxy.bench.figures import Backlog, Churn, Figures, HalfLoad, Measurement, Pods
-from licorne.proxy.bench.gauges import Gauges
-from licorne.proxy.bench.workloads import BenchQueue, BenchWorkload, Course, NodeFill, Size
+from figures import Backlog, Churn, Figures, Gauges, HalfLoad, Measurement, Pods
+from workloads import BenchQueue, BenchWorkload, Course, NodeFill, Size
+
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback
@@ -204,16 +204,21 @@ def some_figures(
     workload: str = "u500",
     *,
     engine: EngineName = "actors",
+    light: float = 40_000.0,
+    build: str = "pure Python",
     pace: float | None = 20_000.0,
     churn: Churn | None = None,
     backlog: Backlog | None = None,
     half_load: HalfLoad | None = None,
     pods: Pods | None = None,
 ) -> Figures:
-    """Return figures as a run gives them."""
+    """Return figures as a run gives them; by default half of the light."""
     return Figures(
         workload=workload,
         engine=engine,
+        build=build,
+        light_before_per_second=light,
+        light_after_per_second=light,
         measurement=Measurement(
             nodes_per_second=50_000.0,
             applications_per_second=20_000.0,

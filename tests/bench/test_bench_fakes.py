@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from support.proxy.bench_fakes import ASK_SECONDS, FakeClock, FakeScheduler, a_workload
-
-from licorne.proxy.bench.recorder import Goal, Recorder
-from licorne.proxy.bench.requests import (
+from bench_fakes import ASK_SECONDS, FakeClock, FakeScheduler, a_workload
+from recorder import Goal, Recorder
+from workload_requests import (
     ask_requests,
     node_request,
     registration_request,

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from support.proxy.bench_fakes import some_figures
-
-from licorne.proxy.bench.figures import (
+from bench_fakes import some_figures
+from figures import (
     Backlog,
     Churn,
     Figures,
@@ -14,6 +11,8 @@ from licorne.proxy.bench.figures import (
     median_figures,
     percentile,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,61 @@
-"""The figures of a run of one workload: plain frozen values that one process sends to another as JSON."""
+"""The figures of a run of one workload, and the gauges that they are read from.
+
+Figures are plain frozen values that one process sends to another as JSON.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from pydantic import TypeAdapter
 
-from ..core.scheduler.engine_names import EngineName
+from licorne.model.errors import LicorneError
+from licorne.proxy.core.scheduler.engine_names import EngineName
+
+_STATM: Final = Path("/proc/self/statm")
+
+
+class BenchError(LicorneError):
+    """A run that gave no valid figure; the message names the workload and what did not come."""
+
+
+def resident_bytes() -> int:
+    """Return the memory this process occupies now.
+
+    On a system without `/proc` this is the peak: differences are then too small rather than too large.
+    """
+    if not _STATM.exists():
+        return peak_bytes()
+    return int(_STATM.read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+
+
+def peak_bytes() -> int:
+    """Return the most memory this process ever occupied."""
+    unit = 1 if sys.platform == "darwin" else 1_024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauges:
+    """What the measuring code reads; by default the real clocks, and the memory of this process.
+
+    They are handed in, so that the measuring code can be tested without time or memory of its own.
+    """
+
+    clock_seconds: Callable[[], float] = time.perf_counter
+    cpu_seconds: Callable[[], float] = time.process_time
+    sleep_seconds: Callable[[float], None] = time.sleep
+    # Called before memory is read, so that garbage is not taken for something that is kept.
+    collect_garbage: Callable[[], int] = gc.collect
+    resident_bytes: Callable[[], int] = resident_bytes
+    peak_bytes: Callable[[], int] = peak_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +137,27 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """The measurement of one workload on one engine."""
+    """The measurement of one workload on one build and engine, and the light around it."""
 
     workload: str
     engine: EngineName
+    build: str
+    light_before_per_second: float
+    light_after_per_second: float
     measurement: Measurement
     threads: int | None = None
     """How many threads the engine had, if it was said."""
+
+    @property
+    def light_per_second(self) -> float:
+        """The light in the middle of the run, as far as it can be known."""
+        return (self.light_before_per_second + self.light_after_per_second) / 2
+
+    @property
+    def ratio_to_light(self) -> float | None:
+        """The pace of the workload in units of the light; `None` if it has no pace."""
+        pace = self.measurement.pace_per_second
+        return None if pace is None else pace / self.light_per_second
 
     @property
     def engine_text(self) -> str:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from licorne.proxy.bench.gauges import Gauges, peak_bytes, resident_bytes
+from figures import Gauges, peak_bytes, resident_bytes
 
 
 def test_the_peak_is_at_least_what_is_resident() -> None:

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from support.proxy.bench_fakes import a_workload
-
-from licorne.proxy.bench.requests import (
+from bench_fakes import a_workload
+from workload_requests import (
     application_request,
     ask_requests,
     configuration_text,
@@ -17,8 +16,8 @@ from licorne.proxy.bench.requests import (
     waiting_application_request,
     waiting_ask_request,
 )
-from licorne.proxy.bench.workload_table import workload_named
-from licorne.proxy.bench.workloads import Size
+from workloads import Size, workload_named
+
 from licorne.proxy.si import si_pb2 as si
 
 

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from support.proxy.bench_fakes import FakeClock, fake_gauges
+from bench_fakes import FakeClock, fake_gauges
+from figures import BenchError
+from recorder import Goal, Recorder, recorder_for
+from workloads import workload_named
 
-from licorne.proxy.bench.answering import recorder_for
-from licorne.proxy.bench.errors import BenchError
-from licorne.proxy.bench.recorder import Goal, Recorder
-from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.si import si_pb2 as si
 
 

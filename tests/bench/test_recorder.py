@@ -3,10 +3,10 @@ from __future__ import annotations
 import threading
 
 import pytest
-from support.proxy.bench_fakes import FakeClock
+from bench_fakes import FakeClock
+from figures import BenchError
+from recorder import Goal, Recorder
 
-from licorne.proxy.bench.errors import BenchError
-from licorne.proxy.bench.recorder import Goal, Recorder
 from licorne.proxy.si import si_pb2 as si
 
 A_LONG_TIME_SECONDS = 60.0

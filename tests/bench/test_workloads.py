@@ -3,10 +3,17 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-
-from licorne.proxy.bench.errors import UnknownWorkloadError
-from licorne.proxy.bench.workload_table import DEFAULT_NAMES, WORKLOADS, workload_named
-from licorne.proxy.bench.workloads import BenchQueue, BenchWorkload, Course, NodeFill, Size
+from figures import BenchError
+from workloads import (
+    DEFAULT_NAMES,
+    WORKLOADS,
+    BenchQueue,
+    BenchWorkload,
+    Course,
+    NodeFill,
+    Size,
+    workload_named,
+)
 
 ONE_SIZE = (Size(10, 1),)
 FIVE_SIZES = (Size(10, 1), Size(20, 2), Size(30, 3), Size(40, 4), Size(50, 5))
@@ -213,7 +220,7 @@ def test_no_two_things_of_a_workload_share_a_name(name: str) -> None:
 )
 def test_an_unknown_name_is_answered_with_the_nearest_ones(name: str, text: str) -> None:
     """A name like no other is answered with all names."""
-    with pytest.raises(UnknownWorkloadError, match=text):
+    with pytest.raises(BenchError, match=text):
         workload_named(name)
 
 

@@ -1,29 +1,20 @@
 from __future__ import annotations
 
 import io
-import json
 
+from bench_fakes import some_figures
+from figures import Backlog, Churn, Figures, HalfLoad, Pods
+from report import measured_tables
 from rich.console import Console
-from support.proxy.bench_fakes import some_figures
-
-from licorne.proxy.bench.figures import Backlog, Churn, Figures, HalfLoad, Pods
-from licorne.proxy.bench.report import report_json, report_tables
 
 
 def rendered(*runs: Figures) -> str:
     """Return the tables as text, wide enough that nothing is cut."""
     console = Console(file=io.StringIO(), width=250)
-    for table in report_tables(runs):
+    for table in measured_tables(runs):
         console.print(table)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
-
-
-def test_the_table_shows_the_pace() -> None:
-    """By workload and engine."""
-    (row,) = [line for line in rendered(some_figures("u500", pace=24_000.0)).splitlines() if "24,000" in line]
-
-    assert ["u500", "actors", "24,000"] == [cell.strip() for cell in row.strip("│┃ ").split("│")]
 
 
 def test_what_a_workload_does_not_show_is_a_dash() -> None:
@@ -59,21 +50,10 @@ def test_half_load_has_a_table_of_its_own() -> None:
 
 
 def test_applications_of_one_ask_have_a_table_of_their_own() -> None:
-    """Processor time is in microseconds, beside how many asks an application costs; programs get that too."""
+    """Processor time is in microseconds, beside how many asks an application costs."""
     figures = some_figures(
         "k_pods", pods=Pods(cpu_seconds_per_application=0.000_25, cpu_seconds_per_ask=0.000_1)
     )
 
     assert all(each in rendered(figures) for each in ("Applications of one ask", "250", "100", "2.50"))
     assert "Applications of one ask" not in rendered(some_figures())
-    run, other = json.loads(report_json([figures, some_figures()]))["runs"]
-    assert (2.5, None) == (run["application_to_ask"], other["application_to_ask"])
-
-
-def test_json_holds_every_figure() -> None:
-    """As the tables do, unrounded."""
-    document = json.loads(report_json([some_figures("u500", pace=20_000.0)]))
-
-    run = document["runs"][0]
-    assert run["workload"] == "u500"
-    assert run["measurement"]["allocations_per_second"] == 20_000.0

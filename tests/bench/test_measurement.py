@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.proxy.bench_fakes import (
+from bench_fakes import (
     APPLICATION_SECONDS,
     ASK_SECONDS,
     NODE_SECONDS,
@@ -14,15 +14,12 @@ from support.proxy.bench_fakes import (
     a_workload,
     fake_gauges,
 )
+from driver import SelfRunning, Stepped
+from figures import BenchError, Churn, Gauges, Measurement
+from lit_run import measure_on_fresh_scheduler
+from measurement import measure
+from workloads import BenchWorkload, Course, NodeFill, Size, workload_named
 
-from licorne.proxy.bench.child import measure_on_fresh_scheduler
-from licorne.proxy.bench.driver import SelfRunning, Stepped
-from licorne.proxy.bench.errors import BenchError
-from licorne.proxy.bench.figures import Churn, Measurement
-from licorne.proxy.bench.gauges import Gauges
-from licorne.proxy.bench.measurement import measure
-from licorne.proxy.bench.workload_table import workload_named
-from licorne.proxy.bench.workloads import BenchWorkload, Course, NodeFill, Size
 from licorne.proxy.core.scheduler.engine_names import ENGINES, EngineName
 from licorne.proxy.si import si_pb2 as si
 

@@ -16,14 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..si import si_pb2 as si
-from .answering import recorder_for
-from .driver import BenchDriver
-from .errors import BenchError
-from .figures import Backlog, Churn, HalfLoad, Measurement, Pods, percentile
-from .gauges import Gauges
-from .recorder import Goal
-from .requests import (
+from driver import BenchDriver
+from figures import Backlog, BenchError, Churn, Gauges, HalfLoad, Measurement, Pods, percentile
+from recorder import Goal, recorder_for
+from workload_requests import (
     RM_ID,
     application_request,
     ask_requests,
@@ -38,7 +34,9 @@ from .requests import (
     waiting_application_request,
     waiting_ask_request,
 )
-from .workloads import BenchWorkload, Course, Placement
+from workloads import BenchWorkload, Course, Placement
+
+from licorne.proxy.si import si_pb2 as si
 
 # The time that a scheduler has for asks that find no room before it must be idle.
 _IDLE_SECONDS: Final = 1.0
