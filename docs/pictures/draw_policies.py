@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from licorne.proxy.play.simulation.reporting.figure_files import read_figures
 from licorne.proxy.play.simulation.reporting.figures import QueueFigures, RunFigures
+from licorne.proxy.play.simulation.reporting.report_files import read_figures
 
 HERE: Final = Path(__file__).parent
 EXAMPLES: Final = HERE.parents[1] / "examples" / "policies"

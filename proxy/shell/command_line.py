@@ -17,7 +17,6 @@ from ...model.errors import LicorneError
 from ..base.terminal.bad_input import ends_on
 from ..base.terminal.standard_output import checked_output, write_line
 from ..core.scheduler.engine_names import engine_named
-from .commands.bench import bench
 from .commands.compare import compare
 from .commands.door import door
 from .commands.dry_run import dry_run
@@ -99,7 +98,6 @@ def _licorne(
 
 application.command("simulate")(simulate_command())
 application.command("compare")(compare)
-application.command("bench")(bench)
 application.command("serve")(serve)
 application.command("door")(door)
 application.command("validate")(validate)

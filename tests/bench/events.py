@@ -1,6 +1,6 @@
 """Measure what events cost, and how many of them one reader can follow.
 
-`python tests/bench/events.py cost` runs a workload of `licorne bench` with events on and off, in turns in one
+`python tests/bench/events.py cost` runs a workload of `make bench` with events on and off, in turns in one
 process, each time on a fresh scheduler, and prints the paces and their ratio. The clock is processor time,
 so that other work of the machine matters little. `python tests/bench/events.py rate` reports events at a
 given rate for some seconds while one stream is read and written as JSON, and prints what was lost.
@@ -16,16 +16,16 @@ from collections.abc import Collection, Sequence
 from statistics import median
 from typing import Final
 
+from driver import SelfRunning, Stepped
+from figures import Gauges
+from measurement import measure
+from workloads import BenchWorkload, workload_named
+
 from licorne import Scheduler
 from licorne.model.configuration.extra import ExtraConfig
 from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import Allocation, Ask
 from licorne.model.values.facts import PlacedFact
-from licorne.proxy.bench.driver import SelfRunning, Stepped
-from licorne.proxy.bench.gauges import Gauges
-from licorne.proxy.bench.measurement import measure
-from licorne.proxy.bench.workload_table import workload_named
-from licorne.proxy.bench.workloads import BenchWorkload
 from licorne.proxy.core.events.log import EventLog
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback

@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from figure import Figure
-from lit_run import LitFigures
+from figures import Figures
 from pydantic import TypeAdapter
+from report import Figure
 
 HISTORY: Final = Path(__file__).with_name("history.jsonl")
 _RATIO_MIN: Final = 0.75
@@ -67,20 +67,20 @@ def to_line(measured: MeasuredCommit) -> str:
     return _ADAPTER.dump_json(measured, exclude_none=True).decode() + "\n"
 
 
-def commit_lines(runs: Sequence[LitFigures]) -> Iterator[MeasuredCommit]:
+def commit_lines(runs: Sequence[Figures]) -> Iterator[MeasuredCommit]:
     """Give the figures of the commit that is checked out, one line for each build and engine."""
-    for kind in dict.fromkeys((run.build, run.engine) for run in runs):
-        yield _commit_of([run for run in runs if (run.build, run.engine) == kind])
+    for kind in dict.fromkeys((run.build, run.engine_text) for run in runs):
+        yield _commit_of([run for run in runs if (run.build, run.engine_text) == kind])
 
 
-def _commit_of(runs: Sequence[LitFigures]) -> MeasuredCommit:
+def _commit_of(runs: Sequence[Figures]) -> MeasuredCommit:
     describe = ["git", "describe", "--always", "--dirty", "--exclude", "*", "--abbrev=8"]
     ran = subprocess.run(describe, cwd=HISTORY.parent, capture_output=True, text=True, check=True)  # noqa: S603
     return MeasuredCommit(
         day=f"{datetime.now(UTC):%Y-%m-%d}",
         commit=ran.stdout.strip(),
         build=runs[0].build,
-        engine=runs[0].engine,
+        engine=runs[0].engine_text,
         python=platform.python_version(),
         cores=os.cpu_count() or 1,
         load=round(os.getloadavg()[0], 1),
@@ -89,7 +89,7 @@ def _commit_of(runs: Sequence[LitFigures]) -> MeasuredCommit:
     )
 
 
-def _measured_pace(run: LitFigures) -> MeasuredPace:
+def _measured_pace(run: Figures) -> MeasuredPace:
     measured = run.measurement
     latencies = measured.churn or measured.half_load
     pace, ratio = measured.pace_per_second, run.ratio_to_light

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
+from figures import BenchError
 from google.protobuf.json_format import MessageToDict
 from sortedcontainers import SortedList
 
-from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.si import si_pb2 as si
 
 LIGHT_ALLOCATIONS: Final = 10_000

@@ -11,14 +11,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from figures import Gauges
+from recorder import Goal, Recorder, recorder_for
 from support.proxy.counted_lines import Count, package_counts
-
-from licorne import Scheduler
-from licorne.model.scheduling.cycle import run_cycle
-from licorne.proxy.bench.answering import recorder_for
-from licorne.proxy.bench.gauges import Gauges
-from licorne.proxy.bench.recorder import Goal, Recorder
-from licorne.proxy.bench.requests import (
+from workload_requests import (
     application_request,
     ask_requests,
     node_request,
@@ -26,8 +22,10 @@ from licorne.proxy.bench.requests import (
     registration_request,
     release_request,
 )
-from licorne.proxy.bench.workload_table import workload_named
-from licorne.proxy.bench.workloads import BenchWorkload, Course
+from workloads import BenchWorkload, Course, workload_named
+
+from licorne import Scheduler
+from licorne.model.scheduling.cycle import run_cycle
 from licorne.proxy.si import si_pb2 as si
 
 NAMES: Final = ("u1000", "a", "b", "e_fair", "f_lock", "k_pods")

@@ -1,7 +1,8 @@
 """Run workloads, each between two runs of the light: `python tests/bench/lit_run.py [WORKLOAD...]`.
 
-Each workload has a process of its own, in which the light runs before and after it. The figures are written
-to standard output, one line of JSON a workload; `tests/bench/targets.py` reads them.
+Each workload has a process of its own, so that none finds the memory or the garbage of another; the light
+runs in it before and after the workload. The figures are written to standard output, one line of JSON a
+workload; `tests/bench/targets.py` reads them.
 """
 
 from __future__ import annotations
@@ -9,55 +10,39 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from driver import SelfRunning, Stepped
+from figures import (
+    BenchError,
+    Figures,
+    Gauges,
+    Measurement,
+    figures_from_json,
+    figures_to_json,
+    median_figures,
+)
 from light import Light
-from pydantic import TypeAdapter
+from measurement import measure
+from workloads import DEFAULT_NAMES, WORKLOADS, BenchWorkload, workload_named
 
+from licorne import Scheduler
 from licorne.model.build_kind import build_name
-from licorne.proxy.bench.child import measure_on_fresh_scheduler
-from licorne.proxy.bench.figures import Figures, Measurement
-from licorne.proxy.bench.gauges import Gauges
-from licorne.proxy.bench.workload_table import DEFAULT_NAMES, workload_named
-from licorne.proxy.bench.workloads import BenchWorkload
 from licorne.proxy.core.scheduler.engine_names import ENGINES, EngineName
 
 _LIGHT_RUNS: Final = 3
+# More than the measuring code waits at most for anything, so that its error comes first: it knows more.
+_PROCESS_SECONDS_MAX: Final = 3_600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LitFigures(Figures):
-    """The figures of a workload, with the build that was measured and the light around the measurement."""
-
-    build: str
-    light_before_per_second: float
-    light_after_per_second: float
-
-    @property
-    def light_per_second(self) -> float:
-        """The light in the middle of the run, as far as it can be known."""
-        return (self.light_before_per_second + self.light_after_per_second) / 2
-
-    @property
-    def ratio_to_light(self) -> float | None:
-        """The pace of the workload in units of the light; `None` if it has no pace."""
-        pace = self.measurement.pace_per_second
-        return None if pace is None else pace / self.light_per_second
-
-
-_ADAPTER: TypeAdapter[LitFigures] = TypeAdapter(LitFigures)
-
-
-def lit_to_json(figures: LitFigures) -> str:
-    """Return the figures as one line of JSON."""
-    return _ADAPTER.dump_json(figures).decode()
-
-
-def lit_from_json(text: str) -> LitFigures:
-    """Read what `lit_to_json` wrote."""
-    return _ADAPTER.validate_json(text)
+def measure_on_fresh_scheduler(
+    workload: BenchWorkload, engine: EngineName, gauges: Gauges, threads: int | None = None
+) -> Measurement:
+    """Measure one workload on a scheduler that is made for it, and stopped afterwards."""
+    with Scheduler(engine=engine, threads=threads) as scheduler:
+        driver = Stepped(scheduler, gauges) if engine == "direct" else SelfRunning(scheduler, gauges)
+        return measure(workload, driver, gauges)
 
 
 def lit_run(
@@ -65,38 +50,93 @@ def lit_run(
     engine: EngineName,
     gauges: Gauges,
     light: Light,
-    measure_on: Callable[[BenchWorkload, EngineName, Gauges], Measurement] = measure_on_fresh_scheduler,
-) -> LitFigures:
+    *,
+    threads: int | None = None,
+    measure_on: Callable[
+        [BenchWorkload, EngineName, Gauges, int | None], Measurement
+    ] = measure_on_fresh_scheduler,
+) -> Figures:
     """Run the light, the workload, and the light again, in this process."""
     before = light.allocations_per_second(gauges.clock_seconds, runs=_LIGHT_RUNS)
-    measurement = measure_on(workload, engine, gauges)
+    measurement = measure_on(workload, engine, gauges, threads)
     # What is left of the scheduler would otherwise be collected on the light's time.
     gauges.collect_garbage()
     after = light.allocations_per_second(gauges.clock_seconds, runs=_LIGHT_RUNS)
-    return LitFigures(
+    return Figures(
         workload=workload.name,
         engine=engine,
         build=build_name(),
         light_before_per_second=before,
         light_after_per_second=after,
         measurement=measurement,
+        threads=threads,
     )
+
+
+def run_in_process(workload: BenchWorkload, engine: EngineName, threads: int | None = None) -> Figures:
+    """Run a workload once in a fresh interpreter; `threads` are those of the engine `threads`, if it is that.
+
+    Raises:
+        BenchError: the process failed; the message ends with what it wrote last.
+    """
+    command = [sys.executable, __file__, workload.name, "--engine", engine]
+    if threads is not None and engine == "threads":
+        command += ["--threads", str(threads)]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own program, with names from our own tables
+            command, capture_output=True, text=True, check=False, timeout=_PROCESS_SECONDS_MAX
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BenchError(f"{workload.name} on {engine}: not done after {_PROCESS_SECONDS_MAX} s") from error
+    if done.returncode != 0:
+        words = done.stderr.strip().splitlines() or [f"the process ended with status {done.returncode}"]
+        raise BenchError(f"{workload.name} on {engine}: {words[-1]}")
+    return figures_from_json(done.stdout)
+
+
+def run_all(
+    workloads: Sequence[BenchWorkload],
+    engines: Sequence[EngineName],
+    repeat: int,
+    run: Callable[[BenchWorkload, EngineName], Figures],
+) -> Iterator[Figures]:
+    """Give the figures of every workload on every engine, each as soon as it is done.
+
+    Each runs `repeat` times; the run in the middle is given.
+    """
+    for workload in workloads:
+        for engine in engines:
+            yield median_figures([run(workload, engine) for _ in range(repeat)])
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run one workload in this process, several of them in a process each."""
+    """Run one workload in this process, several of them, or several times, in a process each."""
     parser = argparse.ArgumentParser(prog="tests/bench/lit_run.py", description=__doc__)
     parser.add_argument(
-        "workloads", nargs="*", default=DEFAULT_NAMES, help="by default those of `licorne bench`"
+        "workloads", nargs="*", default=DEFAULT_NAMES, help="by default those of `make bench`"
     )
-    parser.add_argument("--engine", choices=ENGINES, default="actors")
+    parser.add_argument("--all", action="store_true", help="run every workload")
+    parser.add_argument(
+        "--engine", action="append", choices=ENGINES, help="by default `actors`; may be repeated"
+    )
+    parser.add_argument("--threads", type=int, help="of the engine `threads`; by default two")
+    parser.add_argument("--repeat", type=int, default=1, help="how often; the run in the middle is written")
     chosen = parser.parse_args(arguments)
-    if len(chosen.workloads) == 1:
-        (name,) = chosen.workloads
-        print(lit_to_json(lit_run(workload_named(name), chosen.engine, Gauges(), Light())))
+    try:
+        workloads = WORKLOADS if chosen.all else [workload_named(name) for name in chosen.workloads]
+    except BenchError as error:
+        parser.error(str(error))
+    engines = chosen.engine or ["actors"]
+    if (len(workloads), len(engines), chosen.repeat) == (1, 1, 1):
+        print(figures_to_json(lit_run(workloads[0], engines[0], Gauges(), Light(), threads=chosen.threads)))
         return
-    for name in chosen.workloads:
-        subprocess.run([sys.executable, __file__, name, "--engine", chosen.engine], check=True)  # noqa: S603
+    for figures in run_all(
+        workloads,
+        engines,
+        chosen.repeat,
+        lambda workload, engine: run_in_process(workload, engine, chosen.threads),
+    ):
+        print(figures_to_json(figures), flush=True)
 
 
 if __name__ == "__main__":

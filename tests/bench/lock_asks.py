@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import ClassVar, Final, final
 
-from figure import Figure
 from lock_costs import ORDER
+from report import Figure
 
 from licorne import lockcheck
 from licorne.actors.runtime.actor import PooledActor

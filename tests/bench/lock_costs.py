@@ -17,7 +17,7 @@ from threading import Lock, RLock
 from typing import Any, Final, final
 
 from condition_lock import ConditionRWLock
-from figure import Figure
+from report import Figure
 
 from licorne import lockcheck
 from licorne.lockcheck.adoption.adopted import LOCKS, RLOCKS

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 
-from figure import Figure
 from light import Light
 from lock_costs import CLASSES, ORDER
+from report import Figure
 
 from licorne import lockcheck
 from licorne.proxy.si import si_pb2 as si

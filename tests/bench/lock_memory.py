@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
-from figure import Figure
+from report import Figure
 
 from licorne import lockcheck
 

@@ -9,8 +9,8 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from figure import Figure
 from lock_costs import TIMES, time_taking
+from report import Figure
 
 from licorne import lockcheck
 from licorne.lockcheck.findings.evidence import Frame

@@ -10,12 +10,12 @@ from dataclasses import asdict
 from time import perf_counter, sleep
 from typing import Final
 
-from figure import Figure, figures_table, verdict
 from lock_asks import checked_asks
 from lock_costs import LockCost, added_by_chain, measure_lock_costs
 from lock_load import checked_throughput
 from lock_memory import bytes_per_lock
 from lock_traces import analysis, recorded_events
+from report import Figure, figures_table, verdict
 from rich.table import Table
 from rich.text import Text
 from thread_pace import LEAVES, PREDICATE_SECONDS, ThreadPace, measure_predicate_pace, measure_shared_pace

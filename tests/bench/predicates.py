@@ -14,9 +14,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from figures import BenchError
+
 from licorne.model.errors import LicorneError
 from licorne.model.values.messages import PredicateQuestion, PreemptionQuestion
-from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.core.scheduler.scheduler import Scheduler
 from licorne.proxy.si import si_pb2 as si

@@ -16,11 +16,12 @@ import sys
 import time
 from contextlib import nullcontext
 
+from driver import SelfRunning
+from figures import Gauges
+from measurement import measure
+from workloads import workload_named
+
 from licorne import ResourceManager, Scheduler
-from licorne.proxy.bench.driver import SelfRunning
-from licorne.proxy.bench.gauges import Gauges
-from licorne.proxy.bench.measurement import measure
-from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.views.rest.running import RestServer
 

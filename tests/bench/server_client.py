@@ -16,13 +16,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
+from driver import SelfRunning
+from figures import BenchError, Gauges, percentile
+from measurement import measure
+from workloads import workload_named
+
 from licorne import RemoteScheduler, ResourceManager
-from licorne.proxy.bench.driver import SelfRunning
-from licorne.proxy.bench.errors import BenchError
-from licorne.proxy.bench.figures import percentile
-from licorne.proxy.bench.gauges import Gauges
-from licorne.proxy.bench.measurement import measure
-from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.si import si_pb2 as si
 
 _LATENCY_SECONDS: Final = 4.0

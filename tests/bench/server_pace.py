@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from figures import BenchError
+from lit_run import run_in_process
 from rich.table import Table
 from server_client import resident_bytes_of
+from workloads import DEFAULT_NAMES, BenchWorkload, workload_named
 
 from licorne.proxy.base.terminal.tables import is_for_people, output_console, print_table
-from licorne.proxy.bench.errors import BenchError
-from licorne.proxy.bench.run import run_in_process_of_its_own
-from licorne.proxy.bench.workload_table import DEFAULT_NAMES, workload_named
-from licorne.proxy.bench.workloads import BenchWorkload
 from licorne.proxy.core.scheduler.engine_names import ENGINES, EngineName
 
 _CLIENT: Final = str(Path(__file__).with_name("server_client.py"))
@@ -33,10 +32,10 @@ _CONNECTIONS: Final = 200
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Measure the workloads that are named, or those of `licorne bench`, and print a table."""
+    """Measure the workloads that are named, or those of `make bench`, and print a table."""
     parser = argparse.ArgumentParser(prog="tests/bench/server_pace.py", description=__doc__)
     parser.add_argument(
-        "workloads", nargs="*", default=DEFAULT_NAMES, help="by default those of `licorne bench`"
+        "workloads", nargs="*", default=DEFAULT_NAMES, help="by default those of `make bench`"
     )
     parser.add_argument("--engine", choices=ENGINES, default="actors")
     parser.add_argument("--repeat", type=int, default=1, help="how often; the run in the middle is printed")
@@ -84,7 +83,7 @@ def measure_server(
 
 
 def _run(workload: BenchWorkload, engine: EngineName) -> ServerFigures:
-    inside = run_in_process_of_its_own(workload, engine).measurement.pace_per_second
+    inside = run_in_process(workload, engine).measurement.pace_per_second
     if inside is None:
         raise BenchError(f"{workload.name} has no pace: choose a workload that places")
     with _server(engine) as (server, address):

@@ -17,15 +17,16 @@ import threading
 from time import perf_counter, thread_time
 from typing import Any
 
-from licorne import ResourceManager, Scheduler
-from licorne.model.partition import Partition
-from licorne.proxy.bench.requests import (
+from workload_requests import (
     application_request,
     ask_requests,
     node_request,
     registration_request,
 )
-from licorne.proxy.bench.workload_table import workload_named
+from workloads import workload_named
+
+from licorne import ResourceManager, Scheduler
+from licorne.model.partition import Partition
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.views.dumps.state_dump import state_dump_file
 

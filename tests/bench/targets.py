@@ -1,4 +1,4 @@
-"""Compare figures of `tests/bench/lit_run.py` with targets and with earlier commits: `targets.py FILE`.
+"""Print figures of `tests/bench/lit_run.py`, beside targets and earlier commits: `targets.py FILE`.
 
 It ends with status 1 if a pace is a regression: less than three quarters of that of the last commits in
 `history.jsonl`. Its output ends with the line to append there; `--record` appends it.
@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from figure import Figure, figures_table
+from figures import Figures, figures_from_json
 from history import HISTORY, against_history, commit_lines, read_history, to_line
-from lit_run import LitFigures, lit_from_json
+from report import Figure, figures_table, measured_tables
 from rich.table import Table
 
 from licorne.proxy.base.terminal.tables import is_for_people, output_console, print_table
@@ -91,12 +91,16 @@ def main(arguments: Sequence[str], history: Path = HISTORY) -> int:
         "--record", action="store_true", help="append the line of this commit to history.jsonl"
     )
     chosen = parser.parse_args(arguments)
-    runs = [lit_from_json(line) for line in chosen.figures.read_text(encoding="utf-8").splitlines()]
+    runs = [figures_from_json(line) for line in chosen.figures.read_text(encoding="utf-8").splitlines()]
     wanted = [figure for run in runs for figure in goals(run)]
     measured, earlier = list(commit_lines(runs)), read_history(history)
     paces = [pace for each in measured for pace in against_history(each, earlier)]
     console = output_console()
-    tables = [quoted_table(runs), figures_table("Wanted", [*wanted, *comparisons(runs)])]
+    tables = [
+        quoted_table(runs),
+        *measured_tables(runs),
+        figures_table("Wanted", [*wanted, *comparisons(runs)]),
+    ]
     if paces:
         tables.append(figures_table("Beside earlier commits", paces))
     for table in tables:
@@ -113,9 +117,10 @@ def main(arguments: Sequence[str], history: Path = HISTORY) -> int:
     return 1 if slower else 0
 
 
-def quoted_table(runs: Sequence[LitFigures]) -> Table:
+def quoted_table(runs: Sequence[Figures]) -> Table:
     """Return the pace of each run beside that of the recorded core."""
-    table = Table(title="Pace, and what is quoted from bench.md", title_justify="left")
+    builds = ", ".join(dict.fromkeys(run.build for run in runs))
+    table = Table(title=f"Pace, {builds}, and what is quoted from bench.md", title_justify="left")
     for heading in (
         *("workload", "engine", "per second", "recorded core (quoted)", "wanted, x recorded core"),
         f"of Go, {_SIDE_BY_SIDE_DAY}",
@@ -129,7 +134,7 @@ def quoted_table(runs: Sequence[LitFigures]) -> Table:
     return table
 
 
-def goals(run: LitFigures) -> Iterator[Figure]:
+def goals(run: Figures) -> Iterator[Figure]:
     """Give the figures of one run of which something is wanted, as far as it has them."""
     measured, name = run.measurement, f"{run.workload} ({run.engine_text})"
     if run.ratio_to_light is not None:
@@ -146,14 +151,14 @@ def goals(run: LitFigures) -> Iterator[Figure]:
             yield Figure(f"{name}, {subject}", size, "bytes", wanted_max=limit)
 
 
-def comparisons(runs: Sequence[LitFigures]) -> Iterator[Figure]:
+def comparisons(runs: Sequence[Figures]) -> Iterator[Figure]:
     """Give every comparison of two runs for which both were made.
 
     What is compared are ratios to the light, so that a machine that slows down between two runs does not
     show as a difference between them.
     """
     ratios = {
-        (run.engine, run.workload): run.ratio_to_light for run in runs if run.ratio_to_light is not None
+        (run.engine_text, run.workload): run.ratio_to_light for run in runs if run.ratio_to_light is not None
     }
     for (engine, workload), ratio in ratios.items():
         for flat, reference, quotient_min in _FLATNESS:

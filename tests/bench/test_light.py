@@ -3,9 +3,8 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from figures import BenchError
 from light import LIGHT_ALLOCATIONS, LIGHT_NODES, Light
-
-from licorne.proxy.bench.errors import BenchError
 
 
 def no_time() -> float:

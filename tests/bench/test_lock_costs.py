@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from condition_lock import ConditionRWLock
-from figure import Figure, figures_table
 from lock_asks import checked_asks
 from lock_costs import LockCost, added_by_chain, measure_lock_costs
 from lock_load import checked_throughput
 from lock_traces import analysis, recorded_events, write_cluster_trace
 from locks import costs_json, lock_costs_table, main
+from report import Figure, figures_table
 
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.traces.file import read_trace

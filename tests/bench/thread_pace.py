@@ -6,15 +6,18 @@ predicate takes two milliseconds, and with one without predicates, whose partiti
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Final
 
-from licorne.proxy.bench.errors import BenchError
+from driver import SelfRunning
+from figures import Gauges
+from recorder import Goal, PredicateRecorder, Recorder
+from workload_requests import application_request, ask_requests, node_request, registration_request
+from workloads import BenchQueue, BenchWorkload, Size
+
 from licorne.proxy.core.scheduler.scheduler import Scheduler
-from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.si.api import ResourceManager
 
 PREDICATE_SECONDS: Final = 0.002
 LEAVES: Final = 8
@@ -32,38 +35,6 @@ class ThreadPace:
     """How often the pace of one thread."""
 
 
-class _Manager(ResourceManager):
-    """Counts its callbacks, and lets a thread wait for them."""
-
-    def __init__(self, applications: int, asks: int) -> None:
-        self.ready = threading.Event()
-        self.done = threading.Event()
-        self._accepted_left = applications
-        self._left = asks
-
-    def update_application(self, response: si.ApplicationResponse) -> None:
-        self._accepted_left -= len(response.accepted)
-        if not self._accepted_left:
-            self.ready.set()
-
-    def update_allocation(self, response: si.AllocationResponse) -> None:
-        self._left -= len(response.new)
-        if not self._left:
-            self.done.set()
-
-
-class _SlowManager(_Manager):
-    """Agrees to every placement, after a while."""
-
-    def __init__(self, sleep_seconds: Callable[[float], None], asks: int) -> None:
-        super().__init__(1, asks)
-        self._sleep_seconds = sleep_seconds
-
-    def predicates(self, args: si.PredicatesArgs) -> None:
-        del args
-        self._sleep_seconds(PREDICATE_SECONDS)
-
-
 def measure_predicate_pace(
     clock_seconds: Callable[[], float],
     sleep_seconds: Callable[[float], None],
@@ -78,13 +49,11 @@ def measure_predicate_pace(
     """
 
     def seconds(threads: int) -> float:
-        manager = _SlowManager(sleep_seconds, asks)
+        recorder = PredicateRecorder(perf_counter, sleep_seconds, PREDICATE_SECONDS)
         with Scheduler(engine="threads", threads=threads) as scheduler:
-            _begin(scheduler, manager, leaves=1)
-            scheduler.update_node(_node(asks))
-            return _seconds_until_done(
-                clock_seconds, manager, lambda: scheduler.update_allocation(_asks(asks, 1)), threads
-            )
+            run = _Run(scheduler, recorder, _workload(leaves=1, asks=asks))
+            run.add_node()
+            return run.seconds_until_placed(clock_seconds, run.send_asks)
 
     return _paces(counts, asks, seconds)
 
@@ -99,13 +68,10 @@ def measure_shared_pace(
     """
 
     def seconds(threads: int) -> float:
-        manager = _Manager(LEAVES, asks)
         with Scheduler(engine="threads", threads=threads, share_partitions=threads > 1) as scheduler:
-            _begin(scheduler, manager, leaves=LEAVES)
-            scheduler.update_allocation(_asks(asks, LEAVES))
-            return _seconds_until_done(
-                clock_seconds, manager, lambda: scheduler.update_node(_node(asks)), threads
-            )
+            run = _Run(scheduler, Recorder(perf_counter), _workload(LEAVES, asks))
+            run.send_asks()
+            return run.seconds_until_placed(clock_seconds, run.add_node)
 
     return _paces(counts, asks, seconds)
 
@@ -116,47 +82,40 @@ def _paces(counts: Sequence[int], asks: int, seconds: Callable[[int], float]) ->
     return tuple(ThreadPace(count, pace, pace / paces[0]) for count, pace in zip(counts, paces, strict=True))
 
 
-def _begin(scheduler: Scheduler, manager: _Manager, *, leaves: int) -> None:
-    """Register with so many leaves, and an application in each."""
-    queues = ", ".join(f"{{name: leaf-{number}}}" for number in range(leaves))
-    root = f"{{name: root, submitacl: '*', queues: [{queues}]}}"
-    scheduler.register("bench", manager, configuration=f"partitions: [{{name: default, queues: [{root}]}}]")
-    user = si.UserGroupInformation(user="bench")
-    applications = [
-        si.AddApplicationRequest(applicationID=f"app-{number}", queueName=f"root.leaf-{number}", ugi=user)
-        for number in range(leaves)
-    ]
-    scheduler.update_application(si.ApplicationRequest(rmID="bench", new=applications))
-    _wait(manager.ready, f"accepted {leaves} applications")
+def _workload(leaves: int, asks: int) -> BenchWorkload:
+    """Return a node with room for all asks, and an application in each leaf."""
+    return BenchWorkload(
+        name="threads",
+        node_count=1,
+        node_size=Size(asks, asks),
+        queues=tuple(BenchQueue(name=f"leaf-{number}") for number in range(leaves)),
+        applications_per_leaf=1,
+        asks_per_wave=asks // leaves,
+        ask_sizes=(Size(1, 1),),
+    )
 
 
-def _node(asks: int) -> si.NodeRequest:
-    """Return a node with room for all."""
-    room = si.Resource(resources={"vcore": si.Quantity(value=asks)})
-    node = si.NodeInfo(nodeID="node", action=si.NodeInfo.CREATE, schedulableResource=room)
-    return si.NodeRequest(rmID="bench", nodes=[node])
+class _Run:
+    """A scheduler that has accepted the applications."""
 
+    def __init__(self, scheduler: Scheduler, recorder: Recorder, workload: BenchWorkload) -> None:
+        self._scheduler = scheduler
+        self._recorder = recorder
+        self._workload = workload
+        self._driver = SelfRunning(scheduler, Gauges(), wait_seconds_max=_WAIT_SECONDS_MAX)
+        scheduler.register_resource_manager(registration_request(workload), recorder)
+        scheduler.update_application(application_request(workload))
+        self._driver.wait(recorder, Goal(applications=workload.application_count))
 
-def _asks(count: int, leaves: int) -> si.AllocationRequest:
-    size = si.Resource(resources={"vcore": si.Quantity(value=1)})
-    asks = [
-        si.Allocation(
-            allocationKey=f"ask-{number}", applicationID=f"app-{number % leaves}", resourcePerAlloc=size
-        )
-        for number in range(count)
-    ]
-    return si.AllocationRequest(rmID="bench", allocations=asks)
+    def add_node(self) -> None:
+        self._scheduler.update_node(node_request(self._workload))
 
+    def send_asks(self) -> None:
+        for request in ask_requests(self._workload, 0):
+            self._scheduler.update_allocation(request)
 
-def _seconds_until_done(
-    clock_seconds: Callable[[], float], manager: _Manager, begin: Callable[[], None], threads: int
-) -> float:
-    start = clock_seconds()
-    begin()
-    _wait(manager.done, f"heard of all allocations on {threads} threads")
-    return clock_seconds() - start
-
-
-def _wait(event: threading.Event, what: str) -> None:
-    if not event.wait(_WAIT_SECONDS_MAX):
-        raise BenchError(f"after {_WAIT_SECONDS_MAX:g} s the resource manager has not {what}")
+    def seconds_until_placed(self, clock_seconds: Callable[[], float], begin: Callable[[], None]) -> float:
+        start = clock_seconds()
+        begin()
+        self._driver.wait(self._recorder, Goal(allocations=self._workload.ask_count))
+        return clock_seconds() - start

@@ -27,7 +27,7 @@ MADE_WHEN_RUNNING: Final = {
     "proxy/fuzz/reference/placement.py": "a filter of a simulated cluster, which are our own",
     "proxy/views/rest/routes.py": "the path of a route of ours, as Starlette has compiled it",
     "proxy/views/rest/unrouted.py": "likewise",
-    "proxy/play/simulation/reasons.py": "an escaped name between two conditions of one character",
+    "proxy/play/simulation/record.py": "an escaped name between two conditions of one character",
 }
 """Modules with an expression that is not a literal, and what it is made of."""
 

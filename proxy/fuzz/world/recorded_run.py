@@ -11,8 +11,8 @@ from typing import Any, Final, final
 from ...core.recording.callback_documents import message_document
 from ...core.recording.recording import Recording
 from ...core.scheduler.scheduler import Scheduler
-from ...play.transcripts.recorded_input import read_recording, recording_files, rows_of_files
 from ...play.transcripts.replay import replay_recording
+from ...play.transcripts.transcript import read_recording, recording_files, rows_of_files
 from ...play.verify.verifier import Findings, verify_lines
 from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback

@@ -7,9 +7,8 @@ from html import escape
 from typing import Final
 
 from ...base.terminal.tables import counted
-from ..simulation.reporting.charts import bars
-from ..simulation.reporting.page import filled_page
-from ..simulation.reporting.page_text import number, table, time
+from ..simulation.reporting.page_parts import bars, number, table, time
+from ..simulation.reporting.report_files import filled_page
 from .comparison import JOBS_MAX, Comparison
 from .effects import Effects, JobEffect
 from .first_difference import difference_lines

@@ -2,18 +2,35 @@
 
 Up to it both runs are the same; whatever differs later follows from it, or from a difference of the
 configurations that had no effect until then.
+
+A simulation is asked why asks wait just before one of its decisions, and at moments of its time. Its core
+runs one cycle at a time where it is asked, so that the answers are exact. They are
+those of `licorne explain`; nothing of the run changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import final
+from typing import Final, TypeAlias, final
 
 from ....model.configuration.durations import duration_text
-from ..simulation.decisions import Decision, DecisionKind
+from ....model.errors import LicorneError
+from ....model.explanation import AskExplanation, Blocker, Explanation, Place
+from ...core.explanation.one_line import explanation_line
+from ...core.explanation.sentences import Where, lack_line, what_blocks
+from ...core.scheduler.answering.asking import QueueAndUser
+from ...si.api import SchedulerAPI
+from ..simulation.core import SchedulerCore
+from ..simulation.record import Decision, DecisionKind, Decisions
 from ..simulation.report import JsonDocument
+from ..simulation.reporting.run_series import QueueBounds
+
+Explained: TypeAlias = "Mapping[str, Explanation]"
+"""The explanations of applications by the key of an ask, as they were before the decision."""
+_CYCLE_MAX: Final = 16
+"""How many decisions one cycle makes at most, in a run whose answers are exact."""
 
 
 @final
@@ -122,3 +139,237 @@ def difference_document(difference: FirstDifference | None) -> JsonDocument:
 def _decision_document(decision: Decision | None) -> JsonDocument:
     """Return one decision as a JSON document."""
     return None if decision is None else {**decision._asdict(), "kind": decision.kind.value}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FirstStep:
+    """The step: `kind` is `limit`, `order`, `node`, `queue`, `rejection` or `unknown`; `lines` say it."""
+
+    kind: str
+    lines: tuple[str, ...]
+
+
+def first_step(
+    difference: FirstDifference, explained: tuple[Explained, Explained], where: tuple[Where, Where]
+) -> FirstStep:
+    """Return the first step at which the orders or the refusals of the two runs differ.
+
+    Args:
+        difference: The first difference of their decisions.
+        explained: Under A and under B, the application of each ask that was decided about.
+        where: Where a setting of A, and one of B, is in both files.
+    """
+    sides = ("A", "B")
+    for one, decision in ((0, difference.a), (1, difference.b)):
+        other = 1 - one
+        if decision is None:
+            continue
+        if decision.kind is DecisionKind.REJECTED:
+            line = f"{sides[one]} rejects {decision.ask}: {decision.reason}"
+            return FirstStep("rejection", (line,))
+        here, there = (_blockers(explained[side].get(decision.ask), decision) for side in (one, other))
+        new = [blocker for blocker in there if _sign(blocker) not in {_sign(each) for each in here}]
+        if new:
+            now_ns = explained[other][decision.ask].time_ns
+            return FirstStep("limit", tuple(_refusal(sides[other], decision, new, where[other], now_ns)))
+    return _order(difference, explained, where) or _node(difference) or _queue(difference, explained)
+
+
+def _blockers(explanation: Explanation | None, decision: Decision) -> list[Blocker]:
+    """Return what blocks the ask of a decision, the application first."""
+    if explanation is None:
+        return []
+    ask = _ask(explanation, decision)
+    return [*explanation.blockers, *(() if ask is None else ask.blockers)]
+
+
+def _ask(explanation: Explanation, decision: Decision) -> AskExplanation | None:
+    """Return the ask of a decision; of a transcript its key begins with the resource manager."""
+    return explanation.ask(decision.ask) or explanation.ask(decision.ask.partition("/")[2])
+
+
+def _sign(blocker: Blocker) -> tuple[str, ...]:
+    """Return what makes a blocker the same in another run: what blocks, and not how much is left."""
+    return (blocker.reason.name, blocker.subject, blocker.queue_path, *(lack.name for lack in blocker.lacks))
+
+
+def _refusal(
+    side: str, decision: Decision, blockers: list[Blocker], where: Where, now_ns: int
+) -> Iterator[str]:
+    """Write what refuses an ask in one run alone."""
+    for blocker in blockers:
+        place = "" if blocker.position is None or blocker.lacks else f" ({where(blocker.position)})"
+        yield f"{side} refuses {decision.ask}: {what_blocks(blocker, now_ns)}{place}"
+        for lack in blocker.lacks:
+            setting = f"{blocker.setting}." if blocker.setting else ""
+            yield f"  {setting}{lack_line(lack, where)}"
+
+
+def _order(
+    difference: FirstDifference, explained: tuple[Explained, Explained], where: tuple[Where, Where]
+) -> FirstStep | None:
+    """Return the first order, from the root down, in which the asks of both runs change their places."""
+    a, b = difference.a, difference.b
+    if a is None or b is None or a.ask == b.ask:
+        return None
+    found = []
+    for side, of in enumerate(explained):
+        if a.ask not in of or b.ask not in of:
+            return None
+        pair = _places_apart(_path(of[a.ask], a), _path(of[b.ask], b))
+        if pair is None:
+            return None
+        first, second = pair if pair[0].number < pair[1].number else pair[::-1]
+        found.append((first, second, side))
+    if found[0][0].subject == found[1][0].subject:
+        return None
+    lines = []
+    for first, second, side in found:
+        setting = "" if first.position is None else f" ({where[side](first.position)})"
+        lines.append(
+            f"{'AB'[side]}: {first.subject} goes before {second.subject} in {first.among}, "
+            f"place {first.number} before {second.number}, by {first.order}{setting}"
+        )
+    return FirstStep("order", tuple(lines))
+
+
+def _path(explanation: Explanation, decision: Decision) -> list[Place]:
+    """Return the places of an ask from the root down."""
+    ask = _ask(explanation, decision)
+    own = [] if ask is None or ask.place is None else [ask.place]
+    return [*reversed(explanation.places), *own]
+
+
+def _places_apart(one: list[Place], other: list[Place]) -> tuple[Place, Place] | None:
+    """Return the places at which the paths of two asks part, `None` where they do not in one order."""
+    for first, second in zip(one, other, strict=False):
+        if first.among != second.among:
+            return None
+        if first.subject != second.subject:
+            return first, second
+    return None
+
+
+def _node(difference: FirstDifference) -> FirstStep | None:
+    """Return that one ask gets another node."""
+    a, b = difference.a, difference.b
+    if a is None or b is None or a.ask != b.ask or a.kind is not b.kind:
+        return None
+    line = f"both decide about {a.ask}: the nodes are in another order, {a.node_id} in A and {b.node_id} in B"
+    return FirstStep("node", (line,))
+
+
+def _queue(difference: FirstDifference, explained: tuple[Explained, Explained]) -> FirstStep:
+    """Return that the runs place an application in other queues, or that no step is known."""
+    for decision in filter(None, (difference.a, difference.b)):
+        queues = [of[decision.ask].queue_path if decision.ask in of else "" for of in explained]
+        if all(queues) and queues[0] != queues[1]:
+            line = f"{decision.application} is in {queues[0]} in A and in {queues[1]} in B"
+            return FirstStep("queue", (line,))
+    return FirstStep("unknown", ("no order and no refusal of both runs differs just before the decision",))
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class Probes:
+    """What to ask one simulation, and its answers.
+
+    `number` is the decision before which the asks of `decisions` are explained, at the moment `at_ns`. The
+    answers are in `before`, by ask; an ask that is not known then has none. `moments` are the applications to
+    explain at each moment, when the scheduler can do nothing more; their lines are in `lines`.
+    """
+
+    number: int
+    at_ns: int
+    decisions: Collection[Decision]
+    moments: Mapping[int, Collection[str]]
+    before: dict[str, Explanation] = field(default_factory=dict)
+    lines: dict[tuple[int, str], str] = field(default_factory=dict)
+
+
+@final
+class ProbedCore:
+    """A scheduler that is asked while it is simulated; a `Core`.
+
+    Args:
+        core: The scheduler; it is closed with this.
+        written: The decisions of the simulation, as it writes them.
+        probes: What is asked, and where the answers go.
+    """
+
+    def __init__(self, core: SchedulerCore, written: Decisions, probes: Probes) -> None:
+        self._core = core
+        self._written = written
+        self._probes = probes
+        self._origin_ns = core.now_ns()
+
+    @property
+    def api(self) -> SchedulerAPI:
+        """The interface for resource managers."""
+        return self._core.api
+
+    def now_ns(self) -> int:
+        """Return the virtual time, nanoseconds since 1970."""
+        return self._core.now_ns()
+
+    def run_until_idle(self) -> int:
+        """Run until nothing more happens, and ask what is to be asked at this moment."""
+        probes, now_ns = self._probes, self._core.now_ns() - self._origin_ns
+        results = self._by_cycles() if now_ns == probes.at_ns else self._core.run_until_idle()
+        for application in probes.moments.get(now_ns, ()):
+            explanation = self._explained(application)
+            if explanation is not None:
+                probes.lines[now_ns, application] = explanation_line(explanation)
+        return results
+
+    def next_deadline_ns(self) -> int | None:
+        """Return when something is due next, `None` if nothing is."""
+        return self._core.next_deadline_ns()
+
+    def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:
+        """Return where an application was placed and whose it is, `None` if it is not known."""
+        return self._core.queue_and_user(application_id, rm_id)
+
+    def queue_bounds(self) -> dict[str, QueueBounds]:
+        """Return the guarantee and the maximum of each queue, by its path."""
+        return self._core.queue_bounds()
+
+    def advance_to(self, now_ns: int) -> None:
+        """Move the clock, firing everything that is due on the way."""
+        self._core.advance_to(now_ns)
+
+    def close(self) -> None:
+        """End the scheduler."""
+        self._core.close()
+
+    def _by_cycles(self) -> int:
+        """Run until nothing more happens, and explain the asks before the cycle with the decision."""
+        scheduler, results = self._core.scheduler, 0
+        scheduler.deliver()
+        while True:
+            self._note()
+            if not scheduler.schedule(1):
+                break
+            results += 1
+            scheduler.deliver()
+        scheduler.deliver()
+        return results
+
+    def _note(self) -> None:
+        """Explain the asks as they are now, if the decision can be the next one."""
+        missing = self._probes.number - 1 - len(self._written)
+        if not 0 <= missing < _CYCLE_MAX:
+            return
+        self._probes.before.clear()
+        for decision in self._probes.decisions:
+            explanation = self._explained(decision.application)
+            if explanation is not None:
+                self._probes.before[decision.ask] = explanation
+
+    def _explained(self, application_id: str) -> Explanation | None:
+        """Return the explanation of an application; `None` if it is not known, or several are."""
+        try:
+            return self._core.scheduler.explain(application_id)
+        except LicorneError:
+            return None

@@ -13,16 +13,19 @@ from typing import Final, Protocol, final
 from ....model.errors import LicorneError
 from ...base.files.located_yaml import LocatedYaml, read_located_yaml
 from ...base.terminal.tables import counted
-from ..simulation.decisions import Decision, Decisions
-from ..simulation.given_queues import GivenQueues
+from ..simulation.record import Decision, Decisions
 from ..simulation.report import JsonDocument
-from .consequences import Consequence, consequences, moments_of
-from .effects import JobEffects
-from .first_difference import FirstDifference, first_difference
-from .first_step import FirstStep, first_step
-from .probing import Probes
-from .settings import DifferingSetting, changed_text, differing_settings, places_in_both
-from .smallest_set import SmallestSet, smallest_set
+from ..simulation.simulation import GivenQueues
+from .effects import Consequence, JobEffects, consequences, moments_of
+from .first_difference import FirstDifference, FirstStep, Probes, first_difference, first_step
+from .settings import (
+    DifferingSetting,
+    SmallestSet,
+    changed_text,
+    differing_settings,
+    places_in_both,
+    smallest_set,
+)
 
 RUNS_MAX: Final = 60
 """How often the input is simulated at most to find the settings that are needed."""

@@ -1,25 +1,32 @@
-"""Accounts: the counts of the asks of each application, for its queue, user and groups.
+"""The counts of a simulation: how much is in use, the asks of each application, and whole jobs.
 
 The owner of an application is known once the scheduler has placed it. Until then its work is counted
 separately; an application that is never placed counts for the owner that it asked for.
+
+A job is submitted when its first task is asked for. It starts when all tasks that were asked for at that
+moment have got a node. It ends when nothing of it waits or runs any longer; both are the latest such moment.
+Placeholders do not count: a gang starts when its tasks run. Times are whole nanoseconds of virtual time.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, final
-
-from .usage import StepFunction, sum_of
 
 if TYPE_CHECKING:
     from ...core.scheduler.answering.asking import QueueAndUser
+    from .record import AskEntry
 
 COUNTS: Final = (
     *("submitted", "placed", "waiting", "running", "completed", "rejected", "withdrawn", "preempted"),
 )
 """What is counted of work, in the order of reports: a field of `Tally` each."""
+BOUND_NS: Final = 10 * 10**9
+"""How long work counts as having run at least, for its slowdown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,3 +142,216 @@ class Remarks:
     rejections: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     surprises: Counter[str] = field(default_factory=Counter)
+
+
+@final
+class StepFunction:
+    """A quantity that changes at moments of virtual time and starts at zero.
+
+    Several changes at one moment are one step: only the value at its end counts.
+    """
+
+    __slots__ = ("_moments_ns", "_values")
+
+    def __init__(self) -> None:
+        self._moments_ns = [0]
+        self._values = [0]
+
+    @property
+    def value(self) -> int:
+        """The value after the last change."""
+        return self._values[-1]
+
+    @property
+    def peak(self) -> int:
+        """The largest value that it had at the end of a moment."""
+        return max(self._values)
+
+    def deltas(self) -> Iterator[tuple[int, int]]:
+        """Yield every change: when, and by how much."""
+        before = 0
+        for at_ns, value in zip(self._moments_ns, self._values, strict=True):
+            yield at_ns, value - before
+            before = value
+
+    def change(self, at_ns: int, delta: int) -> None:
+        """Add a delta from a moment on; moments never go back."""
+        assert at_ns >= self._moments_ns[-1], "virtual time does not go back"
+        if at_ns == self._moments_ns[-1]:
+            self._values[-1] += delta
+            return
+        self._moments_ns.append(at_ns)
+        self._values.append(self._values[-1] + delta)
+
+    def integrals(self, borders_ns: list[int]) -> list[int]:
+        """Return the integral between each border and the next, in quantity times nanoseconds.
+
+        The borders must not decrease, and the first must not be below zero.
+        """
+        moments_ns, values = self._moments_ns, self._values
+        last = len(moments_ns) - 1
+        results = []
+        index = 0
+        for start_ns, end_ns in pairwise(borders_ns):
+            while index < last and moments_ns[index + 1] <= start_ns:
+                index += 1
+            total = 0
+            position_ns = start_ns
+            while index < last and moments_ns[index + 1] < end_ns:
+                total += values[index] * (moments_ns[index + 1] - position_ns)
+                index += 1
+                position_ns = moments_ns[index]
+            results.append(total + values[index] * (end_ns - position_ns))
+        return results
+
+
+def sum_of(parts: list[StepFunction]) -> StepFunction:
+    """Return the sum of step functions."""
+    total = StepFunction()
+    for at_ns, delta in heapq.merge(*(part.deltas() for part in parts)):
+        total.change(at_ns, delta)
+    return total
+
+
+def permille_by_interval(
+    used: StepFunction, capacity: StepFunction, *, end_ns: int, intervals: int
+) -> tuple[int, ...]:
+    """Return the mean use of a capacity in each interval from zero to an end, in thousandths.
+
+    A simulation that ends at the moment it began has one interval without length: its use at that moment.
+    """
+    if end_ns == 0:
+        return (permille(used.value, capacity.value),)
+    intervals = min(intervals, end_ns)
+    borders_ns = [end_ns * number // intervals for number in range(intervals + 1)]
+    pairs = zip(used.integrals(borders_ns), capacity.integrals(borders_ns), strict=True)
+    return tuple(permille(part, whole) for part, whole in pairs)
+
+
+def permille(part: int, whole: int) -> int:
+    """Return a part in thousandths of the whole, rounded to the nearest, half up; 0 of nothing."""
+    return (part * 2000 + whole) // (whole * 2) if whole else 0
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Job:
+    """One job; `asked` is what all its tasks ask for, `worked` the same of those that completed by how long.
+
+    `first_left` are the tasks that were asked for first and have not got a node yet. `is_recovered` marks
+    a job of which something ran before the simulation: it did not wait, and has no slowdown.
+    """
+
+    account: Account
+    name: str
+    submitted_at_ns: int
+    tasks: int = 0
+    completed: int = 0
+    rejected: int = 0
+    withdrawn: int = 0
+    preempted: int = 0
+    first_left: int = 0
+    started_at_ns: int | None = None
+    ended_at_ns: int | None = None
+    is_recovered: bool = False
+    asked: dict[str, int] = field(default_factory=dict)
+    worked: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def has_completed(self) -> bool:
+        """Whether all its tasks ran to their ends."""
+        return self.completed == self.tasks
+
+    @property
+    def wait_ns(self) -> int | None:
+        """How long it waited for its start, `None` while it does, and where that is not known."""
+        if self.started_at_ns is None or self.is_recovered:
+            return None
+        return self.started_at_ns - self.submitted_at_ns
+
+    @property
+    def run_ns(self) -> int | None:
+        """How long it took from its start to its end, `None` where it did not start or end."""
+        if self.started_at_ns is None or self.ended_at_ns is None:
+            return None
+        return self.ended_at_ns - self.started_at_ns
+
+    @property
+    def slowdown(self) -> int | None:
+        """Its bounded slowdown in thousandths, rounded; `None` of a job that did not complete."""
+        wait_ns, run_ns = self.wait_ns, self.run_ns
+        if wait_ns is None or run_ns is None or not self.has_completed:
+            return None
+        bound_ns = max(run_ns, BOUND_NS)
+        return max(1000, (2000 * (wait_ns + run_ns) + bound_ns) // (2 * bound_ns))
+
+
+@final
+class Jobs:
+    """All jobs of a simulation, in the order of their submission."""
+
+    def __init__(self) -> None:
+        self._by_account: dict[int, Job] = {}
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._by_account.values())
+
+    def asked(self, entry: AskEntry, at_ns: int) -> None:
+        """Write that a task is asked for, for the first time or again."""
+        job = self._by_account.get(id(entry.account))
+        if job is None:
+            job = Job(account=entry.account, name=entry.application_id, submitted_at_ns=at_ns)
+            self._by_account[id(entry.account)] = job
+        if entry.is_repeated:
+            return
+        job.tasks += 1
+        if at_ns == job.submitted_at_ns:
+            job.first_left += 1
+            job.started_at_ns = None
+        job.is_recovered |= entry.is_recovered
+        job.ended_at_ns = None
+        _add(job.asked, entry.resources, 1)
+
+    def placed(self, entry: AskEntry, at_ns: int) -> None:
+        """Write that a task got its first node."""
+        job = self._of(entry)
+        if entry.asked_at_ns == job.submitted_at_ns:
+            job.first_left -= 1
+            job.started_at_ns = None if job.first_left else at_ns
+
+    def completed(self, entry: AskEntry, at_ns: int) -> None:
+        """Write that a task came to its end."""
+        job = self._of(entry)
+        job.completed += 1
+        _add(job.worked, entry.resources, at_ns - entry.placed_at_ns)
+        _note_end(job, at_ns)
+
+    def preempted(self, entry: AskEntry) -> None:
+        """Write that a task was taken off its node; what becomes of it is written next."""
+        self._of(entry).preempted += 1
+
+    def withdrawn(self, entry: AskEntry, at_ns: int) -> None:
+        """Write that a task is not asked for again."""
+        job = self._of(entry)
+        job.withdrawn += 1
+        _note_end(job, at_ns)
+
+    def rejected(self, entry: AskEntry, at_ns: int) -> None:
+        """Write that the scheduler refuses a task."""
+        job = self._of(entry)
+        job.rejected += 1
+        _note_end(job, at_ns)
+
+    def _of(self, entry: AskEntry) -> Job:
+        return self._by_account[id(entry.account)]
+
+
+def _note_end(job: Job, at_ns: int) -> None:
+    """Note when a job ended of which nothing waits or runs any longer."""
+    if job.tasks == job.completed + job.withdrawn + job.rejected:
+        job.ended_at_ns = at_ns
+
+
+def _add(sums: dict[str, int], resources: Mapping[str, int], times: int) -> None:
+    """Add an amount, so many times."""
+    for name, quantity in resources.items():
+        sums[name] = sums.get(name, 0) + quantity * times

@@ -1,15 +1,20 @@
-"""The interfaces of the two sides of a simulation: a scheduler core, and the resource managers."""
+"""The two sides of a simulation: a scheduler core, and resource managers with guarded callbacks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, final
 
-from ...si.api import SchedulerAPI
-from .reporting.run_series import QueueBounds
-
-if TYPE_CHECKING:
-    from ...core.scheduler.answering.asking import QueueAndUser
+from ....model.configuration.queue_properties import evaluate
+from ....model.queues.use_order import KeptUse
+from ....model.values.documents import Json
+from ...core.resolvers.resolver import UserResolver
+from ...core.scheduler.answering.asking import QueueAndUser
+from ...core.scheduler.engine_names import EngineName
+from ...core.scheduler.scheduler import Scheduler
+from ...si import si_pb2 as si
+from ...si.api import ResourceManager, SchedulerAPI
+from .reporting.run_series import FairTerms, QueueBounds
 
 
 class Core(Protocol):
@@ -95,3 +100,147 @@ class Traffic(Protocol):
     def progress(self) -> tuple[int, int]:
         """Return how much is done of how much there is to do."""
         ...
+
+
+@final
+class SchedulerCore:
+    """A stepped scheduler; a `Core`. A resolver that is given replaces the configured ones.
+
+    Raises:
+        LicorneError: The engine cannot have so many threads.
+    """
+
+    def __init__(
+        self,
+        engine: EngineName,
+        resolver: UserResolver | None = None,
+        threads: int | None = None,
+        kept_use: Mapping[str, KeptUse] | None = None,
+    ) -> None:
+        self._scheduler = Scheduler(
+            engine=engine, stepped=True, threads=threads, resolver=resolver, kept_use=kept_use
+        )
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler itself, for questions."""
+        return self._scheduler
+
+    @property
+    def api(self) -> SchedulerAPI:
+        """The interface for resource managers."""
+        return self._scheduler
+
+    def now_ns(self) -> int:
+        """Return the virtual time, nanoseconds since 1970."""
+        return self._scheduler.now_ns()
+
+    def run_until_idle(self) -> int:
+        """Deliver and schedule until nothing more happens; return how many cycles gave a result."""
+        return self._scheduler.settle()
+
+    def next_deadline_ns(self) -> int | None:
+        """Return when something is due next, `None` if nothing is."""
+        return self._scheduler.next_deadline_ns()
+
+    def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:
+        """Return where an application was placed and whose it is, `None` if it is not known."""
+        return self._scheduler.queue_and_user(application_id, rm_id=rm_id)
+
+    def queue_bounds(self) -> dict[str, QueueBounds]:
+        """Return the guarantee and the maximum of each queue, by its path; of equal paths, one."""
+        limits: dict[str, QueueBounds] = {}
+        roots = self._scheduler.snapshot()["queues"]
+        assert isinstance(roots, dict), "the queues are by partition"
+        unread = list(roots.values())
+        while unread:
+            queue = unread.pop()
+            assert isinstance(queue, dict), "a queue is a document"
+            children = queue.get("children", [])
+            assert isinstance(children, list), "children are documents"
+            unread += children
+            limits[str(queue["queuename"])] = QueueBounds(
+                _quantities(queue.get("guaranteedResource")),
+                _quantities(queue.get("maxResource")),
+                _fair_terms(queue.get("properties"), is_leaf=queue["isLeaf"] is True),
+            )
+        return limits
+
+    def advance_to(self, now_ns: int) -> None:
+        """Move the clock, firing everything that is due on the way."""
+        self._scheduler.advance_to(now_ns)
+
+    def close(self) -> None:
+        """End the scheduler."""
+        self._scheduler.stop()
+
+
+def _fair_terms(document: Json, *, is_leaf: bool) -> FairTerms:
+    """Return what the properties of a queue say about fair share."""
+    properties = document if isinstance(document, dict) else {}
+    texts = {name: text for name, text in properties.items() if isinstance(text, str)}
+    read = evaluate(texts, is_leaf=is_leaf)
+    half_life_ns = None if is_leaf else read.fair_half_life_ns
+    return FairTerms(half_life_ns, read.fair_count.counts_all, read.fair_weight or 1)
+
+
+def _quantities(document: Json) -> dict[str, int]:
+    """Return the amounts of a document, none of `None`."""
+    amounts = document if isinstance(document, dict) else {}
+    return {name: amount for name, amount in amounts.items() if isinstance(amount, int)}
+
+
+class CallbackGuard(ResourceManager):
+    """A callback around another one.
+
+    A scheduler logs the errors of a callback and goes on, as it must with errors of other programs. In a
+    simulation both sides are ours, and an error must end it.
+
+    It agrees to every node, with the predicates that it inherits: a scheduler does not ask those at all.
+    """
+
+    def __init__(self, inner: ResourceManager) -> None:
+        self._inner = inner
+        self._failure: Exception | None = None
+
+    def raise_failure(self) -> None:
+        """Raise the first error of a callback since the last call, if there was one."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Pass it on."""
+        try:
+            self._inner.update_allocation(response)
+        except Exception as error:  # noqa: BLE001 - it is raised later
+            self._failure = self._failure or error
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Pass it on."""
+        try:
+            self._inner.update_application(response)
+        except Exception as error:  # noqa: BLE001 - it is raised later
+            self._failure = self._failure or error
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        """Pass it on."""
+        try:
+            self._inner.update_node(response)
+        except Exception as error:  # noqa: BLE001 - it is raised later
+            self._failure = self._failure or error
+
+
+@final
+class PredicateGuard(CallbackGuard):
+    """A guard of a callback that has predicates; their errors are answers, and are passed on."""
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        """Pass it on."""
+        self._inner.predicates(args)
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        """Pass it on."""
+        return self._inner.preemption_predicates(args)

@@ -7,22 +7,62 @@ still make something happen, and ends when nothing has for `QUIET_LIMIT_NS`, or 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Protocol, final
+from types import FrameType
+from typing import Final, Protocol, TextIO, final
 
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from ....model.configuration.durations import short_duration_text
 from ....model.errors import LicorneError
 from .core import Core, Traffic
-from .interruption import never
 from .record import SimulationRecord
 
 QUIET_LIMIT_NS: Final = 20 * 60 * 10**9
 """Longer than every delay of the core while work waits; the longest is that of placeholders, 15 minutes."""
-
 _VIRTUAL_TIME_MAX_NS: Final = 200 * 365 * 86_400 * 10**9
 """Times of the scheduler interface are signed 64-bit nanoseconds since 1970: they end in the year 2262."""
-
 _ROUNDS_AT_ONE_MOMENT_MAX: Final = 10_000
+
+
+def never() -> bool:
+    """Return false: there is no interrupt."""
+    return False
+
+
+@contextmanager
+def interruption_noted() -> Iterator[Callable[[], bool]]:
+    """Note Ctrl-C while the context is open; give a function that returns whether there was one.
+
+    Where something else than Python's own handler is set, or on another thread than the main one, signals are
+    left alone.
+
+    Raises:
+        KeyboardInterrupt: There was one before, and here is another.
+    """
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield never
+        return
+    is_noted = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal is_noted
+        if is_noted:
+            signal.default_int_handler(number, frame)
+        is_noted = True
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: is_noted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class SimulationError(LicorneError):
@@ -151,3 +191,41 @@ class Driver:
         if event_ns is None and moment_ns > self._record.last_change_ns + QUIET_LIMIT_NS:
             return None
         return moment_ns
+
+
+@contextmanager
+def progress_on(stream: TextIO, description: str) -> Iterator[Progress]:
+    """Show progress on a stream while the context is open, if the stream is a terminal.
+
+    Whether it is one is asked of the stream alone: variables such as `FORCE_COLOR`, which are meant for
+    colours, must not put a moving bar into a file.
+    """
+    if not stream.isatty():
+        yield NoProgress()
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[moment]}"),
+        TimeElapsedColumn(),
+    )
+    with Bar(*columns, console=Console(file=stream), transient=True) as bar:
+        yield TerminalProgress(bar, description)
+
+
+@final
+class TerminalProgress:
+    """Moves a bar when the difference is visible."""
+
+    def __init__(self, bar: Bar, description: str) -> None:
+        self._bar = bar
+        self._task = bar.add_task(description, total=1000, moment="")
+        self._shown_permille = -1
+
+    def advanced(self, done: int, total: int, now_ns: int) -> None:
+        """Show how far it is, in steps of a thousandth."""
+        permille = done * 1000 // total if total else 0
+        if permille != self._shown_permille:
+            self._shown_permille = permille
+            self._bar.update(self._task, completed=permille, moment=short_duration_text(now_ns))

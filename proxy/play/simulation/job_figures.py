@@ -20,10 +20,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
-from .accounts import Owner
-from .jobs import Job, Jobs
+from .accounts import Job, Jobs, Owner, StepFunction, permille
 from .report import NO_OWNER, JsonDocument, nearest_rank
-from .usage import StepFunction, permille
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,7 @@ from typing import Final, final
 
 from ...si import si_pb2 as si
 from ...si.api import SchedulerAPI
-from .reasons import without_names
-from .record import SimulationRecord
+from .record import SimulationRecord, without_names
 from .si_messages import node_request
 from .workloads.workload import NodeChange, NodeEvent, SimulatedNode, Workload
 

@@ -24,13 +24,12 @@ from ...core.scheduler.scheduler import Scheduler
 from ...si import si_pb2 as si
 from ..transcripts.replay import Replay
 from ..transcripts.transcript import Line, read_transcript
+from .core import SchedulerCore
 from .driver import Driver, NoProgress
-from .given_queues import GivenQueues, partitions_in, read_queues
 from .record import SimulationRecord
-from .scheduler_core import SchedulerCore
 from .simulated_rm import SimulatedRM
-from .workloads.inputs import InputKind, InputOptions, checked_kind, load_input
-from .workloads.transcript_input import Transcript
+from .simulation import GivenQueues, partitions_in, read_queues
+from .workloads.inputs import InputKind, InputOptions, Transcript, checked_kind, load_input
 
 _FIRST_PARTITION: Final = "partitions[0]"
 

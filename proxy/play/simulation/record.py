@@ -2,19 +2,21 @@
 
 The record has asks by their allocation key and follows each from its submission to its end. It is the
 resource manager's own view: no figure in it comes from the scheduler, only the owner of each application.
+
+Decisions are written in their order, as the resource manager hears of them. Placeholders are asks too. Times
+are whole nanoseconds of virtual time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, final
+from enum import Enum
+from typing import Final, NamedTuple, final
 
-from .accounts import Account, Accounts, Remarks
-from .decisions import Decisions
-from .jobs import BOUND_NS, Jobs
+from .accounts import BOUND_NS, Account, Accounts, Jobs, Remarks, StepFunction
 from .reporting.run_series import RunSeries
-from .usage import StepFunction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,3 +273,72 @@ class SimulationRecord:
     def _touch(self, at_ns: int) -> None:
         """Note the time of a change."""
         self._last_change_ns = at_ns
+
+
+class DecisionKind(Enum):
+    """What was decided about an ask or an allocation."""
+
+    PLACED = "placed"
+    PREEMPTED = "preempted"
+    REJECTED = "rejected"
+
+
+class Decision(NamedTuple):
+    """One decision.
+
+    `node_id` is the node of what is placed or preempted, `reason` why an ask is rejected; each is empty
+    otherwise. `queue` and `user` are those of the application at that moment.
+    """
+
+    at_ns: int
+    kind: DecisionKind
+    ask: str
+    node_id: str
+    reason: str
+    application: str
+    queue: str
+    user: str
+
+    def is_same(self, other: Decision) -> bool:
+        """Return whether another run decides the same: at one moment, about one ask, with one result."""
+        return self[:5] == other[:5]
+
+
+@final
+class Decisions:
+    """All decisions of one simulation."""
+
+    def __init__(self) -> None:
+        self._all: list[Decision] = []
+
+    def __iter__(self) -> Iterator[Decision]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def placed(self, key: str, entry: AskEntry, at_ns: int) -> None:
+        """Write that an ask got its node."""
+        self._add(at_ns, DecisionKind.PLACED, key, entry)
+
+    def preempted(self, key: str, entry: AskEntry, at_ns: int) -> None:
+        """Write that an allocation was taken off its node for another."""
+        self._add(at_ns, DecisionKind.PREEMPTED, key, entry)
+
+    def rejected(self, key: str, entry: AskEntry, at_ns: int, reason: str) -> None:
+        """Write that an ask is refused."""
+        self._add(at_ns, DecisionKind.REJECTED, key, entry, reason)
+
+    def _add(self, at_ns: int, kind: DecisionKind, key: str, entry: AskEntry, reason: str = "") -> None:
+        owner = entry.account.owner
+        self._all.append(
+            Decision(at_ns, kind, key, entry.node_id, reason, entry.application_id, owner.queue, owner.user)
+        )
+
+
+def without_names(reason: str, *names: str) -> str:
+    """Return a reason with `...` in place of names; a name inside another word stays."""
+    for name in names:
+        if name:
+            reason = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", "...", reason)
+    return reason

@@ -19,8 +19,7 @@ from ...si.constants import FOREIGN
 from ...si.older_generation import uses_uuids
 from ..transcripts.player import PlayedManager, TranscriptRules
 from .accounts import Account, Owner
-from .reasons import without_names
-from .record import AskEntry, SimulationRecord
+from .record import AskEntry, SimulationRecord, without_names
 from .si_messages import quantities
 
 _NEW_NODE_ACTIONS: Final = frozenset({si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN})

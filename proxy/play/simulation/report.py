@@ -37,10 +37,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from .accounts import COUNTS, Owner, Tally
+from .accounts import COUNTS, Owner, StepFunction, Tally, permille, permille_by_interval, sum_of
 from .driver import RunResult
 from .record import SimulationRecord
-from .usage import StepFunction, permille, permille_by_interval, sum_of
 from .workloads.workload import InputNote
 
 if TYPE_CHECKING:

@@ -21,11 +21,9 @@ from typing import Final, final
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager, SchedulerAPI
 from .accounts import Account, Accounts, Owner
-from .callback_guard import CallbackGuard
-from .core import Core
+from .core import CallbackGuard, Core
 from .node_changes import NodeChanges
-from .reasons import without_names
-from .record import AskEntry, SimulationRecord
+from .record import AskEntry, SimulationRecord, without_names
 from .si_messages import ask_message, new_application_message, release_message, resource_message
 from .workloads.workload import SimulatedApplication, SimulatedTask, Workload
 

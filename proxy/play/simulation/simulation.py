@@ -1,29 +1,36 @@
-"""One simulation from input to report."""
+"""One simulation from input to report, maybe with a queue configuration that is given besides the input."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, final
 
+from ....model.configuration.names import did_you_mean
+from ....model.configuration.reader import inspect, load
+from ....model.configuration.schema import SchedulerConfig
 from ....model.errors import LicorneError
+from ....model.values.messages import short_partition_name
 from ...base.files.given_configuration import GivenConfiguration, configuration_text
+from ...base.files.input_errors import InputError
+from ...base.files.input_files import read_text
+from ...si import si_pb2 as si
+from ...si.constants import NODE_PARTITION
 from ..transcripts.player import PlayedManager, TranscriptPlayer, TranscriptRules
-from .callback_guard import CallbackGuard, PredicateGuard
-from .core import Core, Traffic
-from .decisions import Decisions
-from .driver import Driver, Progress
-from .interruption import never
+from .accounts import Jobs
+from .core import CallbackGuard, Core, PredicateGuard, Traffic
+from .driver import Driver, Progress, never
 from .job_figures import build_job_report
-from .jobs import Jobs
-from .record import SimulationRecord
+from .record import Decisions, SimulationRecord
 from .recorded_manager import RecordedManager
 from .report import SimulationReport, build_report
 from .reporting.figure_building import build_figures
 from .reporting.run_series import RunSeries
+from .si_messages import PARTITION
 from .simulated_rm import SimulatedRM
-from .workloads.transcript_input import Transcript
+from .workloads.inputs import Transcript
 from .workloads.workload import (
     InputNote,
     Workload,
@@ -33,6 +40,7 @@ from .workloads.workload import (
 
 if TYPE_CHECKING:
     from ...core.scheduler.engine_names import EngineName
+    from ..transcripts.transcript import Line
 
 CoreFactory: TypeAlias = "Callable[[EngineName], Core]"
 """Opens a core with the engine of that name; its clock may have any time."""
@@ -194,3 +202,75 @@ class TranscriptTraffic:
         guard = PredicateGuard(manager)
         self._guards.append(guard)
         return guard
+
+
+@dataclass(frozen=True, slots=True)
+class GivenQueues:
+    """The configuration of a file, as text and as it was read."""
+
+    path: Path
+    text: str
+    config: SchedulerConfig
+
+    def check_partitions(self, wanted: Collection[str] = (PARTITION,)) -> None:
+        """Refuse a configuration that has none of the partitions of the nodes.
+
+        Args:
+            wanted: These partitions; by default the one of all workloads that are no transcripts.
+
+        Raises:
+            InputError: There is none of them.
+        """
+        there = [partition.name for partition in self.config.partitions]
+        if wanted and not set(wanted) & set(there):
+            name = min(wanted)
+            message = f"there is no partition {name!r}, to which the nodes of the input come"
+            known = f"; the partitions are: {', '.join(there) or 'none'}"
+            raise InputError(self.path, f"{message}{known}{did_you_mean(name, there)}")
+
+    def checked_notes(self, work: Workload | Transcript) -> tuple[InputNote, ...]:
+        """Refuse a configuration that does not fit the work; return what is probably not meant in it.
+
+        Raises:
+            InputError: It has none of the partitions of the nodes.
+        """
+        if isinstance(work, Workload):
+            self.check_partitions()
+            return self.notes(work.node_types())
+        lines = [step.line for step in work.steps]
+        self.check_partitions(partitions_in(lines))
+        return self.notes(node_types_in(lines))
+
+    def notes(self, node_types: Collection[str]) -> tuple[InputNote, ...]:
+        """Return warnings: what is allowed and probably a mistake, given the resources of the nodes."""
+        warnings = inspect(self.text, str(self.path), node_types=node_types).warnings
+        return tuple(InputNote(1, str(warning)) for warning in warnings)
+
+
+def read_queues(path: Path) -> GivenQueues:
+    """Read a configuration.
+
+    Raises:
+        InputError: The file cannot be read.
+        ConfigurationError: It is no configuration; the error has all problems.
+    """
+    text = read_text(path)
+    return GivenQueues(path, text, load(text, source=str(path)))
+
+
+def node_types_in(lines: Iterable[Line]) -> set[str]:
+    """Return the resource types that some node of a transcript has."""
+    return {name for node in _nodes(lines) for name in node.schedulableResource.resources}
+
+
+def partitions_in(lines: Iterable[Line]) -> set[str]:
+    """Return the partitions of the nodes of a transcript."""
+    return {
+        short_partition_name(node.attributes.get(NODE_PARTITION, "") or PARTITION) for node in _nodes(lines)
+    }
+
+
+def _nodes(lines: Iterable[Line]) -> Iterator[si.NodeInfo]:
+    for line in lines:
+        if line.verb == "node":
+            yield from line.message(si.NodeRequest).nodes

@@ -22,8 +22,7 @@ from ...core.resolvers.resolver import UserResolutionError, UserResolver
 from ...core.scheduler.engine_names import EngineName
 from ...core.scheduler.scheduler import Scheduler
 from ...si import si_pb2 as si
-from .player import PlayedManager, TranscriptPlayer, TranscriptRules
-from .recorded_player import RecordedPlayer
+from .player import PlayedManager, RecordedPlayer, TranscriptPlayer, TranscriptRules
 from .transcript import Line, read_transcript
 
 _SECOND_NS: Final = 1_000_000_000

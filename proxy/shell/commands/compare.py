@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...core.scheduler.engine_names import EngineName
     from ...play.comparison.comparison import Comparison
     from ...play.comparison.conditions import Condition
-    from ...play.simulation.scheduler_core import SchedulerCore
+    from ...play.simulation.core import SchedulerCore
     from ...play.simulation.workloads.inputs import InputOptions
 
 _WHO: Final = "licorne compare"
@@ -68,7 +68,7 @@ def compare(
     from ...base.files.output_files import check_writable, write_whole
     from ...core.resolvers.user_file import read_users
     from ...play.comparison.conditions import read_condition
-    from ...play.simulation.scheduler_core import SchedulerCore
+    from ...play.simulation.core import SchedulerCore
 
     prepare_process()
     with ends_on(LicorneError, _WHO):
@@ -110,9 +110,9 @@ def _compared(
     with_reasons: bool,
 ) -> Comparison | None:
     """Load everything, simulate under A and then under B; return `None` where that was interrupted."""
-    from ...play.comparison.two_runs import TwoRuns
-    from ...play.simulation.given_queues import read_queues
-    from ...play.simulation.interruption import interruption_noted
+    from ...play.comparison.comparison import TwoRuns
+    from ...play.simulation.driver import interruption_noted
+    from ...play.simulation.simulation import read_queues
     from ...play.simulation.workloads.inputs import load_input
 
     queues = (read_queues(files[0]), read_queues(files[1]))

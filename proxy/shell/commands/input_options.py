@@ -81,9 +81,9 @@ class InputSettings:
         Raises:
             LicorneError: A time is no duration, or a factor no number above zero.
         """
-        from ...play.simulation.workloads.cutting import WorkloadCut
         from ...play.simulation.workloads.inputs import InputOptions
         from ...play.simulation.workloads.swf import JobOptions
+        from ...play.simulation.workloads.workload import WorkloadCut
 
         cut = WorkloadCut(
             from_ns=_time_ns("--from", self.begin),

@@ -9,14 +9,14 @@ import typer
 from ....model.errors import LicorneError
 from ...base.files.input_files import read_standard_input, read_text
 from ...base.process_settings import prepare_process
-from ...play.transcripts.recorded_input import (
+from ...play.transcripts.replay import replay, replay_recording
+from ...play.transcripts.transcript import (
     is_recording,
     read_recording,
     recording_files,
     rows_of_files,
     rows_of_text,
 )
-from ...play.transcripts.replay import replay, replay_recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def _open_scheduler_core(
     engine: EngineName, resolver: UserResolver | None, threads: int | None, usage: Mapping[str, KeptUse]
 ) -> Core:
-    from ...play.simulation.scheduler_core import SchedulerCore
+    from ...play.simulation.core import SchedulerCore
 
     return SchedulerCore(engine, resolver, threads, usage)
 
@@ -160,10 +160,8 @@ def _run(
     with_jobs: bool,
 ) -> SimulationReport:
     """Load everything, and only then simulate."""
-    from ...play.simulation.given_queues import read_queues
-    from ...play.simulation.interruption import interruption_noted
-    from ...play.simulation.progress import progress_on
-    from ...play.simulation.simulation import simulate
+    from ...play.simulation.driver import interruption_noted, progress_on
+    from ...play.simulation.simulation import read_queues, simulate
     from ...play.simulation.workloads.inputs import load_input
 
     given = None if config is None else read_queues(config)
@@ -227,8 +225,7 @@ class FigureOutputs:
     def _text(self, option: str, report: SimulationReport) -> str:
         """Return what the file of an option gets."""
         from ...play.simulation.job_figures import rows_to_csv, rows_to_jsonl
-        from ...play.simulation.reporting.figure_files import to_csv, to_json
-        from ...play.simulation.reporting.page import to_html
+        from ...play.simulation.reporting.report_files import to_csv, to_html, to_json
 
         if option.startswith("--jobs"):
             assert report.jobs is not None, "the figures of jobs were collected"
@@ -259,7 +256,7 @@ def report_outputs(options: Mapping[str, Path | None], compare: Path | None) -> 
         raise LicorneError("--compare shows two runs on a page: --report FILE has to say which")
     other = None
     if compare is not None:
-        from ...play.simulation.reporting.figure_files import read_figures
+        from ...play.simulation.reporting.report_files import read_figures
 
         other = read_figures(compare)
     if files:

@@ -27,7 +27,7 @@ def verify(
 
     Ends with status 0 if none is refuted, 1 if one is, and 2 if a recording cannot be read.
     """
-    from ...play.transcripts.recorded_input import recording_files, rows_of_files
+    from ...play.transcripts.transcript import recording_files, rows_of_files
     from ...play.verify.queues import UnreadableError
     from ...play.verify.verifier import verify_lines
 

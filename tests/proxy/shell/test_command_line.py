@@ -256,8 +256,8 @@ def test_a_command_that_is_interrupted_ends_with_130(
         (["simulate", "a", "--seed", "1.5"], "'--seed': expected a whole number, not '1.5'"),
         (["explain", "a", "-i", "b", "--after", "x"], "'--after': expected a whole number, not 'x'"),
         (["dry-run", "-i", "b", "--priority", "high"], "'--priority': expected a whole number, not 'high'"),
-        (["bench", "--repeat", "0"], "'--repeat': expected a whole number from 1 on, not '0'"),
-        (["bench", "--threads", "9" * 99], "'--threads': expected a whole number from 1 on, not '9"),
+        (["simulate", "a", "--first", "0"], "'--first': expected a whole number from 1 on, not '0'"),
+        (["simulate", "a", "--first", "9" * 99], "'--first': expected a whole number from 1 on, not '9"),
     ],
 )
 def test_an_option_that_cannot_be_read_gives_an_error_of_ours(

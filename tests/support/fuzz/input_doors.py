@@ -26,8 +26,8 @@ from licorne.proxy.fuzz.world.thread_control import RandomPicker, ThreadControl
 from licorne.proxy.play.simulation.workloads.openb import read_openb
 from licorne.proxy.play.simulation.workloads.scenario import read_scenario
 from licorne.proxy.play.simulation.workloads.swf import read_swf
-from licorne.proxy.play.transcripts.recorded_input import read_recording, rows_of_text
 from licorne.proxy.play.transcripts.replay import replay, replay_recording
+from licorne.proxy.play.transcripts.transcript import read_recording, rows_of_text
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.server.running import ServerThread

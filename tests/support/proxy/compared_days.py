@@ -7,10 +7,9 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from licorne.proxy.play.comparison.comparison import Comparison
-from licorne.proxy.play.comparison.two_runs import TwoRuns
-from licorne.proxy.play.simulation.given_queues import read_queues
-from licorne.proxy.play.simulation.scheduler_core import SchedulerCore
+from licorne.proxy.play.comparison.comparison import Comparison, TwoRuns
+from licorne.proxy.play.simulation.core import SchedulerCore
+from licorne.proxy.play.simulation.simulation import read_queues
 from licorne.proxy.play.simulation.workloads.inputs import InputOptions, load_input
 
 from .simulation_builders import written

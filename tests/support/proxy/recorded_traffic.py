@@ -17,9 +17,13 @@ from licorne import Scheduler
 from licorne.model.values.messages import PredicateQuestion, PreemptionQuestion
 from licorne.proxy.core.recording.callback_documents import message_document
 from licorne.proxy.core.scheduler.engine_names import EngineName
-from licorne.proxy.play.transcripts.recorded_input import read_recording, recording_files, rows_of_files
 from licorne.proxy.play.transcripts.replay import Replay, replay_recording
-from licorne.proxy.play.transcripts.transcript import read_transcript
+from licorne.proxy.play.transcripts.transcript import (
+    read_recording,
+    read_transcript,
+    recording_files,
+    rows_of_files,
+)
 from licorne.proxy.si import si_pb2 as si
 
 

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from licorne.proxy.play.simulation.accounts import Tally
-from licorne.proxy.play.simulation.core import Traffic
+from licorne.proxy.play.simulation.core import SchedulerCore, Traffic
 from licorne.proxy.play.simulation.driver import Driver, NoProgress, RunResult
 from licorne.proxy.play.simulation.record import SimulationRecord
 from licorne.proxy.play.simulation.report import SimulationReport
-from licorne.proxy.play.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.play.simulation.simulated_rm import SimulatedRM
 from licorne.proxy.play.simulation.simulation import CoreFactory, simulate
-from licorne.proxy.play.simulation.workloads.transcript_input import Transcript
+from licorne.proxy.play.simulation.workloads.inputs import Transcript
 from licorne.proxy.play.simulation.workloads.workload import (
     GangStyle,
     SimulatedApplication,

@@ -17,9 +17,8 @@ from support.transcripts.preemption_transcripts import preemption_transcript
 from licorne import Recording, Scheduler
 from licorne.proxy.fuzz.plans import drawn_plan
 from licorne.proxy.fuzz.world.cluster import run_plan
-from licorne.proxy.play.transcripts.recorded_input import recording_files
 from licorne.proxy.play.transcripts.replay import Replay
-from licorne.proxy.play.transcripts.transcript import read_transcript
+from licorne.proxy.play.transcripts.transcript import read_transcript, recording_files
 from licorne.proxy.play.verify.verifier import verify_lines
 
 _STEPS = 60

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple, final
 
-from ..accounts import COUNTS, Tally
+from ..accounts import COUNTS, Tally, permille
 from ..record import SimulationRecord
 from ..report import nearest_rank
-from ..usage import permille
-from .decayed_fairness import WeighedQueue, decayed_fairness
 from .figures import (
+    CLASSES,
     FORMAT,
     KIND,
     WAIT_BOUNDS_NS,
@@ -28,8 +27,7 @@ from .figures import (
     UserFigures,
     WaitFigures,
 )
-from .node_packing import CLASSES
-from .run_series import QueueBounds, RunSeries, with_parents
+from .run_series import QueueBounds, RunSeries, WeighedQueue, decayed_fairness, with_parents
 
 _NO_QUEUE = "(no queue)"
 _NO_LIMITS = QueueBounds({}, {})

@@ -3,30 +3,38 @@
 Times are whole nanoseconds of virtual time; shares are thousandths. A list with a value for each interval
 begins at time 0; its last interval may be shorter than the others. Resource amounts are in the units of the
 scheduler interface: thousandths of a core for `vcore`, bytes for `memory`, numbers for everything else.
+
+How nodes are packed: the use of a node is its largest share of one resource type. A node changes class when
+that share enters another tenth.
+
+How long a simulation takes is not known before its end. The intervals are one second long at first; when
+there would be more than `INTERVALS_MAX`, each two neighbours become one of twice the length. Sums stay exact.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal, Self, final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from .interval_series import INTERVALS_MAX
-from .node_packing import CLASSES
-
 KIND: Final = "licorne simulation figures"
 FORMAT: Final = 1
-
 _SECOND: Final = 10**9
 WAIT_BOUNDS_NS: Final = tuple(
     seconds * _SECOND for seconds in (0, 1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800)
 )
 """The longest wait of each class of the histogram; the last class has no bound."""
-
 _Amounts = dict[str, int]
+_Count = Annotated[int, Field(ge=0)]
+CLASSES: Final = ("empty", *(f"{low}-{low + 10} %" for low in range(0, 100, 10)))
+"""Nothing in use; then more than the first number, and at most the second."""
+INTERVALS_MAX: Final = 240
+"""An even number: pairs of neighbours become one."""
+_FIRST_WIDTH_NS: Final = 10**9
 _Series = Annotated[tuple[int, ...], Field(min_length=1, max_length=INTERVALS_MAX)]
 _Gaps = Annotated[tuple[int | None, ...], Field(min_length=1, max_length=INTERVALS_MAX)]
-_Count = Annotated[int, Field(ge=0)]
 
 
 class _Strict(BaseModel):
@@ -206,3 +214,184 @@ class RunFigures(_Strict):
         capacity = self.mean_of(self.cluster_capacity.get(resource, (0,) * len(self.fairness)))
         used = self.mean_of(self.total.used.get(resource, (0,) * len(self.fairness)))
         return 1000 * used // capacity if capacity > 0 else None
+
+
+@dataclass(slots=True)
+class _PackedNode:
+    """What a node has, and what of it is in use."""
+
+    capacity: dict[str, int]
+    used: dict[str, int] = field(default_factory=dict)
+    is_there: bool = True
+
+    def use_class(self) -> int:
+        """Return the index of its class."""
+        if not any(self.used.values()):
+            return 0
+        tenths = [-(-10 * self.used.get(name, 0) // has) for name, has in self.capacity.items() if has > 0]
+        return min(max(tenths, default=0), 10) or 1
+
+    def free(self, name: str) -> int:
+        """Return what is free of a resource type; nothing where more is in use than there is."""
+        return max(self.capacity.get(name, 0) - self.used.get(name, 0), 0)
+
+
+@final
+class NodePacking:
+    """The packing of all nodes of one simulation.
+
+    Attributes:
+        by_class: How many nodes are in each of `CLASSES`.
+        free: What is free on all nodes, by resource type.
+        free_on_used: What of it is on nodes that hold something.
+    """
+
+    def __init__(self, intervals: Intervals) -> None:
+        self._intervals = intervals
+        self._nodes: dict[str, _PackedNode] = {}
+        self.by_class = [Gauge(intervals.series()) for _ in CLASSES]
+        self.free: dict[str, Gauge] = {}
+        self.free_on_used: dict[str, Gauge] = {}
+
+    def node_came(self, node_id: str, resources: Mapping[str, int], at_ns: int) -> None:
+        """Count a new node; one that was gone and comes back may still hold something."""
+        held = self._nodes.get(node_id)
+        node = _PackedNode(dict(resources), {} if held is None else held.used)
+        self._nodes[node_id] = node
+        for name in resources:
+            for gauges in (self.free, self.free_on_used):
+                if name not in gauges:
+                    gauges[name] = Gauge(self._intervals.series())
+        self._count(node, at_ns, 1)
+
+    def node_left(self, node_id: str, at_ns: int) -> None:
+        """Count a node no longer."""
+        node = self._nodes[node_id]
+        self._count(node, at_ns, -1)
+        node.is_there = False
+        self._forget_if_done(node_id, node)
+
+    def used(self, node_id: str, resources: Mapping[str, int], at_ns: int, sign: int) -> None:
+        """Note that resources of a node come into use (sign 1) or are given back (sign -1)."""
+        node = self._nodes.get(node_id)
+        if node is None:
+            # Recovered allocations are written before the node that they are on.
+            node = self._nodes[node_id] = _PackedNode({}, is_there=False)
+        if node.is_there:
+            self._count(node, at_ns, -1)
+        for name, quantity in resources.items():
+            node.used[name] = node.used.get(name, 0) + sign * quantity
+        if node.is_there:
+            self._count(node, at_ns, 1)
+        else:
+            self._forget_if_done(node_id, node)
+
+    def _forget_if_done(self, node_id: str, node: _PackedNode) -> None:
+        """Forget a node that is gone and holds nothing."""
+        if not any(node.used.values()):
+            del self._nodes[node_id]
+
+    def _count(self, node: _PackedNode, at_ns: int, sign: int) -> None:
+        """Count a node in its class, and its free room."""
+        use_class = node.use_class()
+        self.by_class[use_class].change(at_ns, sign)
+        for name in node.capacity:
+            free = sign * node.free(name)
+            self.free[name].change(at_ns, free)
+            if use_class:
+                self.free_on_used[name].change(at_ns, free)
+
+
+@final
+class Intervals:
+    """The common length of the intervals of all series of one simulation."""
+
+    def __init__(self) -> None:
+        self.width_ns = _FIRST_WIDTH_NS
+        self._series: list[IntervalSeries] = []
+
+    def series(self) -> IntervalSeries:
+        """Return a new series with these intervals."""
+        series = IntervalSeries(self)
+        self._series.append(series)
+        return series
+
+    def reach(self, at_ns: int) -> None:
+        """Make the intervals so long that they reach a moment."""
+        while at_ns > self.width_ns * INTERVALS_MAX:
+            for series in self._series:
+                series.join_neighbours()
+            self.width_ns *= 2
+
+    def borders_ns(self, end_ns: int) -> list[int]:
+        """Return the borders of the intervals up to an end, the last of which may be shorter."""
+        count = max(-(-end_ns // self.width_ns), 1)
+        return [min(number * self.width_ns, end_ns) for number in range(count + 1)]
+
+
+@final
+class IntervalSeries:
+    """One amount over time, as its integral over each interval: amount times nanoseconds."""
+
+    __slots__ = ("_intervals", "_level_changes", "_parts")
+
+    def __init__(self, intervals: Intervals) -> None:
+        self._intervals = intervals
+        self._parts = [0] * (INTERVALS_MAX + 1)
+        # Whole intervals are noted by changes at their borders: a long time costs no more than a short one.
+        self._level_changes = [0] * (INTERVALS_MAX + 1)
+
+    def add(self, amount: int, start_ns: int, end_ns: int) -> None:
+        """Add an amount that was there from one moment to another; times may come in any order."""
+        assert 0 <= start_ns <= end_ns, f"from {start_ns} to {end_ns} is no time"
+        if amount == 0 or start_ns == end_ns:
+            return
+        self._intervals.reach(end_ns)
+        width_ns = self._intervals.width_ns
+        first, last = start_ns // width_ns, end_ns // width_ns
+        if first == last:
+            self._parts[first] += amount * (end_ns - start_ns)
+            return
+        self._parts[first] += amount * ((first + 1) * width_ns - start_ns)
+        self._level_changes[first + 1] += amount
+        self._level_changes[last] -= amount
+        self._parts[last] += amount * (end_ns - last * width_ns)
+
+    def integrals(self) -> list[int]:
+        """Return the integral over each interval, `INTERVALS_MAX` of them."""
+        level = 0
+        sums = []
+        for part, change in zip(self._parts, self._level_changes, strict=True):
+            level += change
+            sums.append(part + level * self._intervals.width_ns)
+        return sums[:INTERVALS_MAX]
+
+    def join_neighbours(self) -> None:
+        """Make one interval of each two; `Intervals.reach` does it for all series."""
+        sums = self.integrals()
+        joined = [sums[at] + sums[at + 1] for at in range(0, INTERVALS_MAX, 2)]
+        self._parts = joined + [0] * (INTERVALS_MAX + 1 - len(joined))
+        self._level_changes = [0] * (INTERVALS_MAX + 1)
+
+
+@final
+class Gauge:
+    """An amount that changes at moments, written to a series."""
+
+    __slots__ = ("_series", "_since_ns", "value")
+
+    def __init__(self, series: IntervalSeries) -> None:
+        self._series = series
+        self._since_ns = 0
+        self.value = 0
+
+    def change(self, at_ns: int, delta: int) -> None:
+        """Add a delta from a moment on; moments never go back."""
+        self._series.add(self.value, self._since_ns, at_ns)
+        self._since_ns = at_ns
+        self.value += delta
+
+    def integrals(self, end_ns: int) -> list[int]:
+        """Return the integral over each interval; the amount stays as it is to the end."""
+        self.change(end_ns, 0)
+        return self._series.integrals()

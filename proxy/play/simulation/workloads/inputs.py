@@ -11,14 +11,12 @@ from ....base.files.input_errors import InputError
 from ....base.files.input_files import read_text
 from ....base.files.packed_files import unpacked_name
 from ....base.terminal.tables import counted
-from .csv_log import read_csv_log
-from .csv_mapping import read_csv_mapping
-from .cutting import WorkloadCut, cut_workload
+from ...transcripts.transcript import Line, read_transcript
+from .csv_log import read_csv_log, read_csv_mapping
 from .openb import POD_COLUMNS, OpenbMode, read_openb
 from .scenario import read_scenario
 from .swf import JobOptions, read_swf, workload_of_log
-from .transcript_input import Transcript, read_timed_transcript
-from .workload import Workload
+from .workload import Workload, WorkloadCut, cut_workload
 
 _COLUMNS_OF_A_JOB: Final = 18
 _FORMATS: Final = f"openb pods ({','.join(POD_COLUMNS)}), SWF, a transcript and a scenario"
@@ -41,7 +39,6 @@ _A: Final = {
     InputKind.TRANSCRIPT: "a transcript",
     InputKind.SCENARIO: "a scenario",
 }
-
 _SUFFIXES: Final = {
     ".csv": InputKind.OPENB,
     ".swf": InputKind.SWF,
@@ -169,3 +166,41 @@ def _kind_of_text(path: Path, text: str) -> InputKind:
     if not first:
         raise InputError(path, "there is nothing in the file but comments")
     raise InputError(path, f"the format is not known: {first[:60]!r} begins none of {_FORMATS}")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line to play, and its time."""
+
+    line: Line
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A whole transcript; `end_ns` is the time after its last line."""
+
+    name: str
+    steps: tuple[Step, ...]
+    end_ns: int
+
+
+def read_timed_transcript(path: Path) -> Transcript:
+    """Read a transcript; `advance` moves the time of all that follows, snapshots are left out.
+
+    Raises:
+        InputError: The file cannot be read, or has no line to play.
+        TranscriptError: A line is malformed.
+    """
+    steps: list[Step] = []
+    now_ns = 0
+    for line in read_transcript(read_text(path), str(path)):
+        if line.recorded is not None or line.verb == "recording":
+            raise InputError(path, "a recording cannot be simulated: replay it")
+        if line.verb == "advance":
+            now_ns += line.duration_ns()
+        elif line.verb != "snapshot":
+            steps.append(Step(line, now_ns))
+    if not steps:
+        raise InputError(path, "there is no message in the file")
+    return Transcript(path.name, tuple(steps), now_ns)

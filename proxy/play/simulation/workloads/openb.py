@@ -35,8 +35,15 @@ from ....base.files.input_files import (
     virtual_ns,
     whole_number,
 )
-from .queue_tree import configuration_for, queue_name
-from .workload import InputNote, SimulatedApplication, SimulatedNode, SimulatedTask, Workload
+from .workload import (
+    InputNote,
+    SimulatedApplication,
+    SimulatedNode,
+    SimulatedTask,
+    Workload,
+    configuration_for,
+    queue_name,
+)
 
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu")
 """The columns that a file of nodes must have; if it has the `model` of devices, that becomes an attribute."""

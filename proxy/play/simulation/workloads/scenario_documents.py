@@ -38,16 +38,29 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from .....model.configuration.durations import DurationError, parse_duration_ns
 from .....model.configuration.names import QUEUE_NAME_RULE, is_queue_name
 from .....model.resources.quantities import QuantityError
 from .....model.resources.texts import resource_from_texts
-from .scenario_errors import shown
 
 _RANGE: Final = ".."
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
+_WANTED: Final = {
+    "int_type": "expected a whole number",
+    "bool_type": "expected true or false",
+    "string_type": "expected a text",
+    "list_type": "expected a list",
+    "dict_type": "expected a mapping",
+    "model_type": "expected a mapping",
+    "too_short": "expected at least one entry",
+    "string_too_short": "expected a text",
+    "literal_error": "expected {expected}",
+    "greater_than_equal": "expected a number from {ge:,} on",
+    "less_than_equal": "expected a number up to {le:,}",
+}
+_SHOWN_MAX: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,3 +219,25 @@ class ScenarioDocument(_ScenarioMapping):
     preemption: JsonValue = None
     applications: Annotated[list[ApplicationsDocument], Field(min_length=1)]
     events: list[NodeEventDocument] = []
+
+
+def text_of(detail: ErrorDetails) -> str:
+    """Return the expected kind of a value, and the value that is there."""
+    value = detail["input"]
+    wanted = _WANTED.get(detail["type"], "expected something else").format(**detail.get("ctx", {}))
+    needs_quotes = detail["type"] == "string_type" and isinstance(value, bool | int | float)
+    return f"{wanted}, not {shown(value)}" + (": write it in quotes" if needs_quotes else "")
+
+
+def shown(value: object) -> str:
+    """Return a value as it is in the file, or its kind."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    if isinstance(value, dict):
+        return "a mapping"
+    text = repr(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]}..."

@@ -39,17 +39,28 @@ from ....base.files.input_errors import InputError
 from ....base.files.input_files import NANOSECONDS_IN_SECOND
 from ....base.files.packed_files import unpacked_name
 from ....base.terminal.tables import counted
-from .queue_tree import configuration_for, queue_name
-from .swf_log import CANCELLED, UNKNOWN, SwfJob, SwfLog, read_swf_log
-from .swf_machines import (
+from .swf_log import (
     BYTES_IN_KILOBYTE,
+    CANCELLED,
     MACHINES_SUFFIX,
+    UNKNOWN,
     Machine,
+    SwfJob,
+    SwfLog,
     machines_of_header,
     nodes_of,
     read_machines,
+    read_swf_log,
 )
-from .workload import GangStyle, InputNote, SimulatedApplication, SimulatedTask, Workload
+from .workload import (
+    GangStyle,
+    InputNote,
+    SimulatedApplication,
+    SimulatedTask,
+    Workload,
+    configuration_for,
+    queue_name,
+)
 
 _MILLI: Final = 1000
 _PROCESSORS_MAX: Final = 10**6

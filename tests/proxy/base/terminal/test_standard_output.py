@@ -26,7 +26,6 @@ COMMANDS: Final = {
     "validate": ["validate", "--json", DAILY],
     "explain": ["explain", "app1", "--input", LIFE],
     "dry-run": ["dry-run", "--input", DAILY, "--user", "u", "--queue", "root.batch", "--at", "0"],
-    "bench": ["bench", "--help"],
     "lockcheck": ["lockcheck", "--help"],
 }
 

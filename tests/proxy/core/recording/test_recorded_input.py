@@ -12,8 +12,8 @@ from support.proxy.recorded_traffic import Hearing, callbacks_in
 from typer.testing import CliRunner
 
 from licorne import Recording, Scheduler
-from licorne.proxy.play.transcripts.recorded_input import read_recording, recording_files, rows_of_files
 from licorne.proxy.play.transcripts.replay import Replay
+from licorne.proxy.play.transcripts.transcript import read_recording, recording_files, rows_of_files
 from licorne.proxy.shell.command_line import application
 
 HEADER: Final = '{"recording": {"version": 1, "file": 1, "reservations": true}}'

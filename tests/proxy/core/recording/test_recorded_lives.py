@@ -23,9 +23,14 @@ from licorne import LicorneError, Recording, RequestError, Scheduler
 from licorne.model.state.host import RetryAsks
 from licorne.proxy.core.explanation.sentences import what_blocks
 from licorne.proxy.core.scheduler.engine_names import EngineName
-from licorne.proxy.play.transcripts.recorded_input import read_recording, recording_files, rows_of_files
 from licorne.proxy.play.transcripts.replay import Replay, replay
-from licorne.proxy.play.transcripts.transcript import TranscriptError, read_transcript
+from licorne.proxy.play.transcripts.transcript import (
+    TranscriptError,
+    read_recording,
+    read_transcript,
+    recording_files,
+    rows_of_files,
+)
 
 SECOND_NS: Final = 1_000_000_000
 

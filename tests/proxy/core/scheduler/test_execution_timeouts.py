@@ -12,7 +12,7 @@ from support.proxy.wire_manager import amount
 from support.transcripts.transcript_witness import output_of
 
 from licorne.proxy.core.scheduler.engine_names import EngineName
-from licorne.proxy.play.simulation.workloads.transcript_input import read_timed_transcript
+from licorne.proxy.play.simulation.workloads.inputs import read_timed_transcript
 
 ENGINES: Final[tuple[EngineName, ...]] = ("direct", "actors")
 QUEUES: Final = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"

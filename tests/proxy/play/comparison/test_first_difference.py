@@ -14,7 +14,7 @@ from licorne.proxy.play.comparison.first_difference import (
     difference_lines,
     first_difference,
 )
-from licorne.proxy.play.simulation.decisions import Decision, DecisionKind
+from licorne.proxy.play.simulation.record import Decision, DecisionKind
 
 _MINUTE = 60 * 10**9
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.proxy.play.comparison.smallest_set import smallest_set
+from licorne.proxy.play.comparison.settings import smallest_set
 
 
 @given(st.integers(1, 40), st.data())

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.proxy.play.simulation.callback_guard import CallbackGuard, PredicateGuard
+from licorne.proxy.play.simulation.core import CallbackGuard, PredicateGuard
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
 

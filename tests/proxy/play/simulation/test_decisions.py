@@ -6,8 +6,7 @@ from support.proxy.fake_core import FakeCore
 from support.proxy.simulation_builders import a_task, a_workload, an_application, simulated
 
 from licorne.proxy.play.simulation.accounts import Account, Owner
-from licorne.proxy.play.simulation.decisions import Decisions
-from licorne.proxy.play.simulation.record import AskEntry, SimulationRecord
+from licorne.proxy.play.simulation.record import AskEntry, Decisions, SimulationRecord
 
 
 def test_what_a_simulation_decides_is_written_with_its_node() -> None:

@@ -7,7 +7,7 @@ import json
 from support.proxy.fake_core import FakeCore
 from support.proxy.simulation_builders import SECOND, a_task, a_workload, an_application, drive
 
-from licorne.proxy.play.simulation.accounts import Owner
+from licorne.proxy.play.simulation.accounts import Jobs, Owner
 from licorne.proxy.play.simulation.job_figures import (
     JobFigures,
     JobReport,
@@ -16,7 +16,6 @@ from licorne.proxy.play.simulation.job_figures import (
     rows_to_csv,
     rows_to_jsonl,
 )
-from licorne.proxy.play.simulation.jobs import Jobs
 from licorne.proxy.play.simulation.record import AskEntry, SimulationRecord
 from licorne.proxy.play.simulation.simulated_rm import SimulatedRM
 from licorne.proxy.play.simulation.workloads.workload import SimulatedApplication

@@ -10,7 +10,7 @@ import pytest
 from support.proxy.simulation_builders import simulated, written
 from support.proxy.wire_manager import amount
 
-from licorne.proxy.play.simulation.workloads.transcript_input import read_timed_transcript
+from licorne.proxy.play.simulation.workloads.inputs import read_timed_transcript
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
 ALL: dict[str, Any] = {"schedule": "all"}

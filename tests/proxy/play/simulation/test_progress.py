@@ -4,8 +4,7 @@ import io
 
 import pytest
 
-from licorne.proxy.play.simulation.driver import NoProgress
-from licorne.proxy.play.simulation.progress import TerminalProgress, progress_on
+from licorne.proxy.play.simulation.driver import NoProgress, TerminalProgress, progress_on
 
 
 class _Terminal(io.StringIO):

@@ -19,15 +19,15 @@ from support.proxy.simulation_builders import (
 )
 
 from licorne.proxy.core.scheduler.engine_names import EngineName
+from licorne.proxy.play.simulation.core import SchedulerCore
 from licorne.proxy.play.simulation.driver import Driver, NoProgress
 from licorne.proxy.play.simulation.record import SimulationRecord
 from licorne.proxy.play.simulation.report import JsonDocument, SimulationReport, document_of
-from licorne.proxy.play.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.play.simulation.simulated_rm import RM_ID, SimulatedRM
+from licorne.proxy.play.simulation.workloads.inputs import read_timed_transcript
 from licorne.proxy.play.simulation.workloads.openb import OpenbMode, read_openb
 from licorne.proxy.play.simulation.workloads.scenario import read_scenario
 from licorne.proxy.play.simulation.workloads.swf import read_swf
-from licorne.proxy.play.simulation.workloads.transcript_input import read_timed_transcript
 from licorne.proxy.play.simulation.workloads.workload import GangStyle, NodeChange, NodeEvent, Workload
 
 _ROOT = Path(__file__).resolve().parents[4]

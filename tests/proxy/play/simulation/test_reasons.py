@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from licorne.proxy.play.simulation.reasons import without_names
+from licorne.proxy.play.simulation.record import without_names
 
 
 def test_names_are_left_out_as_whole_words() -> None:

@@ -11,7 +11,7 @@ from support.proxy.simulation_builders import SECOND, counts_of, drive, tally_of
 from licorne.proxy.base.files.input_errors import InputError
 from licorne.proxy.play.simulation.record import SimulationRecord
 from licorne.proxy.play.simulation.simulation import TranscriptTraffic
-from licorne.proxy.play.simulation.workloads.transcript_input import read_timed_transcript
+from licorne.proxy.play.simulation.workloads.inputs import read_timed_transcript
 from licorne.proxy.play.transcripts.transcript import TranscriptError
 from licorne.proxy.si import si_pb2 as si
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.proxy.play.simulation.usage import StepFunction, permille, permille_by_interval, sum_of
+from licorne.proxy.play.simulation.accounts import StepFunction, permille, permille_by_interval, sum_of
 
 
 def _steps(*changes: tuple[int, int]) -> StepFunction:

@@ -14,7 +14,7 @@ from support.proxy.comparisons import compared
 from support.proxy.simulation_builders import written
 from typer.testing import CliRunner
 
-from licorne.proxy.play.simulation.scheduler_core import SchedulerCore
+from licorne.proxy.play.simulation.core import SchedulerCore
 from licorne.proxy.shell.commands.simulate import simulate_command
 
 _SCENARIO = """\

@@ -10,9 +10,8 @@ from support.proxy.fake_core import FakeCore
 from support.proxy.simulation_builders import written
 from typer.testing import CliRunner, Result
 
-from licorne.proxy.play.simulation.core import Core
-from licorne.proxy.play.simulation.interruption import interruption_noted
-from licorne.proxy.play.simulation.scheduler_core import SchedulerCore
+from licorne.proxy.play.simulation.core import Core, SchedulerCore
+from licorne.proxy.play.simulation.driver import interruption_noted
 from licorne.proxy.shell.commands.simulate import simulate_command
 
 _SCENARIO = """\

@@ -10,17 +10,17 @@ from support.proxy.figure_runs import simulated_figures
 from support.proxy.simulation_builders import SECOND, a_task, an_application
 
 from licorne import ResourceManager
-from licorne.proxy.play.simulation.reporting.decayed_fairness import (
+from licorne.proxy.play.simulation.core import SchedulerCore
+from licorne.proxy.play.simulation.reporting.figures import RunFigures
+from licorne.proxy.play.simulation.reporting.report_files import to_csv, to_json
+from licorne.proxy.play.simulation.reporting.run_series import (
     DecayedSeries,
     FairTerms,
+    QueueBounds,
     WeighedQueue,
     decayed_fairness,
     jain_permille,
 )
-from licorne.proxy.play.simulation.reporting.figure_files import to_csv, to_json
-from licorne.proxy.play.simulation.reporting.figures import RunFigures
-from licorne.proxy.play.simulation.reporting.run_series import QueueBounds
-from licorne.proxy.play.simulation.scheduler_core import SchedulerCore
 
 DAY: Final = 86_400 * SECOND
 

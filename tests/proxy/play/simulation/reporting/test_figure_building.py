@@ -7,11 +7,11 @@ from support.proxy.simulation_builders import SECOND, a_node, a_task, a_workload
 
 from licorne.proxy.core.scheduler.engine_names import ENGINES, EngineName
 from licorne.proxy.play.simulation.accounts import Owner
+from licorne.proxy.play.simulation.core import SchedulerCore
 from licorne.proxy.play.simulation.driver import Driver, NoProgress
 from licorne.proxy.play.simulation.record import AskEntry, SimulationRecord
 from licorne.proxy.play.simulation.reporting.figures import RunFigures
 from licorne.proxy.play.simulation.reporting.run_series import QueueBounds, RunSeries
-from licorne.proxy.play.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.play.simulation.simulated_rm import SimulatedRM
 from licorne.proxy.si import si_pb2 as si
 

@@ -11,8 +11,8 @@ from support.proxy.figure_runs import simulated_figures
 from support.proxy.simulation_builders import SECOND, a_task, an_application, written
 
 from licorne.proxy.base.files.input_errors import InputError
-from licorne.proxy.play.simulation.reporting.figure_files import read_figures, to_csv, to_json
 from licorne.proxy.play.simulation.reporting.figures import RunFigures
+from licorne.proxy.play.simulation.reporting.report_files import read_figures, to_csv, to_json
 
 
 def _figures() -> RunFigures:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.proxy.play.simulation.reporting.interval_series import INTERVALS_MAX, Gauge, Intervals
+from licorne.proxy.play.simulation.reporting.figures import INTERVALS_MAX, Gauge, Intervals
 
 SECOND = 10**9
 _AMOUNTS = st.tuples(st.integers(1, 9), st.integers(0, 5_000), st.integers(0, 5_000))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from licorne.proxy.play.simulation.reporting.interval_series import Intervals
-from licorne.proxy.play.simulation.reporting.node_packing import CLASSES, NodePacking
+from licorne.proxy.play.simulation.reporting.figures import CLASSES, Intervals, NodePacking
 
 
 def _classes(packing: NodePacking) -> dict[str, int]:

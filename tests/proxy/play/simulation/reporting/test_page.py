@@ -18,8 +18,8 @@ from support.proxy.simulation_builders import a_task, an_application
 from support.waiting import PROGRAM_SECONDS
 
 from licorne.proxy.play.simulation.reporting.figures import RunFigures
-from licorne.proxy.play.simulation.reporting.page import to_html
-from licorne.proxy.play.simulation.reporting.page_text import amount, change_of
+from licorne.proxy.play.simulation.reporting.page_parts import amount, change_of
+from licorne.proxy.play.simulation.reporting.report_files import to_html
 from licorne.proxy.play.simulation.reporting.run_series import QueueBounds
 
 BROWSER: Final = shutil.which("chromium")

@@ -8,9 +8,15 @@ import pytest
 from support.proxy.simulation_builders import SECOND, a_node, a_task, a_workload, an_application, written
 
 from licorne.model.errors import LicorneError
-from licorne.proxy.play.simulation.workloads.cutting import WorkloadCut, cut_workload
 from licorne.proxy.play.simulation.workloads.inputs import InputOptions, load_input
-from licorne.proxy.play.simulation.workloads.workload import GangStyle, NodeChange, NodeEvent, Workload
+from licorne.proxy.play.simulation.workloads.workload import (
+    GangStyle,
+    NodeChange,
+    NodeEvent,
+    Workload,
+    WorkloadCut,
+    cut_workload,
+)
 
 
 def _day() -> Workload:

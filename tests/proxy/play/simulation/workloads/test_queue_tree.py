@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from licorne.model.configuration.reader import load
-from licorne.proxy.play.simulation.workloads.queue_tree import configuration_for, queue_name
+from licorne.proxy.play.simulation.workloads.workload import configuration_for, queue_name
 
 
 def test_a_configuration_has_a_leaf_for_each_queue() -> None:

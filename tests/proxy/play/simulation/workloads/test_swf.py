@@ -10,8 +10,14 @@ from support.proxy.simulation_builders import SECOND, shared_data, written
 
 from licorne.proxy.base.files.input_errors import InputError
 from licorne.proxy.play.simulation.workloads.swf import JobOptions, read_swf
-from licorne.proxy.play.simulation.workloads.swf_log import UNKNOWN, SwfLog, read_swf_log
-from licorne.proxy.play.simulation.workloads.swf_machines import machines_of_header, nodes_of, read_machines
+from licorne.proxy.play.simulation.workloads.swf_log import (
+    UNKNOWN,
+    SwfLog,
+    machines_of_header,
+    nodes_of,
+    read_machines,
+    read_swf_log,
+)
 from licorne.proxy.play.simulation.workloads.workload import (
     GangStyle,
     InputNote,
