@@ -24,6 +24,7 @@ from .scheduling.timer_actions import (
     carry_out,
     next_retry_ns,
     outstanding_asks,
+    review_policies_when_due,
     schedule_wakeups,
     watch_quotas,
 )
@@ -103,9 +104,11 @@ class Partition:
         Args:
             allocation_keys: The keys of asks.
             node_ids: Nodes.
-            classes: Classes of asks; with none of the three, everything is meant.
+            classes: Classes of asks; with none of the three, everything is meant, the policies included.
         """
         state = self._state
+        if not (allocation_keys or node_ids or classes) and state.host.policies.by_name:
+            state.review_policies()
         if state.node_checks is not None:
             state.node_checks.reconsider(keys=allocation_keys, node_ids=node_ids, classes=classes)
         state.changes += 1
@@ -206,6 +209,8 @@ class Partition:
         did nothing at all there may be more to do.
         """
         outcome = CycleOutcome.RESULT
+        if self._state.host.policies.by_name:
+            review_policies_when_due(self._state)
         for _ in range(cycles_max):
             outcome = run_cycle(self._state)
             if outcome is not CycleOutcome.RESULT:
@@ -217,6 +222,8 @@ class Partition:
     def run_until_idle(self) -> int:
         """Run cycles until nothing more can be done; return how many gave a result."""
         results = 0
+        if self._state.host.policies.by_name:
+            review_policies_when_due(self._state)
         while (outcome := run_cycle(self._state)) is not CycleOutcome.NOTHING:
             results += outcome is CycleOutcome.RESULT
         if self._state.quota_preemption_enabled:

@@ -94,7 +94,7 @@ class GuardedPolicy:
         """Its key of an application is asked for once."""
         self.every_ns: int | None = None
         """After how long its keys are found anew, `None` if time does not change them."""
-        if "time" in depends_on:
+        if "time" in depends_on and self._methods.keys() - {PolicyPoint.ADMISSION}:
             self.every_ns = getattr(asked, "every_ns", None)
         self._shape = ""
         self._counts: dict[PolicyPoint, list[int]] = {}

@@ -108,7 +108,29 @@ def next_retry_ns(state: PartitionState) -> int | None:
         unanswered_ns = state.node_checks.next_due_ns()
         if unanswered_ns is not None:
             due.append(unanswered_ns)
+    review_ns = _policy_review_ns(state)
+    if review_ns is not None:
+        due.append(review_ns)
     return min(due, default=None)
+
+
+def review_policies_when_due(state: PartitionState) -> None:
+    """Ask the policies anew whose keys depend on time, if that is due."""
+    review_ns = _policy_review_ns(state)
+    if review_ns is not None and review_ns <= state.now_ns():
+        state.review_policies()
+
+
+def _policy_review_ns(state: PartitionState) -> int | None:
+    """Return when the keys of policies that depend on time are found anew, `None` if none depends on it."""
+    periods = [
+        policy.every_ns for policy in state.host.policies.by_name.values() if policy.every_ns is not None
+    ]
+    if not periods:
+        return None
+    if not state.policies_reviewed_ns:
+        state.policies_reviewed_ns = state.now_ns()
+    return state.policies_reviewed_ns + min(periods)
 
 
 def outstanding_asks(state: PartitionState) -> None:

@@ -198,6 +198,8 @@ class PartitionState:
 
     named_resource: Resource = EMPTY
     """The last size whose types were found to have names that are allowed; equal sizes are one object."""
+    policies_reviewed_ns: int = 0
+    """When the policies were last asked for all keys because of time alone."""
 
     def __init__(self, name: str, rm_id: str, config: PartitionConfig, host: PartitionHost) -> None:
         self.name = name
@@ -382,6 +384,12 @@ class PartitionState:
         return entry.application.asks.known_among(allocation_keys)
 
     # --------------------------------------------------------------------------------------- changes
+
+    def review_policies(self) -> None:
+        """Ask the policies anew for all keys, and for all starts that they hold."""
+        self.policies_reviewed_ns = self.now_ns()
+        self.nodes.set_rule(self.nodes.rule, self.nodes.weights)
+        self.reorder()
 
     def reorder(self) -> None:
         """Bring all orders up to date with a configuration, and have every leaf visited again."""

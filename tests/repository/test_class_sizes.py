@@ -38,7 +38,7 @@ LARGER_OUTSIDE: Final = {
     "Scheduler": 46,
     "RemoteScheduler": 43,
     "Door": 31,
-    "ServedScheduler": 26,
+    "ServedScheduler": 30,
     # Actors have the methods of what they stand for.
     "EntityActor": 26,
     "PartitionActor": 34,

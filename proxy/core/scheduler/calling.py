@@ -120,7 +120,7 @@ class CallingSide(ABC):
 
         It knows that labels, taints or neighbours have changed. Nothing is asked again by time alone of asks
         with a predicate class (`docs/embedding.md`), and once a second of others. Without nodes, keys and
-        classes, everything is tried again.
+        classes, everything is tried again, and policies are asked for all keys and starts anew.
 
         Args:
             rm_id: The resource manager.

@@ -237,6 +237,57 @@ def test_without_a_time_it_is_asked_after_each_change() -> None:
     assert cluster.run() == ["key"]
 
 
+def test_what_depends_on_outside_is_asked_when_the_program_says_so() -> None:
+    """Prices of nodes, and a gate for starts."""
+    prices = {"n1": 1.0, "n2": 2.0}
+
+    class Cheapest:
+        depends_on = frozenset({"outside"})
+
+        def node_key(self, node: policies.NodeView) -> float:
+            return prices[node.node_id]
+
+        def may_start(self, _: policies.ApplicationView, __: int) -> policies.Wait | None:
+            return None if is_open else policies.Wait("shut", 2 * MIDNIGHT)
+
+    is_open = False
+    partition = "nodesortpolicy: {type: policy/cheap}, policies: {admission: [cheap]}".replace(
+        ", p", "\n    p"
+    )
+    cluster = Cluster({"cheap": Cheapest}, text(partition=partition))
+    cluster.nodes(n1={"vcore": 4}, n2={"vcore": 4})
+    cluster.application("app")
+    cluster.ask("key", "app", vcore=1)
+    assert cluster.run() == []
+    prices["n1"], is_open = 3.0, True
+    assert cluster.run() == []
+    cluster.scheduler.reconsider("rm")
+    assert cluster.run() == ["key"]
+    assert cluster.scheduler.explain("app").asks[0].node_id == "n2"  # type: ignore[union-attr]
+
+
+def test_what_depends_on_time_is_asked_anew_from_time_to_time() -> None:
+    """In the afternoon the order of two applications is another one."""
+
+    class ByHour:
+        depends_on = frozenset({"time"})
+        every_ns = HOUR
+
+        def application_key(self, application: policies.ApplicationView) -> str:
+            name = application.application_id
+            return name if cluster.scheduler.now_ns() < MIDNIGHT + 12 * HOUR else name[::-1]
+
+    cluster = Cluster({"hours": ByHour}, text(root="application.sort.policy: policy/hours"))
+    for name in ("a-2", "b-1"):
+        cluster.application(name)
+        cluster.ask(name, name, 2, vcore=1)
+    cluster.nodes(n1={"vcore": 1})
+    assert cluster.run() == ["a-2"]
+    cluster.scheduler.advance_to(MIDNIGHT + 13 * HOUR)
+    cluster.nodes(n2={"vcore": 1})
+    assert cluster.run() == ["b-1"]
+
+
 # ---------------------------------------------------------------------------------------- what goes wrong
 
 
