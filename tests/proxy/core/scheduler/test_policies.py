@@ -263,7 +263,7 @@ def test_what_depends_on_outside_is_asked_when_the_program_says_so() -> None:
     assert cluster.run() == []
     cluster.scheduler.reconsider("rm")
     assert cluster.run() == ["key"]
-    assert cluster.scheduler.explain("app").asks[0].node_id == "n2"  # type: ignore[union-attr]
+    assert cluster.scheduler.explain("app").asks[0].node_id == "n2"
 
 
 def test_what_depends_on_time_is_asked_anew_from_time_to_time() -> None:
