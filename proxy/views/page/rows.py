@@ -17,7 +17,7 @@ from ....model.values.manager_state import ManagerState
 from ....model.values.messages import short_partition_name
 from ....model.views.queues import QueueView
 from ....model.views.rows import LiveApplication, LiveEnded, NodeView
-from ...core.scheduler.answering.live_view import KnownRows, LiveRows
+from ...core.scheduler.answering.views import KnownRows, LiveRows
 
 _SCHEDULABLE: Final = 1
 _RESERVED: Final = 2

@@ -8,8 +8,8 @@ request.
 This module only reads; what a job means for a simulation is decided in `swf`.
 
 The machines that a log ran on are in a file next to it, `<log>.machines`, one kind of machine a line: id,
-name, number of nodes, processors of a node, speed (ignored), and memory of a node in kB (optional). Without such a
-file the header of the log may have the number of nodes and processors.
+name, number of nodes, processors of a node, speed (ignored), and memory of a node in kB (optional). Without
+such a file the header of the log may have the number of nodes and processors.
 """
 
 from __future__ import annotations
