@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from licorne.proxy.core.resolvers.cached import CachedResolver
     from licorne.proxy.core.resolvers.partition_resolvers import TimedResolver
     from licorne.proxy.core.resolvers.user_file import StaticResolver
-    from licorne.proxy.core.scheduler.managers.callback_failures import CallbackFailure
+    from licorne.proxy.core.scheduler.managers.callbacks import CallbackFailure
     from licorne.proxy.core.scheduler.scheduler import Scheduler
     from licorne.proxy.play.transcripts.saved_moment import saved_lines
     from licorne.proxy.si import si_pb2 as si
@@ -84,7 +84,7 @@ __all__ = [
 
 _PLACES = {
     "CachedResolver": "licorne.proxy.core.resolvers.cached",
-    "CallbackFailure": "licorne.proxy.core.scheduler.managers.callback_failures",
+    "CallbackFailure": "licorne.proxy.core.scheduler.managers.callbacks",
     "ConnectionLostError": "licorne.proxy.wire.client.errors",
     "DeferredPredicates": "licorne.proxy.si.api",
     "Door": "licorne.proxy.wire.door.door",

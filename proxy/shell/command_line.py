@@ -7,29 +7,22 @@ their options: a user who asks for help, or checks a file, does not wait for the
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ... import __version__
-from ...model.errors import LicorneError
-from ..base.terminal.bad_input import ends_on
 from ..base.terminal.standard_output import checked_output, write_line
-from ..core.scheduler.engine_names import engine_named
 from .commands.compare import compare
 from .commands.door import door
-from .commands.dry_run import dry_run
-from .commands.explain import explain
+from .commands.explain import dry_run, explain
 from .commands.fuzz import fuzz
 from .commands.kubernetes import kubernetes
-from .commands.options import EngineOption, ThreadsOption, UsersOption, value_option
-from .commands.save import save
 from .commands.serve import serve
 from .commands.simulate import simulate_command
 from .commands.top import top
+from .commands.transcripts import replay, save, verify
 from .commands.validate import validate
-from .commands.verify import verify
 
 application = typer.Typer(
     name="licorne",
@@ -40,28 +33,7 @@ application = typer.Typer(
 )
 
 
-@application.command()
-def replay(
-    transcript: Annotated[
-        Path,
-        typer.Argument(help="The transcript (.jsonl), `-` for standard input, or the folder of a recording."),
-    ],
-    *,
-    engine: EngineOption = "direct",
-    threads: ThreadsOption = None,
-    users: UsersOption = None,
-    record: Annotated[
-        Path | None,
-        value_option("--record", "DIR", "Record it with its outcomes, in a new folder below: see `verify`."),
-    ] = None,
-) -> None:
-    """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
-    from ..core.resolvers.user_file import read_users
-    from .commands.replaying import replay_input
-
-    with ends_on(LicorneError, "licorne replay"):
-        resolver = None if users is None else read_users(users)
-        replay_input(transcript, engine_named(engine), write_line, resolver, threads=threads, record=record)
+application.command("replay")(replay)
 
 
 @application.command(

@@ -37,25 +37,21 @@ from ..resolvers.look_up import with_groups
 from ..resolvers.partition_resolvers import LDAP_FOLDER, ResolverMaker
 from ..resolvers.resolver import UserResolver
 from .answering.answers import Answers
-from .answering.asking import StoppedError
 from .answering.monitoring import Monitoring
-from .answering.questions import QuestionSide
+from .answering.questions import QuestionSide, StoppedError
 from .answering.views import Views
-from .calling import CallingSide, check_registration
+from .calling import CallingSide, Stopping, check_registration
 from .engine_names import EngineName
 from .engines import make_engine, observer_for
-from .managers.answer_wait import AnswerWait
-from .managers.callback_failures import CallbackFailures, ErrorHook
+from .managers.callbacks import CallbackFailures, ErrorHook, Outbox
 from .managers.extra_configurations import ExtraConfigurations
-from .managers.incarnations import Incarnations
 from .managers.manager_life import LifeSide
-from .managers.managers import Manager, Managers
+from .managers.managers import Incarnations, Manager, Managers
 from .managers.missing_partitions import refuse_allocations, refuse_applications, refuse_nodes
-from .managers.outbox import Outbox
+from .managers.predicates import AnswerWait
 from .managers.registrations import CheckedUpdate, Registrations
 from .prepared_configuration import PreparedConfiguration
 from .stepping import Stepping
-from .stopping import Stopping
 
 T = TypeVar("T")
 
@@ -370,7 +366,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             RequestError: It is not that; or all that happens is recorded, and a replay would not have it.
         """
         check_type("rm_id", rm_id, str)
-        from .answering.kept_use import taken_use  # noqa: PLC0415 - it needs Pydantic
+        from .answering.state_documents import taken_use  # noqa: PLC0415 - it needs Pydantic
 
         if self._observer.folder is not None:
             raise RequestError("what was used before cannot be taken: a replay of the recording has it not")

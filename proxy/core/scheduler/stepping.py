@@ -19,8 +19,8 @@ from ....model.partition import Partition
 from ....model.resources.quantities import INT64_MAX
 from ....model.scheduling.cycle import CycleOutcome
 from ...si.arguments import check_type
-from .managers.answer_wait import AnswerWait
-from .managers.outbox import Outbox
+from .managers.callbacks import Outbox
+from .managers.predicates import AnswerWait
 
 _ALL_CYCLES: Final = 2**31
 _RESULT, _PREPARED, _NOTHING = 2, 1, 0

@@ -9,7 +9,7 @@ from typing import Any, Final, final
 
 from ....model.explanation.values import AskStatus
 from ....model.values.allocation import RefusalReason
-from ...core.scheduler.answering.asking import NotKnownError
+from ...core.scheduler.answering.questions import NotKnownError
 from ...core.scheduler.scheduler import Scheduler
 from ...si import si_pb2 as si
 from ..configurations import Configuration

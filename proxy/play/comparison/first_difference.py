@@ -20,7 +20,7 @@ from ....model.errors import LicorneError
 from ....model.explanation import AskExplanation, Blocker, Explanation, Place
 from ...core.explanation.one_line import explanation_line
 from ...core.explanation.sentences import Where, lack_line, what_blocks
-from ...core.scheduler.answering.asking import QueueAndUser
+from ...core.scheduler.answering.questions import QueueAndUser
 from ...si.api import SchedulerAPI
 from ..simulation.core import SchedulerCore
 from ..simulation.record import Decision, DecisionKind, Decisions

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, final
 
 if TYPE_CHECKING:
-    from ...core.scheduler.answering.asking import QueueAndUser
+    from ...core.scheduler.answering.questions import QueueAndUser
     from .record import AskEntry
 
 COUNTS: Final = (

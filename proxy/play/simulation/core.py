@@ -9,7 +9,7 @@ from ....model.configuration.queue_properties import evaluate
 from ....model.queues.use_order import KeptUse
 from ....model.values.documents import Json
 from ...core.resolvers.resolver import UserResolver
-from ...core.scheduler.answering.asking import QueueAndUser
+from ...core.scheduler.answering.questions import QueueAndUser
 from ...core.scheduler.engine_names import EngineName
 from ...core.scheduler.scheduler import Scheduler
 from ...si import si_pb2 as si

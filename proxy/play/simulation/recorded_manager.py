@@ -13,7 +13,7 @@ from typing import Final, final
 from ....model.requests.older_asks import ALLOCATIONS_MAX
 from ....model.state.ask_parts import AskParts
 from ....model.values.allocation import PART_MARK, part_key
-from ...core.scheduler.answering.asking import QueueAndUser
+from ...core.scheduler.answering.questions import QueueAndUser
 from ...si import si_pb2 as si
 from ...si.constants import FOREIGN
 from ...si.older_generation import uses_uuids

@@ -13,8 +13,16 @@ from ...base.process_settings import prepare_process
 from ...base.terminal.bad_input import INTERRUPTED, ends_on, write_error
 from ...base.terminal.standard_output import write_line
 from ...core.scheduler.engine_names import engine_named
-from .input_options import DEFAULT_INPUT_SETTINGS, InputSettings, with_input_settings
-from .options import AsJsonOption, EngineOption, ThreadsOption, UsersOption, value_option
+from .options import (
+    DEFAULT_INPUT_SETTINGS,
+    AsJsonOption,
+    EngineOption,
+    InputSettings,
+    ThreadsOption,
+    UsersOption,
+    value_option,
+    with_input_settings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

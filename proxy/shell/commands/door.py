@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 from ....model.errors import LicorneError
 from ...base.process_settings import prepare_process
 from ...base.terminal.bad_input import ends_on
-from .log_output import log_format_named, log_written, reporter
 from .options import (
     AddressAsJsonOption,
     LogFormatOption,
@@ -20,6 +19,7 @@ from .options import (
     value_option,
     with_settings,
 )
+from .output import log_format_named, log_written, reporter
 from .serve import ListeningOptions, check_installed, run_server, usage_before, use_writer
 
 if TYPE_CHECKING:

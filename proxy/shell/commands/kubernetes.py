@@ -17,7 +17,6 @@ from ....model.errors import LicorneError
 from ...base.process_settings import prepare_process
 from ...base.terminal.bad_input import ends_on
 from ...base.terminal.standard_output import write_line
-from .log_output import log_format_named, log_written, reporter
 from .options import (
     EngineOption,
     InsecurePublicOption,
@@ -29,6 +28,7 @@ from .options import (
     value_option,
     with_settings,
 )
+from .output import log_format_named, log_written, reporter
 from .serve import check_installed, rest_settings
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def _print_picture(cluster: ClusterOptions, ask: Callable[[ClusterPicture], Iter
     credentials, options = cluster.read()
     from ...kubernetes.client.api_client import ApiClient
     from ...kubernetes.running.picture import ClusterPicture
-    from .printing import print_text_lines
+    from .output import print_text_lines
 
     with ApiClient(credentials) as client:
         print_text_lines(ask(ClusterPicture(client, options)))

@@ -17,7 +17,6 @@ from ...base.process_settings import prepare_process
 from ...base.terminal.bad_input import ends_on
 from ...base.terminal.standard_output import write_line
 from ...wire.server.addresses import Address
-from .log_output import log_format_named, log_written, reporter
 from .options import (
     AddressAsJsonOption,
     EngineOption,
@@ -33,6 +32,7 @@ from .options import (
     value_option,
     with_settings,
 )
+from .output import log_format_named, log_written, reporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -21,8 +21,8 @@ from ...base.files.input_errors import InputError
 from ...base.files.input_files import read_text
 from ...base.files.json_text import JsonError, parse_json
 from ...base.files.output_files import check_writable, write_whole
-from ...core.scheduler.answering.kept_use import moved_use, not_ahead, read_use, use_document
 from ...core.scheduler.answering.questions import QuestionSide
+from ...core.scheduler.answering.state_documents import moved_use, not_ahead, read_use, use_document
 
 INTERVAL_SECONDS: Final = 300.0
 """From one writing to the next."""

@@ -20,8 +20,8 @@ from ....model.errors import LicorneError, RequestError
 from ....model.resources.resource import Resource
 from ...core.documents.operations import JSON, Operation, Parameter, numbered, text
 from ...core.documents.pages import PageNodeDocument, TimelineDocument
-from ...core.scheduler.answering.asking import NotKnownError
-from ...core.scheduler.answering.live_view import LiveQueues, LiveView
+from ...core.scheduler.answering.questions import NotKnownError
+from ...core.scheduler.answering.views import LiveQueues, LiveView
 from ...core.scheduler.scheduler import Scheduler
 from .answers import node_document
 from .feed import LiveFeed, TooManyViewersError

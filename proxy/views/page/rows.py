@@ -17,7 +17,7 @@ from ....model.values.messages import short_partition_name
 from ....model.values.states import ManagerState
 from ....model.views.rows import LiveApplication, LiveEnded, NodeRow
 from ....model.views.shown import QueueView
-from ...core.scheduler.answering.live_view import KnownRows, LiveRows
+from ...core.scheduler.answering.views import KnownRows, LiveRows
 
 _SCHEDULABLE: Final = 1
 _RESERVED: Final = 2

@@ -11,8 +11,7 @@ from typing import Final, final
 from ....actors.services.interrupts import start_thread
 from ....model.errors import LicorneError
 from ....model.values.messages import PredicateQuestion, PreemptionQuestion
-from ...core.scheduler.managers.callback_failures import is_fault, text_of
-from ...core.scheduler.managers.callback_threads import CallbackThreads
+from ...core.scheduler.managers.callbacks import CallbackThreads, is_fault, text_of
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from ...si.api import DeferredPredicates, ResourceManagerCallback, StateDumpPlugin

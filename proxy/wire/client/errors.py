@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....model.errors import RequestError
-from ...core.scheduler.answering.asking import UnavailableError
+from ...core.scheduler.answering.questions import UnavailableError
 
 
 class ConnectionLostError(UnavailableError):

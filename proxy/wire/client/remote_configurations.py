@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import suppress
 
-from ...core.scheduler.managers.callback_threads import CallbackThreads
+from ...core.scheduler.managers.callbacks import CallbackThreads
 from ...core.scheduler.prepared_configuration import PreparedConfiguration
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si

@@ -8,8 +8,7 @@ from functools import partial
 from typing import final
 
 from ....model.errors import ReplacedError
-from ...core.scheduler.managers.callback_failures import CallbackFailures
-from ...core.scheduler.managers.callback_threads import CallbackThreads
+from ...core.scheduler.managers.callbacks import CallbackFailures, CallbackThreads
 from ...si import licorne_v1_pb2 as v1
 from ...si.api import ResourceManagerCallback
 from ...si.arguments import check_type

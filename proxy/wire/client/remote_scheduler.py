@@ -20,8 +20,7 @@ from ....model.values.documents import Json
 from ...core.scheduler.answering.questions import DOCUMENTS, TITLES, QuestionSide
 from ...core.scheduler.answering.sent_values import VALUE_VERSION, value_from_json
 from ...core.scheduler.calling import CallingSide, check_registration
-from ...core.scheduler.managers.callback_failures import CallbackFailures, ErrorHook
-from ...core.scheduler.managers.callback_threads import CallbackThreads
+from ...core.scheduler.managers.callbacks import CallbackFailures, CallbackThreads, ErrorHook
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from ...si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin

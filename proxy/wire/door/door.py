@@ -14,8 +14,7 @@ from ....model.queues.use_order import KeptUse
 from ....model.values.documents import Json
 from ...core.scheduler.answering.questions import QuestionSide
 from ...core.scheduler.calling import CallingSide, check_registration
-from ...core.scheduler.managers.callback_failures import CallbackFailures, ErrorHook
-from ...core.scheduler.managers.callback_threads import CallbackThreads
+from ...core.scheduler.managers.callbacks import CallbackFailures, CallbackThreads, ErrorHook
 from ...core.scheduler.prepared_configuration import PreparedConfiguration
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si

@@ -10,7 +10,7 @@ from typing import final
 from ....model.queues.use_order import KeptUse
 from ....model.values.documents import Document, Json
 from ....model.values.messages import full_partition_name
-from ...core.scheduler.answering.kept_use import of_manager, taken_use, use_document
+from ...core.scheduler.answering.state_documents import of_manager, taken_use, use_document
 
 
 @final

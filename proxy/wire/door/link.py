@@ -14,7 +14,7 @@ from typing import Any, Final, final
 
 from ....actors.services.interrupts import start_thread
 from ....model.errors import LicorneError, ReplacedError, RequestError
-from ...core.scheduler.answering.asking import UnavailableError
+from ...core.scheduler.answering.questions import UnavailableError
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from ..client.errors import ConnectionLostError, NotSentError

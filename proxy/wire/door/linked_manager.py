@@ -12,8 +12,7 @@ from ....model.configuration.reader import DEFAULT_CONFIGURATION
 from ....model.errors import ReplacedError
 from ....model.values.documents import Document
 from ....model.values.states import ManagerEvent
-from ...core.scheduler.managers.callback_failures import CallbackFailures
-from ...core.scheduler.managers.callback_threads import CallbackThreads
+from ...core.scheduler.managers.callbacks import CallbackFailures, CallbackThreads
 from ...core.scheduler.managers.manager_life import ManagerLife, ManagerStatus
 from ...si import si_pb2 as si
 from ..client.callbacks import CallbackQueue

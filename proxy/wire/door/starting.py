@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ....model.errors import LicorneError, ReplacedError, RequestError
-from ...core.scheduler.answering.asking import UnavailableError
+from ...core.scheduler.answering.questions import UnavailableError
 from .link import PartitionLink
 from .workers import LaunchError, WorkerTable
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
 from ....model.values.documents import Json
-from ...core.scheduler.answering.asking import QueueAndUser
+from ...core.scheduler.answering.questions import QueueAndUser
 from ...core.scheduler.managers.manager_life import ManagerStatus
 from ...core.scheduler.prepared_configuration import PreparedConfiguration
 from ...si import licorne_v1_pb2 as v1

@@ -8,7 +8,7 @@ import grpc
 
 from ....actors.runtime.errors import ActorEndedError
 from ....model.errors import LicorneError, ReplacedError, RequestError
-from ...core.scheduler.answering.asking import UnavailableError
+from ...core.scheduler.answering.questions import UnavailableError
 
 _DETAILS_BYTES_MAX: Final = 4_000
 """A status travels in headers, which peers bound to 8 KiB or so, with another status in its place."""

@@ -25,7 +25,7 @@ from support.waiting import WAIT_SECONDS
 from licorne import LicorneError, RequestError, Scheduler
 from licorne.model.values.messages import ApplicationSubmission
 from licorne.proxy.core.scheduler.answering.answers import explain, quarantined
-from licorne.proxy.core.scheduler.answering.snapshots import snapshot
+from licorne.proxy.core.scheduler.answering.state_documents import snapshot
 from licorne.proxy.si import si_pb2 as si
 
 

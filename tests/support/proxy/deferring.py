@@ -10,7 +10,7 @@ from support.proxy.listening import Listener
 from support.waiting import WAIT_SECONDS
 
 from licorne.model.values.messages import PredicateQuestion, PreemptionQuestion
-from licorne.proxy.core.scheduler.managers.callback_failures import text_of
+from licorne.proxy.core.scheduler.managers.callbacks import text_of
 from licorne.proxy.si import si_pb2 as si
 
 

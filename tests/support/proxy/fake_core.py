@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from licorne.model.errors import LicorneError
-from licorne.proxy.core.scheduler.answering.asking import QueueAndUser
+from licorne.proxy.core.scheduler.answering.questions import QueueAndUser
 from licorne.proxy.play.simulation.reporting.run_series import QueueBounds
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback

@@ -41,10 +41,9 @@ from ...health.checks import AskAll
 from ...resolvers.look_up import with_groups
 from ..managers.extra_configurations import ExtraConfigurations
 from ..managers.managers import Manager, Managers
-from .asking import NotKnownError, QueueAndUser, ask_each, matching
 from .monitoring import Monitoring
-from .questions import TITLES
-from .saved import saved
+from .questions import TITLES, NotKnownError, QueueAndUser, ask_each, matching
+from .state_documents import saved
 
 
 @final
@@ -119,7 +118,7 @@ def _next_asks(_: Answers, known: Sequence[Partition], asked: v1.NextAsks) -> tu
 
 
 def _snapshot(_: Answers, known: Sequence[Partition], asked: v1.Snapshot) -> Document:
-    from .snapshots import snapshot  # noqa: PLC0415 - the documents of the REST interface need Pydantic
+    from .state_documents import snapshot  # noqa: PLC0415 - the documents of the REST interface need Pydantic
 
     named = sorted(known, key=lambda partition: (partition.rm_id, partition.name))
     rm_id = given(asked, "rm_id")
@@ -134,7 +133,7 @@ def _saved(answers: Answers, known: Sequence[Partition], asked: v1.Snapshot) -> 
 
 
 def _kept_use(answers: Answers, asked: v1.Snapshot) -> Document:
-    from .kept_use import of_manager, use_document  # noqa: PLC0415 - it needs Pydantic
+    from .state_documents import of_manager, use_document  # noqa: PLC0415 - it needs Pydantic
 
     kept = of_manager(answers.monitoring.keep_use(), given(asked, "rm_id"))
     return use_document(kept, answers.monitoring.now_ns())

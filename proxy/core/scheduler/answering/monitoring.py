@@ -20,11 +20,11 @@ from ...health.history import History
 from ...health.report import HealthReport
 from ...health.watch import HealthWatch
 from ...metrics.figures import SchedulerFigures
-from ..managers.callback_failures import text_of
+from ..managers.callbacks import text_of
 from ..managers.extra_configurations import ExtraConfigurations
 from ..managers.managers import Managers
-from .asking import ask_each
-from .live_view import LiveView
+from .questions import ask_each
+from .views import LiveView
 
 
 @final

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
+from .....actors.runtime.errors import ActorEndedError
 from .....model.configuration.extra import ExtraConfig
 from .....model.errors import RequestError
 from .....model.explanation import Explanation
 from .....model.explanation.dry_run import NEXT_ASKS_MAX, DryRun, NextAsks, Prospect
+from .....model.partition import Partition
 from .....model.state.partition_state import Quarantined
 from .....model.values.documents import Document
+from .....model.values.messages import short_partition_name
 from ....si import licorne_v1_pb2 as v1
 from ....si import si_pb2 as si
 from ....si.arguments import check_message, check_type
 from ...health.report import HealthReport
 from ...metrics.figures import SchedulerFigures
 from ..managers.manager_life import ManagerStatus
-from .asking import QueueAndUser
 
 TITLES: Final[Mapping[str, str]] = {
     "explain": "an explanation",
@@ -44,6 +47,7 @@ TITLES: Final[Mapping[str, str]] = {
 """What errors call each question, by the name of its message in `licorne_v1.proto`."""
 DOCUMENTS: Final = frozenset({"kept_use", "saved", "snapshot"})
 """The questions that are answered by a document, also to a client that reads values."""
+T = TypeVar("T")
 
 
 class QuestionSide(ABC):
@@ -281,3 +285,53 @@ def _snapshot(rm_id: str | None) -> v1.Snapshot:
 def _manager_asked(rm_id: str) -> v1.ManagerAsked:
     check_type("rm_id", rm_id, str)
     return v1.ManagerAsked(rm_id=rm_id)
+
+
+class QueueAndUser(NamedTuple):
+    """The queue that an application was placed in, its user, and the groups that were found of that user."""
+
+    queue: str
+    user: str
+    groups: tuple[str, ...]
+
+
+class NotKnownError(RequestError):
+    """A question about something that the scheduler does not know."""
+
+
+class UnavailableError(RequestError):
+    """A request that cannot be carried out now, whatever it says: the same may succeed later."""
+
+
+class StoppedError(UnavailableError):
+    """A call of a scheduler that has been stopped."""
+
+
+def ask_each(
+    partitions: Sequence[Partition], question: Callable[[Partition], T]
+) -> list[tuple[Partition, T]]:
+    """Put a question to each partition; one that has ended meanwhile is left out."""
+    answers = []
+    for partition in partitions:
+        with suppress(ActorEndedError):
+            answers.append((partition, question(partition)))
+    return answers
+
+
+def matching(partitions: Sequence[Partition], rm_id: str | None, name: str | None) -> list[Partition]:
+    """Return the partitions of an RM that have a name, short or full; `None` for either is any.
+
+    Raises:
+        NotKnownError: There is none.
+    """
+    found = [
+        partition
+        for partition in partitions
+        if rm_id in (None, partition.rm_id)
+        and name in (None, short_partition_name(partition.name), partition.name)
+    ]
+    if not found:
+        known = ", ".join(each.name for each in partitions if rm_id in (None, each.rm_id)) or "none"
+        wanted = f"[{'any' if rm_id is None else rm_id}]{'any' if name is None else name}"
+        raise NotKnownError(f"there is no partition {wanted}; the partitions are: {known}")
+    return found

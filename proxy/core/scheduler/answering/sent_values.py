@@ -75,7 +75,7 @@ from ...metrics.counts import SentCounts
 from ...metrics.event_counters import EventCounters
 from ...metrics.figures import ManagerFigures, SchedulerFigures
 from ..managers.manager_life import ManagerStatus
-from .asking import QueueAndUser
+from .questions import QueueAndUser
 
 VALUE_VERSION: Final = 1
 """The version of what is written here; `Question.value_version` of `licorne.v1` asks for it."""

@@ -28,7 +28,7 @@ from ....core.documents.operations import JSON, Operation, numbered, text
 from ....core.documents.sentences import SentencesDocument
 from ....core.explanation.documents import document_of, next_asks_document, prospect_document
 from ....core.explanation.dry_run import dry_run_document
-from ....core.scheduler.answering.asking import NotKnownError, StoppedError
+from ....core.scheduler.answering.questions import NotKnownError, StoppedError
 from ....core.scheduler.scheduler import Scheduler
 from ....si import si_pb2 as si
 from ...page.answers import ConfigurationLines, explanation_document

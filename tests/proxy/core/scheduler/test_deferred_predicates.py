@@ -22,9 +22,8 @@ from licorne.model.values.messages import (
     VictimsAnswer,
 )
 from licorne.proxy.core.scheduler.engine_names import EngineName
-from licorne.proxy.core.scheduler.managers.answer_wait import AnswerWait
-from licorne.proxy.core.scheduler.managers.callback_threads import CallbackThreads
-from licorne.proxy.core.scheduler.managers.deferred_predicates import CallbackQuestions, DeferredCalls
+from licorne.proxy.core.scheduler.managers.callbacks import CallbackThreads
+from licorne.proxy.core.scheduler.managers.predicates import AnswerWait, CallbackQuestions, DeferredCalls
 from licorne.proxy.si.older_answers import Generation
 
 ENGINES: tuple[EngineName, ...] = ("direct", "actors", "threads")

@@ -11,8 +11,8 @@ from support.proxy.manager_requests import application_request, ask_request, nod
 from licorne import RequestError, Scheduler
 from licorne.model.state.partition_state import PartitionState
 from licorne.model.views.rows import NodeRow, live_nodes
-from licorne.proxy.core.scheduler.answering import live_view
-from licorne.proxy.core.scheduler.answering.live_view import KnownRows, LiveRows
+from licorne.proxy.core.scheduler.answering import views
+from licorne.proxy.core.scheduler.answering.views import KnownRows, LiveRows
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
 
@@ -123,14 +123,14 @@ def test_a_partition_copies_a_bounded_number_of_rows_at_a_time(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And nothing is lost at the borders."""
-    monkeypatch.setattr(live_view, "PIECE", 2)
+    monkeypatch.setattr(views, "PIECE", 2)
     asked: list[tuple[str, ...]] = []
 
     def noting(state: PartitionState, names: tuple[str, ...], known: dict[str, NodeRow]) -> object:
         asked.append(names)
         return live_nodes(state, names, known)
 
-    monkeypatch.setattr(live_view, "live_nodes", noting)
+    monkeypatch.setattr(views, "live_nodes", noting)
 
     assert ["n1", "n2", "n3"] == [node.node_id for node in rows_of(scheduler).nodes]
     assert [("n1", "n2"), ("n3",)] == asked

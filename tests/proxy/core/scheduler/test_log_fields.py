@@ -23,7 +23,7 @@ from licorne.model.values.messages import (
     SchedulingStateChanged,
     TerminationType,
 )
-from licorne.proxy.core.scheduler.managers.log_lines import announcement_fields
+from licorne.proxy.core.scheduler.managers.callbacks import announcement_fields
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from types import FrameType
 import pytest
 
 from licorne.model.values.messages import ApplicationsAnswered
-from licorne.proxy.core.scheduler.managers.outbox import Outbox
+from licorne.proxy.core.scheduler.managers.callbacks import Outbox
 from licorne.proxy.si.older_answers import Delivery
 
 FIRST, SECOND = (ApplicationsAnswered((name,), ()) for name in ("first", "second"))

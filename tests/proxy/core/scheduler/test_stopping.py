@@ -7,7 +7,7 @@ import threading
 import pytest
 from support.waiting import WAIT_SECONDS
 
-from licorne.proxy.core.scheduler.stopping import Stopping
+from licorne.proxy.core.scheduler.calling import Stopping
 
 
 @pytest.mark.parametrize("on_thread", [True, False])

@@ -24,7 +24,7 @@ from licorne import (
     rest_app,
 )
 from licorne.proxy.core.metrics.counts import Metrics
-from licorne.proxy.core.scheduler.managers.callback_threads import CallbackThreads
+from licorne.proxy.core.scheduler.managers.callbacks import CallbackThreads
 from licorne.proxy.core.scheduler.managers.predicates import CallbackPredicates
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.older_answers import Generation

@@ -17,7 +17,7 @@ from support.waiting import WAIT_SECONDS, stays, wait_until
 from licorne import RemoteScheduler, Scheduler
 from licorne.model.errors import LicorneError
 from licorne.model.values.states import ManagerState
-from licorne.proxy.core.scheduler.answering.asking import UnavailableError
+from licorne.proxy.core.scheduler.answering.questions import UnavailableError
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.wire.client.connection import Connection
 from licorne.proxy.wire.door.door import Door

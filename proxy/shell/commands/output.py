@@ -1,4 +1,4 @@
-"""What a command writes to standard error while it runs: reports and the log, as text or as JSON lines.
+"""Output of commands: answers to people and programs, and reports and the log on standard error.
 
 A line of JSON is an object with `time` (RFC 3339, UTC), `level` and `message`, then what is known of where
 it belongs: `rmID`, `partition`, `queue`, `application`, `allocationKey`, `node`. `logger` is the name that
@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, final, get_ar
 
 from ....model.errors import LicorneError
 from ...base.terminal.bad_input import write_error
+from ...base.terminal.standard_output import write_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from loguru import Message, Record
 
-LogFormat: TypeAlias = Literal["text", "json"]
+    from ...core.explanation.text import TextLine
+    from ...play.simulation.played_input import PlayedInput
 
+LogFormat: TypeAlias = Literal["text", "json"]
 _LIVES: Final = frozenset({"core.rmproxy", "kubernetes"})
 """The loggers for the lives of resource managers."""
 _FIELDS: Final = {
@@ -36,6 +39,42 @@ _FIELDS: Final = {
     "node": "node",
 }
 """What records have in their `extra`, and the field that it is written to."""
+
+
+def print_lines(played_input: PlayedInput, lines: Iterable[TextLine]) -> None:
+    """Print the moment, and below it the lines about it."""
+    from rich.text import Text
+
+    from ....model.configuration.durations import short_duration_text
+    from ...base.terminal.tables import output_console
+
+    console = output_console()
+    played = f", after line {played_input.line}" if played_input.line is not None else ""
+    console.print(
+        Text(f"at {short_duration_text(played_input.elapsed_ns)}{played}", style="dim"), soft_wrap=True
+    )
+    print_text_lines(lines)
+
+
+def print_text_lines(lines: Iterable[TextLine]) -> None:
+    """Print lines, as far indented as they say."""
+    from rich.text import Text
+
+    from ...base.terminal.tables import output_console
+
+    console = output_console()
+    for line in lines:
+        console.print(Text("  " * line.depth + line.text, style=line.style), soft_wrap=True)
+
+
+def print_document(document: Mapping[str, object]) -> None:
+    """Print one JSON document."""
+    write_line(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def moment_document(played_input: PlayedInput) -> dict[str, object]:
+    """Return the moment as a document."""
+    return {"elapsed": played_input.elapsed_ns, "line": played_input.line}
 
 
 def log_format_named(name: str) -> LogFormat:

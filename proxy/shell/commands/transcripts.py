@@ -1,0 +1,188 @@
+"""Commands with transcripts: `licorne replay`, `licorne verify` and `licorne save`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ....model.errors import LicorneError, RequestError
+from ...base.terminal.bad_input import BAD_INPUT, ends_on
+from ...base.terminal.standard_output import write_line
+from ...core.scheduler.engine_names import EngineName, engine_named
+from .options import EngineOption, ThreadsOption, TokenOption, UsersOption, seconds_of, value_option
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable
+
+    from ...core.resolvers.resolver import UserResolver
+
+_REFUTED = 1
+_NO_QUESTION = "a question without a body"
+"""What a server answers to a question that it does not know."""
+
+
+def replay(
+    transcript: Annotated[
+        Path,
+        typer.Argument(help="The transcript (.jsonl), `-` for standard input, or the folder of a recording."),
+    ],
+    *,
+    engine: EngineOption = "direct",
+    threads: ThreadsOption = None,
+    users: UsersOption = None,
+    record: Annotated[
+        Path | None,
+        value_option("--record", "DIR", "Record it with its outcomes, in a new folder below: see `verify`."),
+    ] = None,
+) -> None:
+    """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
+    from ...core.resolvers.user_file import read_users
+
+    with ends_on(LicorneError, "licorne replay"):
+        resolver = None if users is None else read_users(users)
+        replay_input(transcript, engine_named(engine), write_line, resolver, threads=threads, record=record)
+
+
+def replay_input(
+    path: Path,
+    engine: EngineName,
+    write_line: Callable[[str], None],
+    resolver: UserResolver | None,
+    *,
+    threads: int | None,
+    record: Path | None = None,
+) -> None:
+    """Replay what a path names, and write the output line by line.
+
+    Args:
+        path: A transcript, a folder with a recording, or `-` for standard input.
+        engine: The engine.
+        write_line: Takes the output.
+        resolver: Finds the groups of users, in place of what the transcript configures; `None` for that.
+        threads: How many threads the engine `threads` has; `None` for one.
+        record: Where a transcript is recorded, with its outcomes; `None` for nowhere.
+
+    Raises:
+        LicorneError: The input cannot be read or replayed.
+    """
+    from ...base.files.input_files import read_standard_input, read_text
+    from ...base.process_settings import prepare_process
+    from ...play.transcripts.replay import replay as replay_transcript
+    from ...play.transcripts.replay import replay_recording
+    from ...play.transcripts.transcript import (
+        is_recording,
+        read_recording,
+        recording_files,
+        rows_of_files,
+        rows_of_text,
+    )
+
+    prepare_process()
+    if path.is_dir():
+        rows = rows_of_files(recording_files(path))
+    else:
+        text = read_standard_input() if str(path) == "-" else read_text(path)
+        if not is_recording(text):
+            replay_transcript(text, str(path), engine, write_line, resolver, threads=threads, record=record)
+            return
+        rows = rows_of_text(text, str(path))
+    if record is not None:
+        raise LicorneError("--record is for a transcript: this is a recording already")
+    if threads is not None:
+        raise LicorneError(f"threads={threads}: a recording is replayed with the engines direct and actors")
+    replay_recording(read_recording(rows, _note), engine, write_line, resolver)
+
+
+def _note(text: str) -> None:
+    """Tell the user of a line that is left out; what the replay says goes to standard output."""
+    typer.echo(f"licorne replay: {text}", err=True)
+
+
+def verify(
+    recordings: Annotated[
+        list[Path],
+        typer.Argument(metavar="RECORDING...", help="Recordings with outcomes: folders, or files (.jsonl)."),
+    ],
+) -> None:
+    """Check each placement, preemption and promise of recorded days, without the scheduler.
+
+    Ends with status 0 if none is refuted, 1 if one is, and 2 if a recording cannot be read.
+    """
+    from ...play.transcripts.transcript import recording_files, rows_of_files
+    from ...play.verify.queues import UnreadableError
+    from ...play.verify.verifier import verify_lines
+
+    statuses = [0]
+    for path in recordings:
+        with ends_on((LicorneError, UnreadableError), f"licorne verify: {path}", BAD_INPUT):
+            files = recording_files(path) if path.is_dir() else [path]
+            findings = verify_lines(row.text for row in rows_of_files(files))
+        for line, text in findings.refuted:
+            write_line(f"{path}: line {line}: {text}")
+        write_line(f"{path}: {len(findings.refuted)} refuted; confirmed: {_counts(findings.confirmed)}")
+        if findings.unjudged:
+            write_line(f"{path}: not judged: {_counts(findings.unjudged)}")
+        statuses.append(_REFUTED if findings.refuted else 0)
+    raise typer.Exit(max(statuses))
+
+
+def _counts(counter: Counter[str]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in sorted(counter.items()) if count) or "nothing"
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a duration.
+
+    Raises:
+        BadParameter: It is not one, or not above zero.
+    """
+    seconds = seconds_of("--timeout", text)
+    if seconds <= 0:
+        raise typer.BadParameter(f"{text!r} is no time to wait", param_hint="'--timeout'")
+    return seconds
+
+
+def save(
+    address: Annotated[
+        str, typer.Argument(metavar="HOST:PORT", help="Where the server listens for resource managers.")
+    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The transcript (.jsonl) that is written.")],
+    *,
+    rm: Annotated[str | None, value_option("--rm", "ID", "Only what this resource manager has.")] = None,
+    token: TokenOption = None,
+    ca: Annotated[
+        Path | None, value_option("--ca", "FILE", "Who vouches for the server (PEM), with TLS.")
+    ] = None,
+    timeout: Annotated[
+        float,
+        value_option(
+            "--timeout", "DURATION", "How long to wait for the server, and for its answer.", parser=_seconds
+        ),
+    ] = "30s",  # type: ignore[assignment]  # typer gives it to the parser
+) -> None:
+    """Save what a server has at this moment: `explain`, `dry-run` and `simulate` go on from the file."""
+    with ends_on(LicorneError, "licorne save"):
+        from .serve import check_installed
+
+        check_installed("server")
+        from ...base.files.output_files import check_writable, write_whole
+        from ...play.transcripts.saved_moment import saved_lines
+        from ...wire.client.remote_scheduler import RemoteScheduler
+
+        check_writable(file)
+        with RemoteScheduler(address, token=token, root_certificates=ca, timeout=timeout) as scheduler:
+            try:
+                saved = scheduler.saved(rm_id=rm)
+            except RequestError as error:
+                if str(error) == _NO_QUESTION:
+                    raise LicorneError(
+                        f"the server at {address} cannot be saved: it is of an older version"
+                    ) from error
+                raise
+        if not saved["managers"]:
+            raise LicorneError(f"the server at {address} has nothing to save: no resource manager is there")
+        write_whole(file, "".join(f"{line}\n" for line in saved_lines(saved)))
+        write_line(str(file))
