@@ -251,12 +251,9 @@ def _nodes_if_ended(view: PreemptionView, victims: Sequence[Victim]) -> tuple[st
     if not fits(given_back(victims), view.lack):
         return None
     ledger = ProjectedUsage(view.leaf, view.ask.resource)
-    for victim in victims:
-        facts = view.candidates.facts[victim.queue.path]
-        if not (ledger.may_lose(facts, victim.resource) and ledger.covers(victim.resource)):
-            return None
-        ledger.take(facts, victim.resource)
-        ledger.put(view.leaf, victim.resource)
+    facts = view.candidates.facts
+    if not all(ledger.try_end(facts[victim.queue.path], victim.resource) for victim in victims):
+        return None
     if not _keeps_guarantees(view, victims):
         return None
     member_nodes = nodes_once_ended(view.members, view.candidate_nodes, victims)
@@ -337,8 +334,7 @@ def _for_queue_in_order(
 ) -> tuple[Victim, ...] | None:
     ledger = ProjectedUsage(view.leaf, view.ask.resource)
     for victim in on_node:
-        ledger.take(view.candidates.facts[victim.queue.path], victim.resource)
-        ledger.put(view.leaf, victim.resource)
+        ledger.end(view.candidates.facts[victim.queue.path], victim.resource)
     taken = {victim.key for victim in on_node}
     chosen: list[Victim] = []
     back = given_back(on_node)
@@ -347,17 +343,11 @@ def _for_queue_in_order(
         lack = subtract_eliminating_negative(view.lack, back)
         if victim.key in taken or not helps(lack, victim, ledger.gives(facts)):
             continue
-        if not ledger.may_lose(facts, victim.resource):
-            continue
-        ledger.take(facts, victim.resource)
-        if not ledger.covers(victim.resource):
-            ledger.put(facts, victim.resource)
-            continue
-        ledger.put(view.leaf, victim.resource)
-        chosen.append(victim)
-        back = add(back, victim.resource)
-        if fits(back, view.lack):
-            return tuple(chosen)
+        if ledger.try_end(facts, victim.resource):
+            chosen.append(victim)
+            back = add(back, victim.resource)
+            if fits(back, view.lack):
+                return tuple(chosen)
     return None
 
 

@@ -146,6 +146,27 @@ class ProjectedUsage:
         for level in queue.path_up:
             self._less[level.path] = subtract(self._less.get(level.path, EMPTY), resource)
 
+    def end(self, queue: QueueFacts, resource: Resource) -> None:
+        """Have an allocation of a leaf end; what it gives back counts as used by the leaf of the ask."""
+        self.take(queue, resource)
+        self.put(self.ask_leaf, resource)
+
+    def try_end(self, queue: QueueFacts, resource: Resource) -> bool:
+        """Have an allocation of a leaf end if the leaf may lose it and it is owed; return whether it does."""
+        if not self.may_lose(queue, resource):
+            return False
+        self.take(queue, resource)
+        if not self.covers(resource):
+            self.put(queue, resource)
+            return False
+        self.put(self.ask_leaf, resource)
+        return True
+
+    def spare(self, queue: QueueFacts, resource: Resource) -> None:
+        """Undo that an allocation ends."""
+        self.put(queue, resource)
+        self.take(self.ask_leaf, resource)
+
     def owed(self, name: str) -> int | None:
         """Return what is owed of a type that is requested, `None` if no guarantee names it."""
         serving = self._serving.get(name)

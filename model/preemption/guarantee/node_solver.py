@@ -75,7 +75,6 @@ class NodeSolver:
         size: Resource | None = None,
     ) -> None:
         self.size = ask.resource if size is None else size
-        self._ask_leaf = ask_leaf
         self._begun = ProjectedUsage(ask_leaf, ask.resource)
         self._candidates = candidates
         self._nodes_tried = nodes_tried
@@ -130,8 +129,7 @@ class NodeSolver:
     def end(self, victims: Iterable[Victim]) -> None:
         """Have some victims end: what is chosen after them is chosen beside them."""
         for victim in victims:
-            self._begun.take(self._candidates.facts[victim.queue.path], victim.resource)
-            self._begun.put(self._ask_leaf, victim.resource)
+            self._begun.end(self._candidates.facts[victim.queue.path], victim.resource)
             self._on_node[victim.allocation.node_id].remove(victim)
 
     def solve(self, candidate: CandidateNode) -> NodeSolution | None:
@@ -169,19 +167,14 @@ class NodeSolver:
         tail: list[Victim] = []
         for victim in victims:
             facts = self._candidates.facts[victim.queue.path]
-            if not ledger.may_lose(facts, victim.resource):
-                continue
-            ledger.take(facts, victim.resource)
-            if not ledger.covers(victim.resource):
-                ledger.put(facts, victim.resource)
+            if not ledger.try_end(facts, victim.resource):
                 continue
             if helps(lack, victim, ledger.gives(facts)):
-                ledger.put(self._ask_leaf, victim.resource)
                 available = add(available, victim.resource)
                 lack = subtract_eliminating_negative(asked, available)
                 head.append(victim)
             else:
-                ledger.put(facts, victim.resource)
+                ledger.spare(facts, victim.resource)
                 tail.append(victim)
         return head, tail
 

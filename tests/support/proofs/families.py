@@ -290,6 +290,11 @@ def _gangs() -> Iterator[World]:
         gang = tuple(AskIn("root.a", (size,), user="gil", gang=2) for size in pair)
         for running in running_in(_SIBLINGS, 2, _ONE_OR_TWO, 4):
             yield World((QueueIn("root.a", (own,)), *others), _PAIR, running, gang)
+    for team, pair in product((3, 4), ((1, 1), (1, 2))):
+        shared = (QueueIn("root.p", (team,)), QueueIn("root.p.a", (0,)), QueueIn("root.p.b", (1,)))
+        gang = tuple(AskIn("root.p.a", (size,), user="gil", gang=2) for size in pair)
+        for running in running_in(("root.p.b",), 2, _ONE_OR_TWO, 4):
+            yield World(shared, _PAIR, running, gang)
 
 
 FAMILIES_OF_RULES: Final = (
