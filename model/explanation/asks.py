@@ -8,10 +8,9 @@ from ..applications.pending_asks import AskShape, shape_of
 from ..applications.report import ApplicationReport, WaitingAsk
 from ..nodes.block import NodeEntry
 from ..planning.planned_jobs import backfilling_queue
-from ..preemption.claims import committed_resources
 from ..preemption.guarantee.attempt import EXHAUSTED, PRECONDITIONS
-from ..preemption.guarantee.decision import NoPreemption
-from ..preemption.guarantee.ledger import ProjectedUsage, QueueFactsOf
+from ..preemption.guarantee.attempt_budget import NoPreemption
+from ..preemption.guarantee.ledger import ProjectedUsage, QueueFactsOf, committed_resources
 from ..preemption.required_node import NO_HELP, PROTECTED
 from ..queues.queue import Queue
 from ..resources.quantity_texts import resource_text

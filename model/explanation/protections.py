@@ -8,8 +8,8 @@ from typing import Final, TypeAlias, final
 from ..applications.ask_walk import Candidate, CandidateKind
 from ..applications.report import WaitingAsk
 from ..planning.planned_jobs import JobOwner, gang_members
-from ..preemption.guarantee.attempt import plan_now
-from ..preemption.guarantee.decision import NoPreemption
+from ..preemption.guarantee.attempt import Asking, plan_now
+from ..preemption.guarantee.attempt_budget import NoPreemption
 from ..preemption.guarantee.gang_nodes import as_one
 from ..preemption.guarantee.limited import lets_end_inside, limits_without_room
 from ..preemption.protection import ProtectedVictims
@@ -67,7 +67,7 @@ def plan_for(
     candidate = Candidate(ask, kind, "" if members else waiting.reserved_node, False, None)
     beside = StartChecker(state, JobOwner.of(entry)).beside(members or (ask,))
     tried = not {*reasons} & WITHOUT_NODES
-    return plan_now(state, entry, candidate, nodes_tried=tried, members=members, promises=beside)
+    return plan_now(Asking(state, entry, candidate, tried, members, beside))
 
 
 def protected_text(protected: ProtectedVictims) -> str:

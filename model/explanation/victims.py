@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..applications.report import WaitingAsk
 from ..preemption.acts import is_still_ending
-from ..preemption.guarantee.decision import NoPreemption
+from ..preemption.guarantee.attempt_budget import NoPreemption
 from ..preemption.protection import ProtectedVictims
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue

@@ -174,12 +174,15 @@ def queue_order(victim: Victim) -> VictimOrder:
     )
 
 
-def largest_first(victims: Iterable[Victim], asked: Resource) -> Iterator[list[Victim]]:
-    """Yield victims in the order of `queue_order`, but the largest first: among equally willing ones, of all.
+def orders_to_try(victims: Sequence[Victim], asked: Resource) -> Iterator[Sequence[Victim]]:
+    """Yield victims as they are, and where sizes differ the largest first: of equally willing ones, of all.
 
-    It is for when the usual order gives too little, since guarantees bound what may end. Sizes are measured
-    by the types asked for.
+    A small victim may take what a guarantee or a budget leaves for a large one that is enough. Sizes are
+    measured by the types asked for.
     """
+    yield victims
+    if all(victim.resource == victims[0].resource for victim in victims):
+        return
 
     def order(victim: Victim) -> VictimOrder:
         whole = (
@@ -194,27 +197,12 @@ def largest_first(victims: Iterable[Victim], asked: Resource) -> Iterator[list[V
         yield sorted(ordered, key=lambda victim: order(victim)[3])
 
 
-def orders_to_try(victims: Sequence[Victim], asked: Resource) -> Iterator[Sequence[Victim]]:
-    """Yield victims as they are, and where their sizes differ with the largest first.
-
-    A small victim may take what a guarantee or a budget leaves for a large one that is enough.
-    """
-    yield victims
-    if differ_in_size(victims):
-        yield from largest_first(victims, asked)
-
-
 def first_enough(
     victims: Sequence[Victim], asked: Resource, choose: Callable[[Sequence[Victim]], T | None]
 ) -> T | None:
     """Return what is chosen of the first order of victims that is enough, `None` if none is."""
     chosen = (choose(order) for order in orders_to_try(victims, asked))
     return next((each for each in chosen if each is not None), None)
-
-
-def differ_in_size(victims: Sequence[Victim]) -> bool:
-    """Return whether not all victims are of one size."""
-    return any(victim.resource != victims[0].resource for victim in victims)
 
 
 def _age_or_lost(victim: Victim) -> int:

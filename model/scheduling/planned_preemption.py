@@ -15,7 +15,7 @@ from ..planning.kept_plan import KeptPlan
 from ..planning.plan import Promise
 from ..planning.planned_jobs import JobOwner, gang_members, job_of, running_work
 from ..planning.preempted_work import JobBesidePromises
-from ..preemption.guarantee.attempt import preempt_for_queue
+from ..preemption.guarantee.attempt import Asking, preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
 from ..preemption.guarantee.limited import lets_end_inside
 from ..queues import quota as queue_quota
@@ -130,14 +130,9 @@ class PlannedPreemption:
         triggered, checked_ns = record.preemption_triggered, record.preemption_checked_ns
         candidate = Candidate(ask, kind, "", triggered, checked_ns)
         began_ns = state.times.stopwatch_ns()
-        found = preempt_for_queue(
-            state,
-            entry,
-            candidate,
-            nodes_tried=kind is CandidateKind.NODES,
-            attempts=self.attempts(entry.queue),
-            promises=self.beside(entry, (ask,), promises),
-        )
+        beside = self.beside(entry, (ask,), promises)
+        asking = Asking(state, entry, candidate, kind is CandidateKind.NODES, promises=beside)
+        found = preempt_for_queue(asking, self.attempts(entry.queue))
         state.times.add(TimedPart.PREEMPTION, began_ns)
         if isinstance(found, RefusedAttempt):
             if found.is_pending:

@@ -11,9 +11,9 @@ from ...resources.resource import Resource, subtract, total_of
 from ...state.justification import FramePriorities, Justification, Preemptor, justify, priority_among
 from ...state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed, VictimRecord
 from ..acts import ending_of, victim_record
+from ..losses import work_text
 from ..protection import position_of_property
 from ..victims import Victim, described
-from ..work_lost import work_text
 from .decision import PreemptionPlan, PreemptionView
 from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf
 
