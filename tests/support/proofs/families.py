@@ -213,13 +213,17 @@ def _time_and_number() -> Iterator[World]:
 
 
 def _predicates() -> Iterator[World]:
-    """Yield worlds in which the predicates refuse nodes, or want one victim more."""
+    """Yield worlds in which the predicates refuse nodes, or want two victims there."""
     for own, other in product(_ONE_OR_TWO, ((0,), (1,))):
         queues = (QueueIn("root.a", own), QueueIn("root.b", other))
-        for running, size in product(running_in(_SIDES, 2, _ONE_OR_TWO, 3), _ONE_OR_TWO):
-            for refused, demands in (((0,), False), ((0, 1), False), ((), True), ((0,), True)):
+        judged: tuple[tuple[tuple[Size, ...], tuple[int, ...], bool], ...] = (
+            *((_PAIR, (0,), False), (_PAIR, (0, 1), False)),
+            *((_PAIR, (), True), (_PAIR, (0,), True), (_FULL, (), True)),
+        )
+        for nodes, refused, demands in judged:
+            for running, size in product(running_in(_SIDES, len(nodes), _ONE_OR_TWO, 3), _ONE_OR_TWO):
                 ask = AskIn("root.a", size)
-                yield World(queues, _PAIR, running, (ask,), refused=refused, demands=demands)
+                yield World(queues, nodes, running, (ask,), refused=refused, demands=demands)
 
 
 def _reloads() -> Iterator[World]:
