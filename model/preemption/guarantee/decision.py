@@ -156,14 +156,15 @@ def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | 
         return NoPreemption.GUARANTEE
     if view.members:
         return _decide_for_all(view, checks)
-    solver = NodeSolver(view.ask, view.leaf, view.candidates, nodes_tried=view.nodes_tried)
+    solver = NodeSolver(
+        *(view.ask, view.leaf, view.candidates),
+        nodes_tried=view.nodes_tried,
+        is_allowed=partial(_may_do, view),
+    )
     tried: dict[str, NoPreemption] = {}
     while len(tried) < _NODES_MAX:
-        solutions = (
-            each
-            for each in solver.solutions(view.candidate_nodes)
-            if each.node_id not in tried and _may_do(view, each.node_id, each.victims[: each.needed])
-        )
+        candidates = [each for each in view.candidate_nodes if each.node_id not in tried]
+        solutions = solver.solutions(candidates)
         node = choose_node(view.ask, solutions, checks)
         if isinstance(node, NoPreemption):
             return next(iter(tried.values()), _without_node(view, node))

@@ -258,6 +258,14 @@ class ProjectedUsage:
             for name, serving in self._serving.items()
         )
 
+    def short(self, asked: Resource) -> dict[str, QueueFacts]:
+        """Return the queues above the ask's leaf with less left of a type than is asked for, by the type."""
+        return {
+            name: serving
+            for name, serving in self._serving.items()
+            if serving is not self.ask_leaf and (self.owed(name) or 0) < asked.get(name)
+        }
+
     def gives(self, queue: QueueFacts) -> frozenset[str]:
         """Return the types requested that a leaf gives."""
         found = self._gives.get(queue.path)

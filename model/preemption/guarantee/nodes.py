@@ -7,7 +7,7 @@ is lost with these), then of their node's id, and each is computed only when it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
@@ -104,6 +104,7 @@ class NodeSolver:
         candidates: What may end.
         nodes_tried: Nodes with room have been tried without result.
         size: What a member needs on its node.
+        is_allowed: Whether the ask may have a node once some victims have ended; `None` if that is not asked.
     """
 
     def __init__(
@@ -114,11 +115,14 @@ class NodeSolver:
         *,
         nodes_tried: bool,
         size: Resource | None = None,
+        is_allowed: Callable[[str, Sequence[Victim]], bool] | None = None,
     ) -> None:
         self.size = ask.resource if size is None else size
         self._begun = ProjectedUsage(ask_leaf, ask.resource)
         self._candidates = candidates
         self._nodes_tried = nodes_tried
+        self._is_allowed = is_allowed
+        self._short = {} if is_allowed is None else self._begun.short(ask.resource)
         self._on_node: dict[str, list[Victim]] = {}
         for victim in candidates.victims:
             self._on_node.setdefault(victim.allocation.node_id, []).append(victim)
@@ -176,9 +180,19 @@ class NodeSolver:
     def solve(self, candidate: CandidateNode) -> NodeSolution | None:
         """Return which victims give a node room, `None` if none do."""
         if fits(candidate.available, self.size):
-            return NodeSolution(0, candidate.node_id, ())
+            is_allowed = self._is_allowed is None or self._is_allowed(candidate.node_id, ())
+            return NodeSolution(0, candidate.node_id, ()) if is_allowed else None
         victims = self._on_node.get(candidate.node_id, ())
-        return first_enough(victims, self.size, partial(self._solve_in_order, candidate))
+        relieves = self._relieves if self._short else None
+        return first_enough(victims, self.size, partial(self._solve_in_order, candidate), relieves)
+
+    def _relieves(self, victim: Victim) -> bool:
+        """Return whether a victim gives a queue above the ask some of what it is short of."""
+        path_up = [*self._candidates.facts[victim.queue.path].path_up]
+        return any(
+            victim.resource.get(name) > 0 and any(level is queue for level in path_up)
+            for name, queue in self._short.items()
+        )
 
     def _solve_in_order(self, candidate: CandidateNode, victims: Sequence[Victim]) -> NodeSolution | None:
         ledger = self._begun.copy()
@@ -188,6 +202,8 @@ class NodeSolver:
         if chosen is None:
             return None
         needed = needed_only(chosen, Need(*needs))
+        if self._is_allowed is not None and not self._is_allowed(candidate.node_id, needed):
+            return None
         kept = {victim.key for victim in needed}
         spare = [victim for victim in chosen if victim.key not in kept]
         for victim in others:

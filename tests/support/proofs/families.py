@@ -277,6 +277,10 @@ def _guarantees_above() -> Iterator[World]:
         queues += (QueueIn("root.c", (0, 0)),)
         for running, size in product(running_in(_OUTSIDE, 1, sizes, 3), sizes):
             yield World(queues, ((2, 2),), running, (AskIn("root.p.a", size),))
+    queues = (QueueIn("root.p", (0, 1)), QueueIn("root.p.a", (2, 0)), QueueIn("root.p.b", (0, 0)))
+    queues += (QueueIn("root.c", (0, 0)),)
+    for running in running_in(_OUTSIDE, 1, (*sizes, (2, 0)), 3):
+        yield World(queues, ((3, 2),), running, (AskIn("root.p.a", (1, 1)),))
 
 
 def _gangs() -> Iterator[World]:
