@@ -148,8 +148,8 @@ mutants: $(VENV)/.ready
 bad-input: $(VENV)/.ready
 	PYTHONPATH=tests $(BIN)/python -m support.fuzz.bad_input
 
-# Preemption in all small worlds, in every order of what may happen; then faults of it that this alone must find: five
-# minutes of CPU.
+# Preemption in all small worlds, in every order of what may happen; then faults of it that this alone must find: half an
+# hour of CPU.
 proofs: $(VENV)/.ready
 	PYTHONPATH=tests nice $(BIN)/python -m support.proofs.run
 	PYTHONPATH=tests nice $(BIN)/python -m support.proofs.planted

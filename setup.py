@@ -39,13 +39,8 @@ HOT: Final = (
 PURE: Final = frozenset(
     {
         *("model/applications/handle.py", "model/nodes/handle.py", "model/values/facts.py"),
-        *(
-            "proxy/si/api.py",
-            "proxy/si/build_hash.py",
-            "proxy/si/generator.py",
-            "proxy/si/si_pb2.py",
-            "proxy/si/licorne_v1_pb2.py",
-        ),
+        *("proxy/si/api.py", "proxy/si/build_hash.py", "proxy/si/generator.py"),
+        *("proxy/si/si_pb2.py", "proxy/si/licorne_v1_pb2.py"),
     }
 )
 """What stays Python in them: protocols, generated modules, and a class with weak references to it."""
@@ -65,21 +60,25 @@ class PackageModules(build_py):
 COMMANDS: Final = {"build_py": PackageModules}
 
 
+def copied_modules(copy: Path) -> list[str]:
+    """Copy what the hot modules import into a folder; return the hot ones as names from beside it."""
+    shutil.rmtree(copy, ignore_errors=True)
+    for folder in ("model", "proxy/si", "actors", "lockcheck"):
+        shutil.copytree(folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in (copy, copy / "proxy"):
+        package.joinpath("__init__.py").touch()
+    found = {
+        path.relative_to(copy).as_posix() for room in ROOMS for path in copy.joinpath(room).rglob("*.py")
+    }
+    modules = sorted(found - PURE | set(HOT))
+    return [f"{copy.name}/{name}" for name in modules if not name.endswith("__init__.py")]
+
+
 def compiled_modules() -> list[Extension]:
     """Translate the hot modules to C."""
     from mypyc.build import mypycify  # noqa: PLC0415 - a pure build has none
 
-    shutil.rmtree(COPY, ignore_errors=True)
-    for folder in ("model", "proxy/si", "actors", "lockcheck"):
-        shutil.copytree(folder, COPY / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for package in (COPY, COPY / "proxy", COPY / "proxy" / "base"):
-        package.joinpath("__init__.py").touch()
-    found = {
-        path.relative_to(COPY).as_posix() for room in ROOMS for path in COPY.joinpath(room).rglob("*.py")
-    }
-    files = [
-        f"{COPY.name}/{name}" for name in sorted(found - PURE | set(HOT)) if not name.endswith("__init__.py")
-    ]
+    files = copied_modules(COPY)
     options = ["--config-file=", "--explicit-package-bases", "--ignore-missing-imports"]
     target = str(Path("build/mypyc/c").absolute())
     with chdir(COPY.parent):

@@ -10,11 +10,10 @@ from ..applications.pending_asks import AskShape, shape_of
 from ..applications.report import ApplicationReport, WaitingAsk
 from ..nodes.order import NodeEntry
 from ..planning.planned_jobs import JobOwner, backfilling_queue, gang_members
-from ..preemption.claims import committed_resources
-from ..preemption.guarantee.attempt import EXHAUSTED, PRECONDITIONS, plan_now
-from ..preemption.guarantee.decision import NoPreemption
+from ..preemption.guarantee.attempt import EXHAUSTED, PRECONDITIONS, Asking, plan_now
+from ..preemption.guarantee.attempt_budget import NoPreemption
 from ..preemption.guarantee.gang_nodes import as_one
-from ..preemption.guarantee.ledger import ProjectedUsage, QueueFactsOf
+from ..preemption.guarantee.ledger import ProjectedUsage, QueueFactsOf, committed_resources
 from ..preemption.guarantee.limited import lets_end_inside, limits_without_room
 from ..preemption.protection import ProtectedVictims
 from ..preemption.required_node import NO_HELP, PROTECTED, protected_on
@@ -258,7 +257,7 @@ def plan_for(
     candidate = Candidate(ask, kind, "" if members else waiting.reserved_node, False, None)
     beside = StartChecker(state, JobOwner.of(entry)).beside(members or (ask,))
     tried = not {*reasons} & WITHOUT_NODES
-    return plan_now(state, entry, candidate, nodes_tried=tried, members=members, promises=beside)
+    return plan_now(Asking(state, entry, candidate, tried, members, beside))
 
 
 def protected_text(protected: ProtectedVictims) -> str:

@@ -15,7 +15,7 @@ from ..configuration.queue_properties import BACKOFF, GANG_PLACING
 from ..nodes.gang_room import plan_on, slots, usable_rooms
 from ..placement.requests import RuleOutcome
 from ..planning.planned_jobs import JobOwner
-from ..preemption.guarantee.decision import NoPreemption
+from ..preemption.guarantee.attempt_budget import NoPreemption
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..resources.comparisons import is_zero

@@ -2,11 +2,8 @@
 
 Nor may what runs in a queue that has lost as much as its budget allows.
 
-The time counts from when an allocation was bound to its node. The members of a gang, and the placeholders
-that stand for them, share the time of the last of them that made the gang as large as it was at most: before
-that the gang did nothing, and a member that has restarted begins no time anew. The value is that of the
-widest queue around the victim that the preemptor is not in: what a team sets for its own queues binds these
-among each other, and outsiders meet what is set for the team.
+From when on the time counts, for a gang too, and whose value counts, say `docs/preemption.md` ("A minimum run
+time") and ("A budget of disruption").
 """
 
 from __future__ import annotations

@@ -1,11 +1,6 @@
 """Enforcing a maximum that was lowered: what is above it ends, as far as it is above the guarantees.
 
-What a parent has to give back is divided among its children in proportion to what each uses above its
-guarantee, down to the leaves. In a leaf the willing go first and originators last; a victim that would give
-back more than the leaf's share is skipped. Shares are rounded down: what is left is shared again, and at
-last asked of one leaf after the other, until nothing more can end. So a queue may stay a little above its
-maximum, and never falls below it. Guarantees count only for the types of which it uses more than its
-maximum: victims may use some of another type that is short of its guarantee.
+The rules are in `docs/preemption.md` ("For a quota").
 """
 
 from __future__ import annotations
@@ -38,10 +33,9 @@ from ..state.preemption_log import (
 )
 from ..values.events import ChangeDetail, ChangeType
 from .acts import ending_of, mark_all, release_by_application, remember, report_preempted, victim_record
+from .losses import WorkLost, by_whole_jobs, described_at
 from .protection import Protected, Protection
 from .victims import Victim, quota_order, victims_of
-from .whole_jobs import by_whole_jobs
-from .work_lost import WorkLost, described_at
 
 
 def preempt_over_quota(state: PartitionState) -> None:
@@ -67,23 +61,22 @@ def _visit(state: PartitionState, queue: Queue, now_ns: int) -> None:
 
 def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
     enforced = _Enforcement(state, queue, now_ns)
-    over = enforced.over
     # Shares are rounded down: what is left over is shared again, and then asked of one leaf after the other.
     while enforced.end_shares(shared_out(queue, over_maximum(queue))):
         pass
     while any(enforced.end_shares([share]) for share in _undivided(queue, over_maximum(queue))):
         pass
     gone = enforced.gone
+    claimed = describe(total_of(victim.resource for victim in gone))
     summary = (
-        f"Quota Preemption results summary: preemptable resources: {describe(over)}, claimed resources: "
-        f"{describe(total_of(victim.resource for victim in gone))}, selected victims: {enforced.selected}, "
-        f"preempted victims: {len(gone)}"
+        f"Quota Preemption results summary: preemptable resources: {describe(enforced.over)}, "
+        f"claimed resources: {claimed}, selected victims: {enforced.selected}, preempted victims: {len(gone)}"
     )
     state.events.note(
         *(ChangeType.SET, ChangeDetail.QUEUE_PREEMPTION, queue.path), message=summary, resource=queue.maximum
     )
     if gone:
-        remember(state, _record(queue, over, gone, now_ns, enforced.justification()))
+        remember(state, _record(queue, enforced.over, gone, now_ns, enforced.justification()))
     protected = enforced.still_wanted()
     if protected:  # The rest is taken when the first of them has run long enough.
         queue.quota_preemption_due_ns = min(each.until_ns for each in protected)
@@ -131,8 +124,9 @@ class _Enforcement:
         marked = [victim for victim in victims if mark_all((victim,)) is None]
         text = f"preempting allocations to enforce new max quota for queue : {leaf.path}"
         release_by_application(state, marked, text)
-        state.claims.note_unclaimed(ending_of(marked), self._now_ns)
-        self._ending += ending_of(marked)
+        ending = ending_of(marked)
+        state.claims.note_unclaimed(ending, self._now_ns)
+        self._ending += ending
         report_preempted(state, marked, f"Quota change enforcement process in {queue.path}")
         self.gone += [
             victim_record(victim, _why(victim, target, self._now_ns), VictimNeed.MAXIMUM) for victim in marked

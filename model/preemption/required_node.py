@@ -25,18 +25,15 @@ from ..state.preemption_log import (
     PreemptionRecord,
     Preemptor,
     VictimNeed,
-    VictimRecord,
     justify,
 )
 from ..state.rates import report_no_victim
 from ..values.allocation import Ask
 from .acts import by_ask, ending_of, mark_all, release_all, remember, report_preempted, victim_record
-from .claims import committed_resources
-from .guarantee.ledger import QueueFactsOf
+from .guarantee.ledger import QueueFactsOf, committed_resources
+from .losses import WorkLost, by_whole_jobs, described_at
 from .protection import Protected, ProtectedVictims, Protection
 from .victims import Need, Victim, given_back, needed_only, required_node_order
-from .whole_jobs import by_whole_jobs
-from .work_lost import WorkLost, described_at
 
 NO_HELP: Final = "No fit on required node, preemption does not help"
 PROTECTED: Final = "No fit on required node, and what could end is protected for now"
@@ -56,8 +53,14 @@ def can_be_served(state: PartitionState, entry: ApplicationEntry, ask: Ask, node
     """
     free, protected = _divided(state, entry, node)
     victims = [each for each in (*free, *(each.victim for each in protected)) if _is_eligible(each, ask)]
-    unclaimed = [each.resource for each in state.claims.unclaimed() if each.node_id == node.node_id]
-    return fits(total_of((room_on_node(state, ask, node), given_back(victims), *unclaimed)), ask.resource)
+    room, _ = _room_to_come(state, ask, node)
+    return fits(add(room, given_back(victims)), ask.resource)
+
+
+def _room_to_come(state: PartitionState, ask: Ask, node: NodeEntry) -> tuple[Resource, list[EndingVictim]]:
+    """Return what a node has for an ask that needs it once all has ended that ends for no ask, with that."""
+    unclaimed = [each for each in state.claims.unclaimed() if each.node_id == node.node_id]
+    return add(room_on_node(state, ask, node), total_of(each.resource for each in unclaimed)), unclaimed
 
 
 def choose_for_required_node(
@@ -110,8 +113,7 @@ def preempt_for_required_node(
     candidates, protected = _divided(state, entry, node)
     if state.whole_jobs_first:
         candidates = by_whole_jobs(candidates, subtract_eliminating_negative(ask.resource, node.available))
-    unclaimed = [each for each in state.claims.unclaimed() if each.node_id == node.node_id]
-    room = add(room_on_node(state, ask, node), total_of(each.resource for each in unclaimed))
+    room, unclaimed = _room_to_come(state, ask, node)
     if fits(room, ask.resource):
         state.claims.begin(entry, (ask,), unclaimed, state.now_ns())
         return None
@@ -234,15 +236,18 @@ def _carry_out(
         node_id=node.node_id,
         wanted=ask.resource,
         reason=reason,
-        victims=tuple(_remembered(victim, ask, node, now_ns) for victim in victims),
+        victims=tuple(
+            victim_record(
+                victim,
+                _why(victim, ask, node, now_ns),
+                VictimNeed.NODE,
+                FramePriorities("", ask.priority, victim.allocation.ask.priority),
+            )
+            for victim in victims
+        ),
         justification=justification,
     )
     remember(state, record)
-
-
-def _remembered(victim: Victim, ask: Ask, node: NodeEntry, now_ns: int) -> VictimRecord:
-    priorities = FramePriorities("", ask.priority, victim.allocation.ask.priority)
-    return victim_record(victim, _why(victim, ask, node, now_ns), VictimNeed.NODE, priorities)
 
 
 def _why(victim: Victim, ask: Ask, node: NodeEntry, now_ns: int) -> str:

@@ -173,47 +173,42 @@ def queue_order(victim: Victim) -> VictimOrder:
     )
 
 
-def largest_first(victims: Iterable[Victim], asked: Resource) -> Iterator[list[Victim]]:
-    """Yield victims in the order of `queue_order`, but the largest first: among equally willing ones, of all.
+def orders_to_try(
+    victims: Sequence[Victim], asked: Resource, relieves: Callable[[Victim], bool] | None = None
+) -> Iterator[Sequence[Victim]]:
+    """Yield victims as they are, and where sizes differ the largest first: of equally willing ones, of all.
 
-    It is for when the usual order gives too little, since guarantees bound what may end. Sizes are measured
-    by the types asked for.
-    """
-
-    def order(victim: Victim) -> VictimOrder:
-        whole = (
-            victim.resource.get(name) * _HUNDRED_PERCENT // one for name, one in asked.items() if one > 0
-        )
-        usual = queue_order(victim)
-        return (*usual[:3], -sum(whole), *usual[3:])
-
-    ordered = sorted(victims, key=order)
-    yield ordered
-    if len({order(victim)[:3] for victim in ordered}) > 1:
-        yield sorted(ordered, key=lambda victim: order(victim)[3])
-
-
-def orders_to_try(victims: Sequence[Victim], asked: Resource) -> Iterator[Sequence[Victim]]:
-    """Yield victims as they are, and where their sizes differ with the largest first.
-
-    A small victim may take what a guarantee or a budget leaves for a large one that is enough.
+    A small victim may take what a guarantee or a budget leaves for a large one that is enough. Sizes are
+    measured by the types asked for. Then those go first likewise that relieve the guarantee of the ask.
     """
     yield victims
-    if differ_in_size(victims):
-        yield from largest_first(victims, asked)
+    if all(victim.resource == victims[0].resource for victim in victims):
+        return
+
+    def size(victim: Victim) -> int:
+        parts = (victim.resource.get(name) * _HUNDRED_PERCENT // one for name, one in asked.items() if one)
+        return -sum(parts)
+
+    def order(victim: Victim) -> VictimOrder:
+        usual = queue_order(victim)
+        return (*usual[:3], first(victim), *usual[3:])
+
+    for first in (size,) if relieves is None else (size, lambda victim: not relieves(victim)):
+        ordered = sorted(victims, key=order)
+        yield ordered
+        if len({order(victim)[:3] for victim in ordered}) > 1:
+            yield sorted(ordered, key=first)
 
 
 def first_enough(
-    victims: Sequence[Victim], asked: Resource, choose: Callable[[Sequence[Victim]], T | None]
+    victims: Sequence[Victim],
+    asked: Resource,
+    choose: Callable[[Sequence[Victim]], T | None],
+    relieves: Callable[[Victim], bool] | None = None,
 ) -> T | None:
     """Return what is chosen of the first order of victims that is enough, `None` if none is."""
-    chosen = (choose(order) for order in orders_to_try(victims, asked))
+    chosen = (choose(order) for order in orders_to_try(victims, asked, relieves))
     return next((each for each in chosen if each is not None), None)
-
-
-def differ_in_size(victims: Sequence[Victim]) -> bool:
-    """Return whether not all victims are of one size."""
-    return any(victim.resource != victims[0].resource for victim in victims)
 
 
 def _age_or_lost(victim: Victim) -> int:

@@ -17,7 +17,7 @@ from ..applications.ask_walk import Candidate, CandidateKind
 from ..nodes.gang_room import plan_on
 from ..planning.planned_jobs import GangStart, gang_members
 from ..predicates.node_checks import Pending
-from ..preemption.guarantee.attempt import preempt_for_queue
+from ..preemption.guarantee.attempt import Asking, preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
 from ..preemption.guarantee.decision import PromisesOfOthers
 from ..preemption.guarantee.gang_nodes import as_one
@@ -142,15 +142,9 @@ def preempt_for_gang(
     first = entry.application.asks.record(members[0].allocation_key)
     candidate = Candidate(whole, kind, "", False, None if first is None else first.preemption_checked_ns)
     began_ns = state.times.stopwatch_ns()
-    found = preempt_for_queue(
-        state,
-        entry,
-        candidate,
-        nodes_tried=kind is CandidateKind.NODES,
-        attempts=preempting.attempts,
-        members=members,
-        promises=preempting.promises,
-    )
+    nodes_tried = kind is CandidateKind.NODES
+    asking = Asking(state, entry, candidate, nodes_tried, members, preempting.promises)
+    found = preempt_for_queue(asking, preempting.attempts)
     state.times.add(TimedPart.PREEMPTION, began_ns)
     if isinstance(found, RefusedAttempt):
         return GangTry.LATER if found.is_pending else found

@@ -21,7 +21,7 @@ from ..applications.effects import ApplicationFacts
 from ..applications.state import ApplicationState
 from ..nodes.order import first_to_reserve
 from ..predicates.node_checks import NodeSearch, Pending
-from ..preemption.guarantee.attempt import preempt_for_queue
+from ..preemption.guarantee.attempt import Asking, preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
 from ..preemption.guarantee.limited import lets_end_inside
 from ..queues import quota as queue_quota
@@ -453,7 +453,7 @@ def _preempt(
     """Preempt for a guarantee or by priority, and reserve the room for the ask."""
     state = visit.state
     began_ns = state.times.stopwatch_ns()
-    node = preempt_for_queue(state, entry, candidate, nodes_tried=nodes_tried, attempts=visit.attempts)
+    node = preempt_for_queue(Asking(state, entry, candidate, nodes_tried), visit.attempts)
     state.times.add(TimedPart.PREEMPTION, began_ns)
     refused_attempt = node if isinstance(node, RefusedAttempt) else None
     if refused_attempt is not None and refused_attempt.is_pending:

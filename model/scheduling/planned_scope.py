@@ -23,7 +23,7 @@ from ..planning.planned_jobs import (
     next_correction_ns,
     running_work,
 )
-from ..preemption.guarantee.attempt import preempt_for_queue
+from ..preemption.guarantee.attempt import Asking, preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
 from ..preemption.guarantee.limited import lets_end_inside
 from ..queues import quota as queue_quota
@@ -259,14 +259,9 @@ class PlannedPreemption:
         triggered, checked_ns = record.preemption_triggered, record.preemption_checked_ns
         candidate = Candidate(ask, kind, "", triggered, checked_ns)
         began_ns = state.times.stopwatch_ns()
-        found = preempt_for_queue(
-            state,
-            entry,
-            candidate,
-            nodes_tried=kind is CandidateKind.NODES,
-            attempts=self.attempts(entry.queue),
-            promises=self.beside(entry, (ask,), promises),
-        )
+        beside = self.beside(entry, (ask,), promises)
+        asking = Asking(state, entry, candidate, kind is CandidateKind.NODES, promises=beside)
+        found = preempt_for_queue(asking, self.attempts(entry.queue))
         state.times.add(TimedPart.PREEMPTION, began_ns)
         if isinstance(found, RefusedAttempt):
             if found.is_pending:

@@ -1,11 +1,14 @@
-"""Which build of the package runs."""
+"""Which build of the package runs, and of which modules the compiled one is made."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
+from pathlib import Path
+from runpy import run_path
 
 import pytest
+from support.sources import ROOT
 
 from licorne.model import build_kind
 
@@ -33,3 +36,15 @@ def test_the_file_of_a_hot_module_tells_the_build(
     monkeypatch.setattr(build_kind, "find_spec", lambda asked: ModuleSpec(asked, None, origin=origin))
 
     assert name == build_kind.build_name()
+
+
+def test_the_compiled_build_finds_its_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A room that has moved would be found out in a build of some minutes alone."""
+    monkeypatch.setattr("setuptools.setup", lambda **_: None)
+    monkeypatch.chdir(ROOT)
+    build = run_path("setup.py")
+    modules = build["copied_modules"](tmp_path / "licorne")
+
+    assert [] == [name for name in modules if not (tmp_path / name).exists()]
+    assert {f"licorne/{name}" for name in build["HOT"]} < set(modules)
+    assert [] == [name for name in build["PURE"] if not (ROOT / name).exists()]

@@ -1,8 +1,8 @@
 """Preemption for a guarantee, or inside of a leaf: the attempt, from the first check to the last act.
 
 The parts are in modules by subject: `model.state.rates` (how often), `candidate_victims`
-(whom), `ledger` (the arithmetic), `candidate_nodes` and `node_solver` (where), `node_choice` (the RM's
-predicates) and `decision`. What is decided there changes nothing; it is carried out here, all or nothing.
+(whom), `ledger` (the arithmetic), `candidate_nodes` and `nodes` (where) and `decision`. What is decided there
+changes nothing; it is carried out here, all or nothing.
 """
 
 from __future__ import annotations
@@ -22,15 +22,13 @@ from ...state.preemption_log import Overdraft, PreemptionRecord
 from ...state.rates import AttemptShape, change_stamp, due_ns
 from ...values.allocation import Ask
 from ..acts import by_ask, ending_of, mark_all, release_all, remember, repeats, report_preempted
-from ..claims import committed_resources
+from ..losses import WorkLost
 from ..protection import Protected, ProtectedVictims, Protection
 from ..victims import Victim, orders_to_try, queue_order
-from ..work_lost import WorkLost
-from .attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
+from .attempt_budget import AttemptBudget, NoPreemption, RefusedAttempt, preempting_ask
 from .candidate_nodes import find_candidate_nodes, yielding_nodes, yielding_nodes_inside
 from .candidate_victims import CandidateVictims, collect_victims
 from .decision import (
-    NoPreemption,
     PreemptionPlan,
     PreemptionView,
     PromisesOfOthers,
@@ -38,7 +36,7 @@ from .decision import (
     lack_of_queues,
     may_be_entitled,
 )
-from .ledger import QueueFactsOf, unbound_facts
+from .ledger import QueueFactsOf, committed_resources, unbound_facts
 from .limited import (
     coming_to,
     lets_end_inside,
@@ -54,45 +52,34 @@ PRECONDITIONS: Final = "Preemption preconditions failed"
 EXHAUSTED: Final = "Preemption max attempts exhausted"
 
 
-class _Asking(NamedTuple):
-    """An ask that may preempt; for the last three see `preempt_for_queue`."""
+class Asking(NamedTuple):
+    """An ask that may preempt."""
 
     state: PartitionState
     entry: ApplicationEntry
     candidate: Candidate
+    """Neither room has been found for it nor, with `nodes_tried`, a node to reserve."""
     nodes_tried: bool
+    """The queues have room for the ask, and every node has been tried without result."""
     members: tuple[Ask, ...] = ()
+    """Those of a gang that is placed whole, of which the candidate is the sum (`as_one`)."""
     promises: PromisesOfOthers | None = None
+    """Below a queue with backfilling, those that it may not delay; its reservation ends with its claim."""
 
 
-def preempt_for_queue(
-    state: PartitionState,
-    entry: ApplicationEntry,
-    candidate: Candidate,
-    *,
-    nodes_tried: bool,
-    attempts: AttemptBudget,
-    members: tuple[Ask, ...] = (),
-    promises: PromisesOfOthers | None = None,
-) -> NodeEntry | RefusedAttempt:
+def preempt_for_queue(asking: Asking, attempts: AttemptBudget) -> NodeEntry | RefusedAttempt:
     """Ask the RM to end what takes the room of an ask whose queue is entitled to more, or prefers it.
 
     Args:
-        state: The partition.
-        entry: The application of the ask.
-        candidate: The ask; the caller has found neither room nor, with `nodes_tried`, a node to reserve.
-        nodes_tried: The queues have room for the ask, and every node has been tried without result.
+        asking: The ask.
         attempts: What this visit of the leaf may still spend.
-        members: Those of a gang that is placed whole, of which the candidate is the sum (`as_one`).
-        promises: Below a queue with backfilling, the promises that it may not delay; its reservation ends
-            with its claim there.
 
     Returns:
         The node to reserve for the ask, also one that it has preempted on and lost; or why nothing was
         preempted. The claim of a gang has its nodes.
     """
+    state, entry, candidate = asking.state, asking.entry, asking.candidate
     now_ns = state.now_ns()
-    asking = _Asking(state, entry, candidate, nodes_tried, members, promises)
     lost = _lost_node(asking)
     if lost is not None:
         return lost
@@ -112,7 +99,7 @@ def preempt_for_queue(
     holds_ns = _holds_until_ns(state, found, now_ns)
     retry_ns = min(holds_ns, now_ns + CHECK_INTERVAL_NS)
     refused_to_ns = None
-    if reason.holds_for_shape and not members:
+    if reason.holds_for_shape and not asking.members:
         shape = _shape(asking)
         state.failed_preemptions.note(shape, now_ns, change_stamp(state), holds_ns)
         attempts.failed[preempting_ask(candidate, shape.holder)] = None
@@ -137,7 +124,7 @@ def _holds_until_ns(state: PartitionState, found: NoPreemption | ProtectedVictim
     return until_ns
 
 
-def _refusal(asking: _Asking, attempts: AttemptBudget, now_ns: int) -> RefusedAttempt | None:
+def _refusal(asking: Asking, attempts: AttemptBudget, now_ns: int) -> RefusedAttempt | None:
     """Return why no attempt is made now, `None` if one is to be made. Cheap: most asks end here."""
     state, entry, candidate = asking.state, asking.entry, asking.candidate
     ask = candidate.ask
@@ -169,7 +156,7 @@ def _tried_for_ns(entry: ApplicationEntry, candidate: Candidate, now_ns: int) ->
     return now_ns - entry.queue.settings.preemption_delay_ns
 
 
-def _may_try_again(asking: _Asking) -> bool:
+def _may_try_again(asking: Asking) -> bool:
     """Return whether an ask may preempt a second time.
 
     Its claim must be over, and what its victims gave back must be used by others: the node that they were to
@@ -187,7 +174,7 @@ def _may_try_again(asking: _Asking) -> bool:
     return node is None or not fits(node.available, ask.resource)
 
 
-def _lost_node(asking: _Asking) -> NodeEntry | None:
+def _lost_node(asking: Asking) -> NodeEntry | None:
     """Return the node that victims of the ask free for it, if it is not reserved, `None` otherwise.
 
     An ask that needs the node takes the reservation, and may be placed or withdrawn while they end.
@@ -204,7 +191,7 @@ def _lost_node(asking: _Asking) -> NodeEntry | None:
     return node if usable else None
 
 
-def _shape(asking: _Asking) -> AttemptShape:
+def _shape(asking: Asking) -> AttemptShape:
     state, entry, candidate = asking.state, asking.entry, asking.candidate
     ask, holder = candidate.ask, limited_holder(state, entry, candidate)
     path, node_id = entry.queue.path, candidate.reserved_node
@@ -224,7 +211,7 @@ def _note(state: PartitionState, entry: ApplicationEntry, candidate: Candidate, 
 
 
 def _attempt(
-    asking: _Asking, victims: dict[str, tuple[Victim, ...]]
+    asking: Asking, victims: dict[str, tuple[Victim, ...]]
 ) -> NodeEntry | NoPreemption | ProtectedVictims:
     """Decide, and carry out the decision; return the node to reserve, or why nothing was preempted."""
     state = asking.state
@@ -242,20 +229,12 @@ def _attempt(
     return node
 
 
-def plan_now(
-    state: PartitionState,
-    entry: ApplicationEntry,
-    candidate: Candidate,
-    *,
-    nodes_tried: bool,
-    members: tuple[Ask, ...] = (),
-    promises: PromisesOfOthers | None = None,
-) -> PreemptionRecord | NoPreemption | ProtectedVictims:
+def plan_now(asking: Asking) -> PreemptionRecord | NoPreemption | ProtectedVictims:
     """Return what would be remembered of a preemption that was decided now, or why there would be none.
 
     Nothing is changed, and the RM's predicates are not asked.
     """
-    decided = _decide(_Asking(state, entry, candidate, nodes_tried, members, promises), {}, None)
+    decided = _decide(asking, {}, None)
     return decided.record if isinstance(decided, _Decided) else decided
 
 
@@ -269,7 +248,7 @@ class _Decided(NamedTuple):
 
 
 def _decide(
-    asking: _Asking, victims: dict[str, tuple[Victim, ...]], checks: NodeChecks | None
+    asking: Asking, victims: dict[str, tuple[Victim, ...]], checks: NodeChecks | None
 ) -> _Decided | NoPreemption | ProtectedVictims:
     """Decide for the guarantee, and inside of the leaf if that gives nothing and the leaf lets it.
 
@@ -324,7 +303,7 @@ def _facts_if_entitled(state: PartitionState, entry: ApplicationEntry, ask: Ask)
 class _Moment:
     """An ask and the partition at the moment of an attempt."""
 
-    def __init__(self, asking: _Asking, facts_of: QueueFactsOf, *, is_inside: bool = False) -> None:
+    def __init__(self, asking: Asking, facts_of: QueueFactsOf, *, is_inside: bool = False) -> None:
         state, entry, candidate, self._nodes_tried, self._members, self._promises = asking
         self._state = state
         self._entry = entry
@@ -471,7 +450,7 @@ class _Moment:
         )
 
 
-def _carry_out(asking: _Asking, decided: _Decided) -> None:
+def _carry_out(asking: Asking, decided: _Decided) -> None:
     state, entry = asking.state, asking.entry
     view, plan, record = decided.view, decided.plan, decided.record
     key, now_ns = view.ask.allocation_key, record.time_ns

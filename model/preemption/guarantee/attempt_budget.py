@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Final, NamedTuple, final
 
 from ...applications.ask_walk import Candidate
@@ -25,6 +26,42 @@ class AttemptBudget:
         self.victims: dict[str, tuple[Victim, ...]] = {}
         """By the path of a leaf: what may end there, as the first attempt found it. The next ones find the
         same: a visit ends with the first attempt that changes something."""
+
+
+class NoPreemption(Enum):
+    """Why nothing is preempted for an ask; it is tried again 15 seconds later.
+
+    The second part of a value says whether every ask of the shape would fail likewise.
+    """
+
+    GUARANTEE = ("Preemption queue guarantees check failed", True)
+    NO_NODE = ("Preemption does not help", True)
+    NO_LOWER = ("Preemption does not help: no work of lower priority may end in the queue", True)
+    NO_LOWER_OF_HOLDER = (
+        "Preemption does not help: no work of lower priority may end of the user or group at its limit",
+        True,
+    )
+    REFUSED = ("Preemption does not help: the RM refused every node", False)
+    SHORT = ("Preemption helped but short of resources", False)
+    ABOVE_GUARANTEE = ("Preemption would leave the queue above its guarantee", False)
+    PROTECTED = ("Preemption waits: what could end is protected for now", True)
+    TOO_MANY = ("Preemption would end more at a time than a queue may lose", True)
+    REPEATS = ("Preemption waits: it would repeat one that had no effect", True)
+    WOULD_DELAY = ("Preemption would delay a promised start", False)
+    """One with another walltime may not."""
+    TOO_LATE = ("Victims picked earlier were released at the final stage", False)
+    PENDING = ("The RM has not answered yet", False)
+    """The attempt is repeated when it has; nothing is noted."""
+
+    @property
+    def text(self) -> str:
+        """What is noted on the ask."""
+        return self.value[0]
+
+    @property
+    def holds_for_shape(self) -> bool:
+        """Whether every ask of equal size and priority in the leaf would fail likewise."""
+        return self.value[1]
 
 
 class RefusedAttempt(NamedTuple):

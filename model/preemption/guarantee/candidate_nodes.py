@@ -11,11 +11,10 @@ from ...resources.resource import Resource, add, fits, total_of
 from ...state.claims import EndingVictim, ReservedAsk
 from ...state.partition_state import PartitionState
 from ...values.allocation import Ask
-from ..claims import CommittedResources
 from ..required_node import can_be_served
 from .candidate_victims import CandidateVictims
-from .ledger import ProjectedUsage, QueueFactsOf
-from .node_solver import CandidateNode
+from .ledger import CommittedResources, ProjectedUsage, QueueFactsOf
+from .nodes import CandidateNode
 
 STALE_AFTER_NS: Final = (2 * 60 * 60 + 2) * 1_000_000_000
 """How old a reserved ask must be before one of higher priority may take its node over, whatever its own queue

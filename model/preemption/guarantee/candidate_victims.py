@@ -10,6 +10,7 @@ converted, queue by queue, by the offset of the queue that it leaves.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...queues.queue import Queue, priority_outside
@@ -17,12 +18,17 @@ from ...queues.quota import maximum_below_root
 from ...resources.comparisons import matches_any
 from ...resources.resource import Resource, add, fits_undefined_unlimited
 from ...values.allocation import Ask
-from ..claims import NOTHING_COMMITTED, CommittedResources
+from ..losses import WorkLost, by_whole_jobs
 from ..protection import Protected, Protection
 from ..victims import Victim, queue_order, victims_of
-from ..whole_jobs import by_whole_jobs
-from ..work_lost import WorkLost
-from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf, unbound_facts
+from .ledger import (
+    NOTHING_COMMITTED,
+    CommittedResources,
+    ProjectedUsage,
+    QueueFacts,
+    QueueFactsOf,
+    unbound_facts,
+)
 
 
 class CandidateVictims(NamedTuple):
@@ -102,60 +108,37 @@ def collect_victims(
         protection: What protects from an ask of this leaf, `None` if nothing does.
         work_lost: Measures what is lost with a victim, `None` where that does not decide.
     """
-    search = _Search(leaf, ask, facts_of, known)
-    search.protection = protection
-    search.work_lost = work_lost
-    if is_inside:
-        search.visit_own_leaf()
-        return search.ranked_by_priority()
-    root, search.priorities = fence_root(leaf, ask, facts_of.committed)
-    if root is not leaf:
-        search.visit(root, search.priorities[root.path], fenced=False)
-    return search.found()
+    search = _Search(leaf, ask, facts_of, known, protection, work_lost)
+    if not is_inside:
+        root, search.priorities = fence_root(leaf, ask, facts_of.committed)
+        if root is not leaf:
+            search.visit(root, search.priorities[root.path], fenced=False)
+    elif not leaf.settings.preemption_policy.is_disabled:
+        search.collect(leaf, unbound_facts(leaf), ask.priority - 1, fenced=False)
+    victims = sorted(search.victims, key=queue_order)
+    return CandidateVictims(tuple(victims), search.facts, tuple(search.protected))
 
 
+@dataclass(slots=True)
 class _Search:
     """One walk down from the fence root, or a visit of the leaf of the ask."""
 
-    def __init__(
-        self, leaf: Queue, ask: Ask, facts_of: QueueFactsOf, known: dict[str, tuple[Victim, ...]]
-    ) -> None:
-        self.leaf = leaf
-        self.ask = ask
-        self.facts_of = facts_of
-        self.known = known
-        self.priorities: dict[str, int] = {}
-        self.ledger = ProjectedUsage(facts_of(leaf), ask.resource)
-        self.victims: list[Victim] = []
-        self.protection: Protection | None = None
-        self.work_lost: WorkLost | None = None
-        self.protected: list[Protected] = []
-        self.facts: dict[str, QueueFacts] = {}
-        self._shares_type: dict[Resource, bool] = {}
-        """By size, whether it names a type that the ask names; many allocations have the same size."""
+    leaf: Queue
+    ask: Ask
+    facts_of: QueueFactsOf
+    known: dict[str, tuple[Victim, ...]]
+    protection: Protection | None
+    work_lost: WorkLost | None
+    priorities: dict[str, int] = field(default_factory=dict)
+    victims: list[Victim] = field(default_factory=list)
+    protected: list[Protected] = field(default_factory=list)
+    facts: dict[str, QueueFacts] = field(default_factory=dict)
+    shares_type: dict[Resource, bool] = field(default_factory=dict)
+    """By size, whether it names a type that the ask names; many allocations have the same size."""
+    ledger: ProjectedUsage = field(init=False)
 
-    def found(self) -> CandidateVictims:
-        """Return what was collected, in the order of queues."""
-        victims = sorted(self.victims, key=queue_order)
-        return CandidateVictims(tuple(victims), self.facts, tuple(self.protected))
-
-    def ranked_by_priority(self) -> CandidateVictims:
-        """Return the same with the rank of each priority, the lowest first."""
-        everything = (*self.victims, *(each.victim for each in self.protected))
-        priorities = sorted({victim.allocation.ask.priority for victim in everything})
-        ranks = {priority: rank for rank, priority in enumerate(priorities)}
-        self.victims = [each._replace(rank=ranks[each.allocation.ask.priority]) for each in self.victims]
-        self.protected = [
-            each._replace(victim=each.victim._replace(rank=ranks[each.victim.allocation.ask.priority]))
-            for each in self.protected
-        ]
-        return self.found()
-
-    def visit_own_leaf(self) -> None:
-        """Collect what has a lower priority in the leaf of the ask."""
-        if not self.leaf.settings.preemption_policy.is_disabled:
-            facts = unbound_facts(self.leaf)
-            self.collect(self.leaf, facts, self.ask.priority - 1, fenced=False)
+    def __post_init__(self) -> None:
+        self.ledger = ProjectedUsage(self.facts_of(self.leaf), self.ask.resource)
 
     def visit(self, queue: Queue, priority: int, *, fenced: bool) -> None:
         """Collect below a queue; `fenced`: whatever its priority, because a fence above decided."""
@@ -197,6 +180,10 @@ class _Search:
         if not possible:
             return
         self.facts[queue.path] = facts
+        if facts.is_unbound:
+            priorities = sorted({victim.allocation.ask.priority for victim in possible})
+            ranks = {priority: rank for rank, priority in enumerate(priorities)}
+            possible = [victim._replace(rank=ranks[victim.allocation.ask.priority]) for victim in possible]
         if self.work_lost is not None:
             possible = [self.work_lost.measured(victim) for victim in possible]
         if self.protection is not None:
@@ -205,7 +192,7 @@ class _Search:
         self.victims += possible
 
     def _matches(self, resource: Resource) -> bool:
-        matches = self._shares_type.get(resource)
+        matches = self.shares_type.get(resource)
         if matches is None:
-            matches = self._shares_type[resource] = matches_any(self.ask.resource, resource)
+            matches = self.shares_type[resource] = matches_any(self.ask.resource, resource)
         return matches

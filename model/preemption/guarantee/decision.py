@@ -20,67 +20,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import partial
 from typing import Final, Protocol
 
 from ...limits.usage_tree import LimitBlocker
 from ...predicates.node_checks import NodeChecks, Pending, refuse_or_ask
 from ...queues.queue import Queue
-from ...resources.resource import Resource, add, fits, subtract_eliminating_negative
+from ...resources.resource import Resource, add, fits
 from ...state.claims import EndingVictim
 from ...values.allocation import Ask
+from ..losses import those_begun_first
 from ..victims import Need, Victim, first_enough, given_back, needed_only, queue_order
-from ..whole_jobs import those_begun_first
+from .attempt_budget import NoPreemption
 from .candidate_victims import CandidateVictims
 from .gang_nodes import SETS_OF_MAX, GangView, all_sets, nodes_for_members, nodes_once_ended
 from .ledger import ProjectedUsage, QueueFacts
-from .node_choice import NodeChoice, NoNode, choose_node
-from .node_solver import CandidateNode, NodeSolver, helps
-
-
-class NoPreemption(Enum):
-    """Why nothing is preempted for an ask; it is tried again 15 seconds later.
-
-    The second part of a value says whether every ask of the shape would fail likewise.
-    """
-
-    GUARANTEE = ("Preemption queue guarantees check failed", True)
-    NO_NODE = ("Preemption does not help", True)
-    NO_LOWER = ("Preemption does not help: no work of lower priority may end in the queue", True)
-    NO_LOWER_OF_HOLDER = (
-        "Preemption does not help: no work of lower priority may end of the user or group at its limit",
-        True,
-    )
-    REFUSED = ("Preemption does not help: the RM refused every node", False)
-    SHORT = ("Preemption helped but short of resources", False)
-    ABOVE_GUARANTEE = ("Preemption would leave the queue above its guarantee", False)
-    PROTECTED = ("Preemption waits: what could end is protected for now", True)
-    TOO_MANY = ("Preemption would end more at a time than a queue may lose", True)
-    REPEATS = ("Preemption waits: it would repeat one that had no effect", True)
-    WOULD_DELAY = ("Preemption would delay a promised start", False)
-    """One with another walltime may not."""
-    TOO_LATE = ("Victims picked earlier were released at the final stage", False)
-    PENDING = ("The RM has not answered yet", False)
-    """The attempt is repeated when it has; nothing is noted."""
-
-    @property
-    def text(self) -> str:
-        """What is noted on the ask."""
-        return self.value[0]
-
-    @property
-    def holds_for_shape(self) -> bool:
-        """Whether every ask of equal size and priority in the leaf would fail likewise."""
-        return self.value[1]
-
-
-_WITHOUT_NODE: Final = {
-    NoNode.NO_ROOM: NoPreemption.NO_NODE,
-    NoNode.REFUSED: NoPreemption.REFUSED,
-    NoNode.PENDING: NoPreemption.PENDING,
-}
-
+from .nodes import CandidateNode, NodeChoice, NodeSolver, choose_in_order, choose_node
 
 _OTHER_NODES_MAY_DO: Final = (
     NoPreemption.SHORT,
@@ -201,16 +156,17 @@ def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | 
         return NoPreemption.GUARANTEE
     if view.members:
         return _decide_for_all(view, checks)
-    solver = NodeSolver(view.ask, view.leaf, view.candidates, nodes_tried=view.nodes_tried)
+    solver = NodeSolver(
+        *(view.ask, view.leaf, view.candidates),
+        nodes_tried=view.nodes_tried,
+        is_allowed=partial(_may_do, view),
+    )
     tried: dict[str, NoPreemption] = {}
     while len(tried) < _NODES_MAX:
-        solutions = (
-            each
-            for each in solver.solutions(view.candidate_nodes)
-            if each.node_id not in tried and _may_do(view, each.node_id, each.victims[: each.needed])
-        )
+        candidates = [each for each in view.candidate_nodes if each.node_id not in tried]
+        solutions = solver.solutions(candidates)
         node = choose_node(view.ask, solutions, checks)
-        if isinstance(node, NoNode):
+        if isinstance(node, NoPreemption):
             return next(iter(tried.values()), _without_node(view, node))
         plan = _plan_on(view, node, checks)
         if plan not in _OTHER_NODES_MAY_DO or not fits(given_back(view.candidates.victims), view.lack):
@@ -225,7 +181,11 @@ def _decide_for_all(view: PreemptionView, checks: NodeChecks | None) -> Preempti
     if checks is not None or len(view.candidates.victims) > SETS_OF_MAX:
         gang = GangView(view.members, view.ask, view.leaf, view.candidates, view.candidate_nodes)
         choice = nodes_for_members(gang, checks)
-        return _without_node(view, choice) if isinstance(choice, NoNode) else _plan_on(view, choice, checks)
+        return (
+            _without_node(view, choice)
+            if isinstance(choice, NoPreemption)
+            else _plan_on(view, choice, checks)
+        )
     best: NodeChoice | None = None
     for victims in all_sets(view.candidates.victims):
         other = NodeChoice("", victims, ())
@@ -237,7 +197,7 @@ def _decide_for_all(view: PreemptionView, checks: NodeChecks | None) -> Preempti
                 else other._replace(node_id=member_nodes[0], member_nodes=member_nodes)
             )
     if best is None:
-        return _without_node(view, NoNode.NO_ROOM)
+        return _without_node(view, NoPreemption.NO_NODE)
     going = tuple(victim for victim in best.needed if victim.allocation.node_id in best.member_nodes)
     others = tuple(victim for victim in best.needed if victim not in going)
     plan = _with_taken_over(
@@ -251,12 +211,9 @@ def _nodes_if_ended(view: PreemptionView, victims: Sequence[Victim]) -> tuple[st
     if not fits(given_back(victims), view.lack):
         return None
     ledger = ProjectedUsage(view.leaf, view.ask.resource)
-    for victim in victims:
-        facts = view.candidates.facts[victim.queue.path]
-        if not (ledger.may_lose(facts, victim.resource) and ledger.covers(victim.resource)):
-            return None
-        ledger.take(facts, victim.resource)
-        ledger.put(view.leaf, victim.resource)
+    facts = view.candidates.facts
+    if not all(ledger.try_end(facts[victim.queue.path], victim.resource) for victim in victims):
+        return None
     if not _keeps_guarantees(view, victims):
         return None
     member_nodes = nodes_once_ended(view.members, view.candidate_nodes, victims)
@@ -269,11 +226,10 @@ def _keeps_promises(view: PreemptionView, node_ids: Sequence[str], victims: Sequ
     return view.promises is None or view.promises.keeps(node_ids, keys)
 
 
-def _without_node(view: PreemptionView, none: NoNode) -> NoPreemption:
+def _without_node(view: PreemptionView, none: NoPreemption) -> NoPreemption:
     """Return why there is no node."""
-    if none is NoNode.NO_ROOM and view.promises is not None and view.promises.any_delayed():
-        return NoPreemption.WOULD_DELAY
-    return _WITHOUT_NODE[none]
+    is_delayed = view.promises is not None and view.promises.any_delayed()
+    return NoPreemption.WOULD_DELAY if none is NoPreemption.NO_NODE and is_delayed else none
 
 
 def _plan_on(
@@ -337,28 +293,12 @@ def _for_queue_in_order(
 ) -> tuple[Victim, ...] | None:
     ledger = ProjectedUsage(view.leaf, view.ask.resource)
     for victim in on_node:
-        ledger.take(view.candidates.facts[victim.queue.path], victim.resource)
-        ledger.put(view.leaf, victim.resource)
+        ledger.end(view.candidates.facts[victim.queue.path], victim.resource)
     taken = {victim.key for victim in on_node}
-    chosen: list[Victim] = []
-    back = given_back(on_node)
-    for victim in victims:
-        facts = view.candidates.facts[victim.queue.path]
-        lack = subtract_eliminating_negative(view.lack, back)
-        if victim.key in taken or not helps(lack, victim, ledger.gives(facts)):
-            continue
-        if not ledger.may_lose(facts, victim.resource):
-            continue
-        ledger.take(facts, victim.resource)
-        if not ledger.covers(victim.resource):
-            ledger.put(facts, victim.resource)
-            continue
-        ledger.put(view.leaf, victim.resource)
-        chosen.append(victim)
-        back = add(back, victim.resource)
-        if fits(back, view.lack):
-            return tuple(chosen)
-    return None
+    others = (victim for victim in victims if victim.key not in taken)
+    needs = given_back(on_node), view.lack
+    chosen = choose_in_order(ledger, view.candidates.facts, others, needs)
+    return None if chosen is None else tuple(chosen)
 
 
 def _without_needless(

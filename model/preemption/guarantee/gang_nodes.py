@@ -20,10 +20,10 @@ from ...predicates.node_checks import NodeChecks, Pending
 from ...resources.resource import add, subtract, total_of
 from ...values.allocation import Ask
 from ..victims import Victim, given_back
+from .attempt_budget import NoPreemption
 from .candidate_victims import CandidateVictims
 from .ledger import QueueFacts
-from .node_choice import NodeChoice, NoNode, evaluate
-from .node_solver import CandidateNode, NodeSolution, NodeSolver
+from .nodes import CandidateNode, NodeChoice, NodeSolution, NodeSolver, evaluate
 
 SETS_OF_MAX: Final = 10
 """Up to how many possible victims all sets are compared."""
@@ -62,14 +62,14 @@ class GangView(NamedTuple):
     nodes: Sequence[CandidateNode]
 
 
-def nodes_for_members(gang: GangView, checks: NodeChecks | None) -> NodeChoice | NoNode:
+def nodes_for_members(gang: GangView, checks: NodeChecks | None) -> NodeChoice | NoPreemption:
     """Return nodes for all members and the victims there, or why there are none."""
     rooms = [NodeRoom(node.node_id, node.available) for node in gang.nodes]
     groups = by_size([ask.resource for ask in gang.members], rooms)
-    found: NodeChoice | NoNode = NoNode.NO_ROOM
+    found: NodeChoice | NoPreemption = NoPreemption.NO_NODE
     for order in (groups,) if len(groups) == 1 else (groups, groups[::-1]):
         found = _MemberNodes(gang, checks).run(order)
-        if found is not NoNode.NO_ROOM:
+        if found is not NoPreemption.NO_NODE:
             break
     return found
 
@@ -87,9 +87,9 @@ class _MemberNodes:
         self._demanded: list[Victim] = []
         self._ending: dict[str, list[Victim]] = {}
         """What was chosen so far, by node."""
-        self._none = NoNode.NO_ROOM
+        self._none = NoPreemption.NO_NODE
 
-    def run(self, groups: Sequence[Sequence[int]]) -> NodeChoice | NoNode:
+    def run(self, groups: Sequence[Sequence[int]]) -> NodeChoice | NoPreemption:
         """Return nodes for all members, or why there are none."""
         member_nodes = [""] * len(self._members)
         for group in groups:
@@ -99,7 +99,7 @@ class _MemberNodes:
             solver.end([*self._needed, *self._demanded])
             if not self._place_all(group, solver, member_nodes):
                 return self._none
-        if self._none is NoNode.PENDING:
+        if self._none is NoPreemption.PENDING:
             return self._none
         return NodeChoice(member_nodes[0], tuple(self._needed), tuple(self._demanded), tuple(member_nodes))
 
@@ -151,11 +151,11 @@ class _MemberNodes:
         already = self._ending.setdefault(solution.node_id, [])
         choice = evaluate(ask, solution, self._checks, already)
         if choice is None:
-            if self._none is NoNode.NO_ROOM:
-                self._none = NoNode.REFUSED
+            if self._none is NoPreemption.NO_NODE:
+                self._none = NoPreemption.REFUSED
             return False
         if isinstance(choice, Pending):
-            self._none = NoNode.PENDING
+            self._none = NoPreemption.PENDING
             choice = NodeChoice(solution.node_id, solution.victims[: solution.needed], ())
         ending = (*choice.needed, *choice.demanded)
         self._needed += choice.needed

@@ -1,25 +1,13 @@
-"""The definitions of preemption for a guarantee: owed, entitled, above; type by type.
+"""The ledger: what queues use, what asks that have preempted will use, and who may get what from whom.
 
-All of them are functions of `QueueFacts`, which are what preemption needs to know of a queue, as values,
-and of the types that an ask requests: a quantity of zero requests nothing, and types that are not requested
-do not count. *Used* is what is allocated less what is being preempted already; on the path of the ask, what
-other asks have preempted for counts as used as well.
+The definitions stand in `docs/preemption.md` ("For a guarantee"): *serving*, *owed*, *entitled*, *above*,
+*gives*. Each is a function here of `QueueFacts`, which are what preemption needs to know of a queue, as
+values, and of the types that an ask requests: a quantity of zero requests nothing, and types that are not
+requested do not count.
 
-* The queue that *serves* a type is the nearest one, from the leaf of the ask up, whose guarantee names the
-  type.
-* *Owed* of a type is the guarantee of the queue that serves it less what that queue uses.
-* An ask is *entitled* to the types that are served, if no less of each is owed than it requests. Of a type
-  that no queue of its path names it is entitled to nothing: such a type comes with what ends for another
-  type.
-* *Above* its guarantee is what a queue uses more of a type than it is guaranteed; all of it, if its
-  guarantee does not name the type. What is guaranteed to a queue that the ask is in protects nothing from
-  the ask.
-* A leaf *gives* a type that the ask is entitled to, and of which it and each queue above it, up to the
-  first one that the ask is in, is above its guarantee. Where none of them names the type, the leaf gives it
-  unless the queue that serves the ask is above the leaf as well: then both have the same claim to it.
-* A leaf *may lose* an allocation with some of a type that it gives, if no queue falls from above its
-  guarantee to below it in a type that the ask is entitled to, nor at all below it in another type that is
-  requested.
+While its victims end an ask uses nothing, and yet its queue is entitled to nothing more on its behalf. What
+such asks are going to use is *committed*, and counts: otherwise two asks of one queue would both preempt for
+what the queue is entitled to once, and the second one would find the queue full.
 
 A `ProjectedUsage` is a temporary layer on top of the facts: what would be used if some allocations ended
 and others were placed. Many layers share the same facts, so that each node can be tried with a new one at
@@ -28,13 +16,75 @@ the cost of an empty dict.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 from ...queues.queue import Queue
-from ...resources.resource import EMPTY, Resource, add, subtract
-from ..claims import NOTHING_COMMITTED, CommittedResources
+from ...queues.quota import kept_beside
+from ...resources.comparisons import component_wise_max
+from ...resources.resource import EMPTY, Resource, add, subtract, subtract_only_existing
+from ...state.partition_state import PartitionState
+
+
+@final
+class CommittedResources:
+    """What asks that have preempted are going to use, by queue: a value."""
+
+    __slots__ = ("_beside", "_by_path")
+
+    def __init__(
+        self, by_path: Mapping[str, Resource], beside: Mapping[Queue, Resource] | None = None
+    ) -> None:
+        self._by_path = by_path
+        self._beside = beside or {}
+
+    def use_of(self, queue: Queue) -> Resource:
+        """Return what a queue will use once what is preempted has ended and those asks are placed."""
+        used = subtract_only_existing(queue.allocated, queue.preempting)
+        committed = self._by_path.get(queue.path)
+        return used if committed is None else add(used, committed)
+
+    def most_of(self, queue: Queue) -> Resource:
+        """Return the larger of what a queue uses now and what it will use then, type by type.
+
+        What is withheld from the ask that this is asked for counts as used (`licorne.model.queues.lending`).
+        """
+        most = queue.allocated
+        if queue.path in self._by_path:
+            most = component_wise_max(most, self.use_of(queue))
+        beside = self._beside.get(queue)
+        return most if beside is None else add(most, beside)
+
+    def leaves_room(self, leaf: Queue, resource: Resource) -> bool:
+        """Return whether a leaf and those above it have room for a resource beyond what is committed.
+
+        The root is left out: its maximum is what the nodes have, and no quota.
+        """
+        for level in leaf.above[:-1]:
+            most, maximum = self.most_of(level), level.maximum or EMPTY
+            if any(
+                maximum.has(name) and most.get(name) + more > maximum[name]
+                for name, more in resource.items()
+                if more > 0
+            ):
+                return False
+        return True
+
+
+NOTHING_COMMITTED: Final = CommittedResources({})
+
+
+def committed_resources(state: PartitionState, leaf: Queue, allocation_key: str) -> CommittedResources:
+    """Add up what is committed to all asks with a claim but one of a leaf, and what is withheld from it."""
+    by_path: dict[str, Resource] = {}
+    own = state.claims.find(allocation_key)
+    for claim in state.claims:
+        if claim is not own:
+            for level in claim.entry.queue.above:
+                by_path[level.path] = add(by_path.get(level.path, EMPTY), claim.size)
+    beside = kept_beside(leaf)
+    return CommittedResources(by_path, beside) if by_path or beside else NOTHING_COMMITTED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,6 +196,27 @@ class ProjectedUsage:
         for level in queue.path_up:
             self._less[level.path] = subtract(self._less.get(level.path, EMPTY), resource)
 
+    def end(self, queue: QueueFacts, resource: Resource) -> None:
+        """Have an allocation of a leaf end; what it gives back counts as used by the leaf of the ask."""
+        self.take(queue, resource)
+        self.put(self.ask_leaf, resource)
+
+    def try_end(self, queue: QueueFacts, resource: Resource) -> bool:
+        """Have an allocation of a leaf end if the leaf may lose it and it is owed; return whether it does."""
+        if not self.may_lose(queue, resource):
+            return False
+        self.take(queue, resource)
+        if not self.covers(resource):
+            self.put(queue, resource)
+            return False
+        self.put(self.ask_leaf, resource)
+        return True
+
+    def spare(self, queue: QueueFacts, resource: Resource) -> None:
+        """Undo that an allocation ends."""
+        self.put(queue, resource)
+        self.take(self.ask_leaf, resource)
+
     def owed(self, name: str) -> int | None:
         """Return what is owed of a type that is requested, `None` if no guarantee names it."""
         serving = self._serving.get(name)
@@ -186,6 +257,14 @@ class ProjectedUsage:
             serving is not self.ask_leaf or (self.owed(name) or 0) >= asked.get(name)
             for name, serving in self._serving.items()
         )
+
+    def short(self, asked: Resource) -> dict[str, QueueFacts]:
+        """Return the queues above the ask's leaf with less left of a type than is asked for, by the type."""
+        return {
+            name: serving
+            for name, serving in self._serving.items()
+            if serving is not self.ask_leaf and (self.owed(name) or 0) < asked.get(name)
+        }
 
     def gives(self, queue: QueueFacts) -> frozenset[str]:
         """Return the types requested that a leaf gives."""

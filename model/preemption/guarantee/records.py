@@ -20,9 +20,9 @@ from ...state.preemption_log import (
     priority_among,
 )
 from ..acts import ending_of, victim_record
+from ..losses import work_text
 from ..protection import position_of_property
 from ..victims import Victim, described
-from ..work_lost import work_text
 from .decision import PreemptionPlan, PreemptionView
 from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf
 

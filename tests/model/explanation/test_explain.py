@@ -11,7 +11,7 @@ from support.model.preemption_scenes import TWO_QUEUES, Scene
 from licorne.model.applications.state import ApplicationState
 from licorne.model.explanation.explain import explain
 from licorne.model.explanation.values import AHEAD_MAX
-from licorne.model.preemption.guarantee.decision import NoPreemption
+from licorne.model.preemption.guarantee.attempt_budget import NoPreemption
 from licorne.model.state.preemption_log import PreemptionCause
 from licorne.model.values.allocation import RefusalReason
 from licorne.model.views.shown import shown_partition

@@ -5,7 +5,11 @@ from __future__ import annotations
 from support.model.builders import TEN, FakePredicates, a_resource, memory
 from support.model.preemption_scenes import Scene
 
-from licorne.model.preemption.claims import NOTHING_COMMITTED, CommittedResources, committed_resources
+from licorne.model.preemption.guarantee.ledger import (
+    NOTHING_COMMITTED,
+    CommittedResources,
+    committed_resources,
+)
 from licorne.model.resources.resource import EMPTY
 from licorne.model.state.preemption_log import RECORDS_MAX
 from licorne.model.values.messages import NodeAction

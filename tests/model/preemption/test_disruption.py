@@ -12,7 +12,7 @@ from support.model.builders import SECOND_NS, START_NS, memory
 from support.model.explained import ask_of
 from support.model.preemption_scenes import HUNDRED, Scene
 
-from licorne.model.preemption.guarantee.decision import NoPreemption
+from licorne.model.preemption.guarantee.attempt_budget import NoPreemption
 from licorne.model.state.preemption_log import DisruptionLog, Overdraft
 from licorne.model.values.allocation import RefusalReason
 

@@ -108,6 +108,29 @@ def test_nothing_ends_for_a_gang_of_which_a_part_is_owed() -> None:
     assert [] == scene.preempted
 
 
+@pytest.mark.parametrize("exact_max", [10, 0], ids=["all sets", "one after the other"])
+def test_a_gang_takes_back_what_a_sibling_has_borrowed_of_their_parent(
+    exact_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parent's guarantee is used up by the sibling: what ends there leaves it as it is with the gang."""
+    monkeypatch.setattr(decision, "SETS_OF_MAX", exact_max)
+    scene = Scene(
+        """
+        - name: p
+          resources: {guaranteed: {memory: 40}}
+          properties: {preemption.delay: 10s}
+          queues: [{name: a}, {name: b, resources: {guaranteed: {memory: 10}}}]
+        """
+    )
+    scene.nodes("n1", "n2", capacity=memory(20))
+    for key in ("n1a", "n1b", "n2a", "n2b"):
+        scene.runs(key, queue="root.p.b", node=key[:2])
+    gang(scene, [10, 10], queue="root.p.a")
+    scene.wait(11)
+
+    assert 2 == len(scene.preempted)
+
+
 def test_a_gang_preempts_no_sooner_than_its_youngest_member_may() -> None:
     """And not if one of its members does not allow that."""
     scene = a_scene("n1", capacity=80)

@@ -12,7 +12,7 @@ from support.model.preemption_scenes import HUNDRED, Scene
 
 from licorne.model.explanation.dry_run import prospects
 from licorne.model.preemption.guarantee import attempt
-from licorne.model.preemption.guarantee.decision import NoPreemption
+from licorne.model.preemption.guarantee.attempt_budget import NoPreemption
 from licorne.model.preemption.protection import Protection
 from licorne.model.preemption.required_node import PROTECTED
 from licorne.model.values.allocation import RefusalReason

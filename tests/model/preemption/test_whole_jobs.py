@@ -10,8 +10,8 @@ import pytest
 from support.model.builders import memory
 from support.model.preemption_scenes import Scene
 
+from licorne.model.preemption.losses import by_whole_jobs
 from licorne.model.preemption.victims import Victim, gangs_cut_by
-from licorne.model.preemption.whole_jobs import by_whole_jobs
 
 WHOLE: Final = "preemption: {jobs: whole, quotapreemptionenabled: true}"
 QUEUES: Final = """

@@ -12,7 +12,7 @@ from support.model.explained import ask_of
 from support.model.preemption_scenes import Running, Scene
 
 from licorne.model.explanation.dry_run import prospects
-from licorne.model.preemption.guarantee.decision import NoPreemption
+from licorne.model.preemption.guarantee.attempt_budget import NoPreemption
 from licorne.model.resources.resource import Resource
 from licorne.model.state.preemption_log import PreemptionCause
 from licorne.model.values.allocation import RefusalReason

@@ -21,8 +21,8 @@ from support.model.builders import (
 )
 from support.model.preemption_scenes import HUNDRED, Scene
 
+from licorne.model.preemption.losses import WorkLost, work_text
 from licorne.model.preemption.victims import Need, Victim, cost_of, needed_only, queue_order
-from licorne.model.preemption.work_lost import WorkLost, work_text
 from licorne.model.resources.resource import EMPTY, add, fits
 
 LEAST_WORK: Final = "preemption: {victims: least-work, quotapreemptionenabled: true}"

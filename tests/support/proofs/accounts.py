@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from support.proofs.configured import LEAST_DEMANDED
 from support.proofs.rules import Rules
 from support.proofs.worlds import LimitIn, QueueIn, Size, World, have_room, path_of
 
@@ -276,7 +277,7 @@ class Accounts:
             forbidden = self.rules.forbidden(ask.leaf, ask.priority, victim)
             if forbidden:
                 faults.append(forbidden)
-        faults += self._refused(ask, nodes)
+        faults += self._refused(ask, nodes, victims)
         faults += self._protected(ask.leaf, victims, for_guarantee=True)
         faults += self.rules.over_budget((victim.leaf for victim in victims), self.now)
         if any(self.lacks_of_limit(ask, limit) > 0 for limit in self.world.limits):
@@ -298,17 +299,19 @@ class Accounts:
         if not self._has_room(ask, nodes, victims):
             yield f"P-needed: {ask.key} has no room on node {_text(nodes)} all the same"
         for victim in victims:
-            if self._is_demanded(victim, nodes):
+            if self._is_demanded(victim, nodes, victims):
                 continue
             if self._has_room(ask, nodes, [other for other in victims if other is not victim]):
                 yield f"P-needed: {victim.key} could be spared"
 
-    def _is_demanded(self, victim: Ran, nodes: Sequence[int]) -> bool:
-        return self.world.demands and victim.node in nodes
+    def _is_demanded(self, victim: Ran, nodes: Sequence[int], victims: Sequence[Ran]) -> bool:
+        there = sum(other.node == victim.node for other in victims)
+        return self.world.demands and victim.node in nodes and there <= LEAST_DEMANDED
 
-    def _refused(self, ask: Asked, nodes: Sequence[int]) -> Iterable[str]:
+    def _refused(self, ask: Asked, nodes: Sequence[int], victims: Sequence[Ran]) -> Iterable[str]:
         for node in nodes:
-            if node in self.world.refused:
+            there = sum(victim.node == node for victim in victims)
+            if node in self.world.refused or (self.world.demands and 0 < there < LEAST_DEMANDED):
                 yield f"P-refused: {ask.key} may not run on node {node}"
 
     def _protected(self, outside: str, victims: Sequence[Ran], *, for_guarantee: bool) -> Iterable[str]:
@@ -344,7 +347,7 @@ class Accounts:
         ]
         if self.rules.value(ask.leaf, "preemption.within") != "lower-priority":
             faults.append(f"P-priority: nothing ends inside of {ask.leaf}")
-        faults += self._refused(ask, nodes)
+        faults += self._refused(ask, nodes, victims)
         faults += self._protected(ask.leaf, victims, for_guarantee=True)
         faults += self.rules.over_budget((victim.leaf for victim in victims), self.now)
         limits = [limit for limit in self.world.limits if self.lacks_of_limit(ask, limit) > 0]
@@ -364,7 +367,7 @@ class Accounts:
         if not is_enough(victims):
             faults.append(f"P-needed: {ask.key} has no room on node {_text(nodes)} all the same")
         for victim in victims:
-            if not self._is_demanded(victim, nodes) and is_enough(
+            if not self._is_demanded(victim, nodes, victims) and is_enough(
                 [other for other in victims if other is not victim]
             ):
                 faults.append(f"P-needed: {victim.key} could be spared")

@@ -9,6 +9,8 @@ from typing import Final
 
 from support.proofs.worlds import LimitIn, QueueIn, path_of
 
+LEAST_DEMANDED: Final = 2
+"""How many have to end on a node at least, where the predicates demand that."""
 PARTITION_LINES: Final = "preemption: {quotapreemptionenabled: true}"
 _DELAYS: Final = (("preemption.delay", "1s"), ("quota.preemption.delay", "1s"))
 
@@ -50,7 +52,7 @@ def _braced(pairs: Iterable[tuple[str, object]]) -> str:
 
 @dataclass(frozen=True)
 class SmallPredicates:
-    """The judgement of a resource manager that refuses some nodes to all asks, or wants one victim more."""
+    """The judgement of a resource manager that refuses some nodes, or wants two to end on a node or none."""
 
     refused: frozenset[str]
     demands: bool
@@ -63,8 +65,7 @@ class SmallPredicates:
     def preemption_index(
         self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
     ) -> int | None:
-        """Return the index of the last victim that has to end."""
+        """Return the index of the last victim that has to end, `None` if the node is refused."""
         del allocation_key
-        if node_id in self.refused or not victim_keys:
-            return None
-        return min(start_index + self.demands, len(victim_keys) - 1)
+        last = max(start_index, LEAST_DEMANDED - 1) if self.demands else start_index
+        return None if node_id in self.refused or last >= len(victim_keys) else last

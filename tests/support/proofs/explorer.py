@@ -281,7 +281,7 @@ class _Run:
         )
         if ask.node >= 0:
             for claim in self.accounts.claims.values():
-                claim.is_over = claim.is_over or node in claim.nodes
+                claim.is_over = claim.is_over or (node in claim.nodes and claim.ask.node < 0)
         for claim in self.accounts.claims.values():
             self._check_room(claim, f"placed {key}", ask.leaf)
 

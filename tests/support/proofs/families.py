@@ -213,13 +213,17 @@ def _time_and_number() -> Iterator[World]:
 
 
 def _predicates() -> Iterator[World]:
-    """Yield worlds in which the predicates refuse nodes, or want one victim more."""
+    """Yield worlds in which the predicates refuse nodes, or want two victims there."""
     for own, other in product(_ONE_OR_TWO, ((0,), (1,))):
         queues = (QueueIn("root.a", own), QueueIn("root.b", other))
-        for running, size in product(running_in(_SIDES, 2, _ONE_OR_TWO, 3), _ONE_OR_TWO):
-            for refused, demands in (((0,), False), ((0, 1), False), ((), True), ((0,), True)):
+        judged: tuple[tuple[tuple[Size, ...], tuple[int, ...], bool], ...] = (
+            *((_PAIR, (0,), False), (_PAIR, (0, 1), False)),
+            *((_PAIR, (), True), (_PAIR, (0,), True), (_FULL, (), True)),
+        )
+        for nodes, refused, demands in judged:
+            for running, size in product(running_in(_SIDES, len(nodes), _ONE_OR_TWO, 3), _ONE_OR_TWO):
                 ask = AskIn("root.a", size)
-                yield World(queues, _PAIR, running, (ask,), refused=refused, demands=demands)
+                yield World(queues, nodes, running, (ask,), refused=refused, demands=demands)
 
 
 def _reloads() -> Iterator[World]:
@@ -273,6 +277,10 @@ def _guarantees_above() -> Iterator[World]:
         queues += (QueueIn("root.c", (0, 0)),)
         for running, size in product(running_in(_OUTSIDE, 1, sizes, 3), sizes):
             yield World(queues, ((2, 2),), running, (AskIn("root.p.a", size),))
+    queues = (QueueIn("root.p", (0, 1)), QueueIn("root.p.a", (2, 0)), QueueIn("root.p.b", (0, 0)))
+    queues += (QueueIn("root.c", (0, 0)),)
+    for running in running_in(_OUTSIDE, 1, (*sizes, (2, 0)), 3):
+        yield World(queues, ((3, 2),), running, (AskIn("root.p.a", (1, 1)),))
 
 
 def _gangs() -> Iterator[World]:
@@ -290,6 +298,11 @@ def _gangs() -> Iterator[World]:
         gang = tuple(AskIn("root.a", (size,), user="gil", gang=2) for size in pair)
         for running in running_in(_SIBLINGS, 2, _ONE_OR_TWO, 4):
             yield World((QueueIn("root.a", (own,)), *others), _PAIR, running, gang)
+    for team, pair in product((3, 4), ((1, 1), (1, 2))):
+        shared = (QueueIn("root.p", (team,)), QueueIn("root.p.a", (0,)), QueueIn("root.p.b", (1,)))
+        gang = tuple(AskIn("root.p.a", (size,), user="gil", gang=2) for size in pair)
+        for running in running_in(("root.p.b",), 2, _ONE_OR_TWO, 4):
+            yield World(shared, _PAIR, running, gang)
 
 
 FAMILIES_OF_RULES: Final = (

@@ -19,7 +19,7 @@ _GANG_NODES: Final = "model/preemption/guarantee/gang_nodes.py"
 _CANDIDATES: Final = "model/preemption/guarantee/candidate_victims.py"
 _NODES: Final = "model/preemption/guarantee/candidate_nodes.py"
 _DECISION: Final = "model/preemption/guarantee/decision.py"
-_NODE_CHOICE: Final = "model/preemption/guarantee/node_choice.py"
+_NODE_CHOICE: Final = "model/preemption/guarantee/nodes.py"
 _REQUIRED: Final = "model/preemption/required_node.py"
 _VICTIMS: Final = "model/preemption/victims.py"
 _QUOTA: Final = "model/preemption/quota.py"
@@ -120,8 +120,8 @@ PREEMPTION_FAULTS: Final = (
     ),
     _in(
         *("inside a queue", _CANDIDATES, "equal priorities end inside a queue"),
-        "self.ask.priority - 1, fenced=False)",
-        "self.ask.priority, fenced=False)",
+        "ask.priority - 1, fenced=False)",
+        "ask.priority, fenced=False)",
     ),
     _in(
         *("inside a queue", "model/preemption/guarantee/limited.py", "another user pays for a limit"),

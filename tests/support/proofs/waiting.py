@@ -33,8 +33,6 @@ class Waiting:
     def faults(self) -> Iterator[str]:
         """Yield who waits although something may end on one node, or has room."""
         accounts = self.accounts
-        if accounts.world.demands:
-            return  # What the RM may demand is not known.
         if not accounts.claims and not self.state.claims.by_key:
             for queue in self.state.tree:
                 if any(queue.held.values()):

@@ -78,7 +78,7 @@ class World:
     refused: tuple[int, ...] = ()
     """The nodes that the predicates of the RM refuse to all asks."""
     demands: bool = False
-    """The predicates want one victim more than is needed, where there is one."""
+    """The predicates want two victims or more on a node, or none."""
 
     @property
     def types(self) -> tuple[str, ...]:

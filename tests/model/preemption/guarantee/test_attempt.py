@@ -316,6 +316,28 @@ def a_fragmented_cluster(*small: str) -> Scene:
     return scene
 
 
+@pytest.mark.parametrize("younger", [10, 20], ids=["smaller", "larger"])
+def test_the_victim_ends_that_gives_the_queue_above_back_what_it_owes(younger: int) -> None:
+    """The leaf is owed memory, and its team has no gpu left: what has one ends, and not what is younger."""
+    scene = Scene(
+        """
+        - name: team
+          resources: {guaranteed: {gpu: 10}}
+          queues:
+          - {name: a, properties: {preemption.delay: 10s}, resources: {guaranteed: {memory: 20}}}
+          - {name: b}
+        - name: other
+        """
+    )
+    scene.nodes("n1", capacity=a_resource(memory=10 + younger, gpu=20))
+    scene.runs("mate", queue="root.team.b", resource=a_resource(memory=10, gpu=10))
+    scene.runs("stranger", queue="root.other", resource=memory(younger))
+    scene.asks("a", queue="root.team.a", resource=a_resource(memory=10, gpu=10))
+    scene.wait(11)
+
+    assert ["mate"] == scene.preempted
+
+
 def test_an_ask_gives_its_reservation_up_for_the_node_that_preemption_finds() -> None:
     """The queues have room, but no node has; what is on the reserved node is guaranteed to others."""
     scene = a_fragmented_cluster("s1", "s2")

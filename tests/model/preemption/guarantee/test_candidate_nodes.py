@@ -6,14 +6,13 @@ import pytest
 from support.model.builders import TEN, a_resource, an_ask
 from support.model.preemption_scenes import HUNDRED, TWO_QUEUES, Scene
 
-from licorne.model.preemption.claims import NOTHING_COMMITTED
 from licorne.model.preemption.guarantee.candidate_nodes import (
     STALE_AFTER_NS,
     find_candidate_nodes,
     yielding_nodes,
 )
 from licorne.model.preemption.guarantee.candidate_victims import collect_victims
-from licorne.model.preemption.guarantee.ledger import QueueFactsOf
+from licorne.model.preemption.guarantee.ledger import NOTHING_COMMITTED, QueueFactsOf
 from licorne.model.values.messages import NodeAction
 
 

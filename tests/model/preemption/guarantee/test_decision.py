@@ -10,16 +10,16 @@ from support.model.builders import TEN, FakePredicates, a_resource, an_ask, memo
 from support.model.preemption_scenes import HUNDRED, TWO_QUEUES, JudgingPredicates, Running, Scene, Situation
 
 from licorne.model.predicates.node_checks import ImmediateChecks, NodeChecks, Pending, Predicates
+from licorne.model.preemption.guarantee.attempt_budget import NoPreemption
 from licorne.model.preemption.guarantee.candidate_victims import collect_victims
 from licorne.model.preemption.guarantee.decision import (
-    NoPreemption,
     PreemptionPlan,
     PreemptionView,
     decide,
     lack_of_queues,
 )
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
-from licorne.model.preemption.guarantee.node_solver import CandidateNode
+from licorne.model.preemption.guarantee.nodes import CandidateNode
 from licorne.model.resources.resource import EMPTY, Resource
 
 FIVE = memory(5)

@@ -9,13 +9,13 @@ from support.model.builders import an_ask
 from support.model.preemption_scenes import a_victim
 
 from licorne.model.predicates.node_checks import ImmediateChecks
-from licorne.model.preemption.guarantee.node_choice import (
+from licorne.model.preemption.guarantee.attempt_budget import NoPreemption
+from licorne.model.preemption.guarantee.nodes import (
     SOLUTIONS_PER_BATCH,
     NodeChoice,
-    NoNode,
+    NodeSolution,
     choose_node,
 )
-from licorne.model.preemption.guarantee.node_solver import NodeSolution
 from licorne.model.preemption.victims import Victim
 
 
@@ -61,7 +61,7 @@ class Choice:
     """Solutions, what is chosen of them, what the RM says, and which nodes it is asked about."""
 
     solutions: list[NodeSolution]
-    chosen: str | NoNode
+    chosen: str | NoPreemption
     predicates: NodePredicates | None = None
     asked: list[str] = field(default_factory=list)
 
@@ -90,12 +90,12 @@ CHOICES = {
     "without a mild solution in the first batch the next one is looked at": Choice(
         [ORIGINATOR] * SOLUTIONS_PER_BATCH + [TWO], "two"
     ),
-    "without a solution there is no room": Choice([], NoNode.NO_ROOM),
+    "without a solution there is no room": Choice([], NoPreemption.NO_NODE),
     "where the RM refuses all, they are refused": Choice(
-        [ONE], NoNode.REFUSED, NodePredicates(indexes={"one": None}), ["one"]
+        [ONE], NoPreemption.REFUSED, NodePredicates(indexes={"one": None}), ["one"]
     ),
     "an answer beyond the list is a refusal": Choice(
-        [ONE], NoNode.REFUSED, NodePredicates(indexes={"one": 1}), ["one"]
+        [ONE], NoPreemption.REFUSED, NodePredicates(indexes={"one": 1}), ["one"]
     ),
 }
 

@@ -10,7 +10,7 @@ from support.model.preemption_scenes import HUNDRED, TWO_QUEUES, Running, Scene
 
 from licorne.model.preemption.guarantee.candidate_victims import collect_victims
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
-from licorne.model.preemption.guarantee.node_solver import CandidateNode, NodeSolution, NodeSolver
+from licorne.model.preemption.guarantee.nodes import CandidateNode, NodeSolution, NodeSolver
 from licorne.model.resources.resource import Resource
 
 TWENTY = memory(20)

@@ -9,7 +9,7 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import application_request, ask_request, node_request
 
 from licorne import Scheduler
-from licorne.model.preemption.guarantee.decision import NoPreemption
+from licorne.model.preemption.guarantee.attempt_budget import NoPreemption
 from licorne.proxy.core.scheduler.engine_names import EngineName
 
 QUEUES = """
