@@ -26,7 +26,7 @@ from ..base.files.given_configuration import GivenConfiguration, configuration_t
 from ..si import si_pb2 as si
 from ..si.api import SchedulerAPI
 from ..si.arguments import check_message, check_seconds, check_type
-from ..si.merging import MERGED_MAX, merges_into
+from ..si.merging import merges_into
 from .async_parts import (
     CALLBACKS,
     CallbackInbox,
@@ -47,6 +47,8 @@ _SLICE_SECONDS: Final = 0.001
 """How long callbacks are taken in before others have a turn."""
 _WAVE: Final = 256
 """How many entries are queued before others have a turn."""
+_MERGED_MAX: Final = 128
+"""How many requests are sent as one: to merge them takes a millisecond."""
 _NO_ID: Final = "\n"
 """What no id may have."""
 
@@ -364,7 +366,7 @@ class AsyncScheduler:
         while self._queued:
             future, request = self._queued.popitem(last=False)
             self._under_way = futures = [future]
-            while self._queued and len(futures) < MERGED_MAX:
+            while self._queued and len(futures) < _MERGED_MAX:
                 future, following = next(iter(self._queued.items()))
                 if type(following) is not type(request) or not merges_into(following, request):
                     break

@@ -128,13 +128,15 @@ async def test_cancelled_asks_do_not_pile_up_behind_a_call_that_waits() -> None:
         noting.gate.clear()
         first = asyncio.create_task(front.place(an_ask("first")))
         await asyncio.to_thread(noting.reached.wait)
+        most = 0
         for number in range(1000):
             task = asyncio.create_task(front.place(an_ask(f"task-{number}")))
             await asyncio.sleep(0)
             task.cancel()
             await asyncio.wait({task})
-            assert len(front._queued) + len(front._withdrawals) + len(front._placed) < 4
+            most = max(most, len(front._queued) + len(front._withdrawals) + len(front._placed))
         noting.gate.set()
+        assert most < 4
         assert "n1" == (await first).node_id
         assert {"asks": 0, "allocations": 1} == await asyncio.to_thread(left_in, front.scheduler)
 
