@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from licorne.proxy.core.resolvers.user_file import StaticResolver
     from licorne.proxy.core.scheduler.managers.callbacks import CallbackFailure
     from licorne.proxy.core.scheduler.scheduler import Scheduler
+    from licorne.proxy.fronts.async_parts import Placed, Refused
+    from licorne.proxy.fronts.async_scheduler import AsyncScheduler
     from licorne.proxy.play.transcripts.saved_moment import saved_lines
     from licorne.proxy.si import si_pb2 as si
     from licorne.proxy.si.api import (
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncScheduler",
     "CachedResolver",
     "CallbackFailure",
     "ConnectionLostError",
@@ -54,8 +57,10 @@ __all__ = [
     "NotSentError",
     "OnRejection",
     "PeriodicDumps",
+    "Placed",
     "Recording",
     "Recovery",
+    "Refused",
     "RemoteScheduler",
     "ReplacedError",
     "RequestError",
@@ -83,6 +88,7 @@ __all__ = [
 ]
 
 _PLACES = {
+    "AsyncScheduler": "licorne.proxy.fronts.async_scheduler",
     "CachedResolver": "licorne.proxy.core.resolvers.cached",
     "CallbackFailure": "licorne.proxy.core.scheduler.managers.callbacks",
     "ConnectionLostError": "licorne.proxy.wire.client.errors",
@@ -93,8 +99,10 @@ _PLACES = {
     "NotSentError": "licorne.proxy.wire.client.errors",
     "OnRejection": "licorne.proxy.wire.client.recovery",
     "PeriodicDumps": "licorne.proxy.views.dumps.periodic",
+    "Placed": "licorne.proxy.fronts.async_parts",
     "Recording": "licorne.proxy.core.recording.recording",
     "Recovery": "licorne.proxy.wire.client.recovery",
+    "Refused": "licorne.proxy.fronts.async_parts",
     "RemoteScheduler": "licorne.proxy.wire.client.remote_scheduler",
     "ReplacedError": "licorne.model.errors",
     "RequestError": "licorne.model.errors",

@@ -13,7 +13,7 @@ from . import gang
 from .core import ApplicationCore
 from .effects import Answer, Effect, TimerKind
 from .gang import SwapOffer, SwapWalk
-from .holdings import Placed
+from .holdings import HeldAllocation
 from .pending_asks import Reservation
 from .state import ACTIVE_STATES, ApplicationEvent, ApplicationState
 
@@ -254,7 +254,7 @@ class ApplicationAllocations:
         placed = self._core.holdings.placed.get(allocation_key)
         return None if placed is None else placed.allocation
 
-    def all(self) -> tuple[Placed, ...]:
+    def all(self) -> tuple[HeldAllocation, ...]:
         """Return copies of the allocations with their marks."""
         return tuple(placed.copy() for placed in self._core.holdings.placed.values())
 

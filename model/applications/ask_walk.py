@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..values.allocation import Ask, Refusal, RefusalReason, refused
 from .gang import TaskGroups
-from .holdings import Placed
+from .holdings import HeldAllocation
 from .pending_asks import (
     EVER_NS,
     QUEUE_CHECK,
@@ -448,7 +448,7 @@ def first_waiting(
     asks: PendingAsks,
     task_groups: TaskGroups,
     reservations: Reservations,
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, HeldAllocation],
     count: int,
 ) -> tuple[NextTry, ...]:
     """Return the first waiting asks, `count` at most, in the order of the asks.

@@ -17,7 +17,7 @@ from ..resources.resource import EMPTY, Resource, fits, subtract, total_of
 from ..values.allocation import Allocation, Ask, Refusal, RefusalReason
 from ..values.messages import TerminationType
 from .effects import Effect, ReleaseWanted, TimerKind
-from .holdings import Placed
+from .holdings import HeldAllocation
 from .pending_asks import AskRecord, AskShape, PendingAsks
 from .state import ApplicationEvent
 
@@ -133,7 +133,7 @@ class SwapWalk:
 
 
 def next_swap(
-    walk: SwapWalk, asks: PendingAsks, placeholders: Mapping[str, Mapping[str, Placed]]
+    walk: SwapWalk, asks: PendingAsks, placeholders: Mapping[str, Mapping[str, HeldAllocation]]
 ) -> SwapOffer | None:
     """Return the next pair, asks in order, placeholders of a task group in the order they were placed."""
     if walk.offers is None:
@@ -141,7 +141,9 @@ def next_swap(
     return next(walk.offers, None)
 
 
-def _offers(asks: PendingAsks, placeholders: Mapping[str, Mapping[str, Placed]]) -> Iterator[SwapOffer]:
+def _offers(
+    asks: PendingAsks, placeholders: Mapping[str, Mapping[str, HeldAllocation]]
+) -> Iterator[SwapOffer]:
     groups = [group for shape, group in asks.members.items() if shape.task_group_name in placeholders]
     for record in merge(*groups, key=lambda record: record.order):
         for entry in tuple(placeholders.get(record.ask.task_group_name, {}).values()):
@@ -153,7 +155,7 @@ def _offers(asks: PendingAsks, placeholders: Mapping[str, Mapping[str, Placed]])
 
 
 # --------------------------------------------------------------------------------------- timeouts
-def release_placeholders(placed: Mapping[str, Placed], text: str, effects: list[Effect]) -> bool:
+def release_placeholders(placed: Mapping[str, HeldAllocation], text: str, effects: list[Effect]) -> bool:
     """Ask the RM to end every placeholder that is not ending yet; return whether any is left at all."""
     left = False
     for key, entry in placed.items():
@@ -168,7 +170,7 @@ def release_placeholders(placed: Mapping[str, Placed], text: str, effects: list[
 
 def give_up(
     asks: PendingAsks,
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, HeldAllocation],
     task_groups: TaskGroups,
     effects: list[Effect],
     *,

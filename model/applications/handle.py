@@ -11,7 +11,7 @@ from ..values.messages import TerminationType, User
 from .ask_walk import AskWalk, Candidate, FailedTry, NextTry
 from .effects import Answer, ApplicationFacts, TimerKind
 from .gang import GangSettings, SwapOffer, SwapWalk
-from .holdings import Placed
+from .holdings import HeldAllocation
 from .pending_asks import AskRecord, Reservation
 from .report import ApplicationReport, ShownApplication
 
@@ -61,7 +61,7 @@ class AllocationsHandle(Protocol):
     def is_preempted(self, allocation_key: str) -> bool: ...
     def preempted_keys(self) -> tuple[str, ...]: ...
     def get(self, allocation_key: str) -> Allocation | None: ...
-    def all(self) -> tuple[Placed, ...]: ...
+    def all(self) -> tuple[HeldAllocation, ...]: ...
 
 
 class SwapsHandle(Protocol):

@@ -28,7 +28,7 @@ def less(total: Resource, part: Resource) -> Resource:
 
 
 @final
-class Placed:
+class HeldAllocation:
     """One allocation and its marks. Owned by the application.
 
     `released` and `preempted` exclude each other: what the RM was asked to end is no victim, and the RM is
@@ -53,9 +53,9 @@ class Placed:
         """Whether it is ending: the RM was asked to end it, or it is a victim."""
         return self.released or self.preempted
 
-    def copy(self) -> Placed:
+    def copy(self) -> HeldAllocation:
         """Return a copy that may leave the application."""
-        copy = Placed(self.allocation)
+        copy = HeldAllocation(self.allocation)
         copy.released = self.released
         copy.preempted = self.preempted
         copy.swap = self.swap
@@ -82,8 +82,8 @@ class Holdings:
     )
 
     def __init__(self) -> None:
-        self.placed: dict[str, Placed] = {}
-        self.placeholders: dict[str, dict[str, Placed]] = {}
+        self.placed: dict[str, HeldAllocation] = {}
+        self.placeholders: dict[str, dict[str, HeldAllocation]] = {}
         """Those of `placed` that are placeholders, by task group and key, in the order they were placed."""
         self.swapping: dict[str, str] = {}
         """Key of the real allocation -> key of the placeholder that it is to replace."""
@@ -103,7 +103,7 @@ class Holdings:
     def add(self, allocation: Allocation, *, of_gang: bool = False) -> None:
         """Count an allocation; `of_gang`: a member of a gang, though it has replaced no placeholder."""
         ask = allocation.ask
-        self.placed[ask.allocation_key] = placed = Placed(allocation)
+        self.placed[ask.allocation_key] = placed = HeldAllocation(allocation)
         if of_gang or ask.placeholder or allocation.placeholder_created_at_ns is not None:
             self.note_member(ask.allocation_key)
         elif self.gang is not None:
@@ -128,7 +128,7 @@ class Holdings:
         """Count allocations that are no placeholders, at once."""
         placed = self.placed
         for allocation in allocations:
-            placed[allocation.ask.allocation_key] = Placed(allocation)
+            placed[allocation.ask.allocation_key] = HeldAllocation(allocation)
         before = self.allocated
         used = self.allocated = add(before, total_of([allocation.ask.resource for allocation in allocations]))
         self._note_most(before, used)
@@ -167,7 +167,7 @@ class Holdings:
         self.placeholders.clear()
         self.allocated = self.placeholder_allocated = EMPTY
 
-    def resize(self, placed: Placed, resource: Resource) -> None:
+    def resize(self, placed: HeldAllocation, resource: Resource) -> None:
         """Give an allocation another size."""
         old = placed.allocation.ask.resource
         placed.allocation = placed.allocation.resized(resource)
@@ -184,7 +184,7 @@ class Holdings:
         placed.released = True
         return True
 
-    def _track(self, placed: Placed, now_ns: int) -> None:
+    def _track(self, placed: HeldAllocation, now_ns: int) -> None:
         allocation = placed.allocation
         if placed.preempted:
             tracked = self.used_preempted = _own(self.used_preempted)
@@ -197,7 +197,7 @@ class Holdings:
 
     # ---------------------------------------------------------------------------------------- swaps
 
-    def begin_swap(self, allocation: Allocation, placeholder: Placed) -> None:
+    def begin_swap(self, allocation: Allocation, placeholder: HeldAllocation) -> None:
         """Begin a swap: the allocation replaces the placeholder once that has ended."""
         placeholder.released = True
         placeholder.swap = allocation
@@ -258,7 +258,7 @@ class GangGrowth:
         """Those that are no placeholders."""
         self._since_ns = 0
 
-    def add(self, placed: Placed) -> None:
+    def add(self, placed: HeldAllocation) -> None:
         """Count a placeholder or a member; the time begins anew if the gang is larger than it ever was.
 
         A member that replaces a placeholder makes it larger as well, by what works.
@@ -273,12 +273,12 @@ class GangGrowth:
         self._actual_most = max(self._actual_most, self._actual)
         placed.gang_since_ns = self._since_ns
 
-    def add_again(self, placed: Placed) -> None:
+    def add_again(self, placed: HeldAllocation) -> None:
         """Count what has replaced no placeholder if it takes the place of a member that has ended."""
         if self._members < self._members_most and placed.allocation.ask.task_group_name in self._groups:
             self.add(placed)
 
-    def remove(self, placed: Placed) -> bool:
+    def remove(self, placed: HeldAllocation) -> bool:
         """Count an allocation no longer; return whether nothing of the gang is left."""
         if placed.gang_since_ns is not None:
             self._members -= 1

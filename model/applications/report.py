@@ -13,7 +13,7 @@ from ..resources.resource import Resource, total_of
 from ..values.allocation import Allocation, Ask, Refusal
 from ..values.messages import User
 from .core import ApplicationCore, application_facts
-from .holdings import Placed
+from .holdings import HeldAllocation
 from .pending_asks import AskRecord
 from .state import ApplicationState
 
@@ -50,7 +50,7 @@ class ApplicationReport:
     rejection: str
     waiting_keys: tuple[str, ...]
     waiting: tuple[WaitingAsk, ...]
-    held: tuple[Placed, ...]
+    held: tuple[HeldAllocation, ...]
     task_groups: tuple[TaskGroupCounts, ...]
     placeholder_allocated: Resource
 
@@ -90,7 +90,7 @@ def application_report(
     )
 
 
-def _is(placed: Placed, key: str) -> bool:
+def _is(placed: HeldAllocation, key: str) -> bool:
     """Return whether an allocation, or the one that is to replace it, has a key."""
     return placed.allocation.allocation_key == key or (
         placed.swap is not None and placed.swap.allocation_key == key

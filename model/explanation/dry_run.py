@@ -22,13 +22,20 @@ from ..applications.state import ApplicationState
 from ..placement.requests import RuleOutcome
 from ..planning.planned_jobs import JobOwner
 from ..preemption.acts import is_still_ending
-from ..preemption.guarantee.decision import NoPreemption
+from ..preemption.guarantee.attempt_budget import NoPreemption
 from ..preemption.protection import ProtectedVictims
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue, stand_in_for
 from ..queues.quota import may_preempt, ranked_leaves
 from ..requests.allocations import ask_of, submission_refusal
-from ..requests.applications import QuotaTags, Refused, decide, make_application, queue_refusal, quota_tags
+from ..requests.applications import (
+    QuotaTags,
+    RefusedSubmission,
+    decide,
+    make_application,
+    queue_refusal,
+    quota_tags,
+)
 from ..requests.submission_terms import walltime_refusal
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord
@@ -104,7 +111,7 @@ def dry_run_application(
         is_new=True,
         user=decision.user,
     )
-    if isinstance(decision, Refused):
+    if isinstance(decision, RefusedSubmission):
         return replace(run, queue_path=decision.path, rejection=decision.reason, rules=decision.rules)
     path = decision.placed.queue_path
     queue = _with_quotas(_queue_for(state, path), submission)

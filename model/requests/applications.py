@@ -121,7 +121,7 @@ def _add(
     decision = decide(state, submission)
     if state.state is ObjectState.ACTIVE:
         state.events.note(ChangeType.ADD, ChangeDetail.APP_NEW, submission.application_id)
-    if isinstance(decision, Refused):
+    if isinstance(decision, RefusedSubmission):
         return _reject(state, submission, decision)
     user, placed = decision
     queue = _queue_at(state, placed.queue_path)
@@ -130,7 +130,7 @@ def _add(
         _apply_quotas(state, queue, quotas)
     reason = queue_refusal(state, submission, user, queue)
     if reason is not None:
-        return _reject(state, submission, Refused(user, queue.path, *reason, placed.tried))
+        return _reject(state, submission, RefusedSubmission(user, queue.path, *reason, placed.tried))
     application = make_application(state, submission, user, queue.path, queue.settings.gang_placing)
     facts = application.facts()  # Nothing else knows it yet.
     entry = state.add_entry(application, state.host.adopt_application(application), facts, queue)
@@ -147,7 +147,7 @@ def _add(
 # --------------------------------------------------------------------------------------- the decision
 
 
-class Refused(NamedTuple):
+class RefusedSubmission(NamedTuple):
     """No queue for an application: how far the decision came, and why it ended there."""
 
     user: User
@@ -171,7 +171,7 @@ class Decided(NamedTuple):
     placed: QueueChoice
 
 
-def decide(state: PartitionState, submission: ApplicationSubmission) -> Decided | Refused:
+def decide(state: PartitionState, submission: ApplicationSubmission) -> Decided | RefusedSubmission:
     """Decide for which user an application runs and where it goes; changes nothing."""
     forced = flag_of(_tag(submission, CREATE_FORCE_TAG)) is True
     user = resolve(
@@ -181,10 +181,10 @@ def decide(state: PartitionState, submission: ApplicationSubmission) -> Decided 
         looked_up=submission.looked_up,
     )
     if isinstance(user, str):
-        return Refused(User(""), submission.queue_name, RejectionCode.INVALID, user)
+        return RefusedSubmission(User(""), submission.queue_name, RejectionCode.INVALID, user)
     reason = _closed(state, submission, user)
     if reason is not None:
-        return Refused(user, submission.queue_name, reason.code, reason.text)
+        return RefusedSubmission(user, submission.queue_name, reason.code, reason.text)
     return _decide_queue(state, submission, user, forced=forced)
 
 
@@ -222,7 +222,7 @@ def _decide_queue(
     user: User,
     *,
     forced: bool,
-) -> Decided | Refused:
+) -> Decided | RefusedSubmission:
     name = submission.application_id
     request = PlacementRequest(
         queue_name=submission.queue_name,
@@ -233,17 +233,17 @@ def _decide_queue(
     placed = state.rules.place(request, state.tree)
     if isinstance(placed, PlacementRefusal):
         text = f"failed to place application {name}: {placed.reason}"
-        return Refused(user, "", placed.code, text, placed.tried)
+        return RefusedSubmission(user, "", placed.code, text, placed.tried)
     path = placed.queue_path
     queue = state.tree.find(path)
     if queue is None:
         preview = state.tree.preview(path)
         if isinstance(preview, str):
             text = f"failed to create rule based queue {path} for application {name}\n{preview}"
-            return Refused(user, path, RejectionCode.NO_QUEUE, text, placed.tried)
+            return RefusedSubmission(user, path, RejectionCode.NO_QUEUE, text, placed.tried)
     elif not queue.is_leaf:
         text = f"failed to find queue {path} for application {name}"
-        return Refused(user, path, RejectionCode.NO_QUEUE, text, placed.tried)
+        return RefusedSubmission(user, path, RejectionCode.NO_QUEUE, text, placed.tried)
     return Decided(user, placed)
 
 
@@ -377,7 +377,9 @@ def make_application(
     )
 
 
-def _reject(state: PartitionState, submission: ApplicationSubmission, refused: Refused) -> RejectionReason:
+def _reject(
+    state: PartitionState, submission: ApplicationSubmission, refused: RefusedSubmission
+) -> RejectionReason:
     """Keep a rejected application, unless the partition has ended; return the message for the RM."""
     reason = RejectionReason(refused.code, refused.message())
     if state.state is ObjectState.STOPPED:

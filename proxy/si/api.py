@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+from ...model.errors import RequestError
 from ...model.values.messages import PredicateQuestion, PreemptionQuestion
 from . import si_pb2 as si
 
@@ -141,6 +142,15 @@ class HearsReplaced(Protocol):
 
         It is the last call. No callback reports the end of what was known: that runs on for the other one.
         """
+        ...
+
+
+@runtime_checkable
+class HearsDisconnected(Protocol):
+    """An optional interface of a resource manager besides its callback: the connection may be lost."""
+
+    def disconnected(self, error: RequestError) -> None:
+        """Take note that it is; all that came over it has been passed on before."""
         ...
 
 

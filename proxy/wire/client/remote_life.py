@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import final
 
-from ....model.errors import ReplacedError
+from ....model.errors import ReplacedError, RequestError
 from ...core.scheduler.managers.callbacks import CallbackFailures, CallbackThreads
 from ...si import licorne_v1_pb2 as v1
 from ...si.api import ResourceManagerCallback
@@ -178,3 +178,11 @@ def reconnected_of(registered: Registered) -> Callable[[], object] | None:
     """Return the method by which an RM registers again, `None` if it has none."""
     found: Callable[[], object] | None = getattr(registered.callback, "reconnected", None)
     return found
+
+
+def disconnected_hooks(
+    registered: Mapping[str, Registered], error: RequestError
+) -> list[tuple[str, Callable[[], object]]]:
+    """Return what tells each RM whose callback has a method for it that the connection is lost."""
+    hooks = [(rm_id, getattr(each.callback, "disconnected", None)) for rm_id, each in [*registered.items()]]
+    return [(rm_id, partial(hook, error)) for rm_id, hook in hooks if hook is not None]

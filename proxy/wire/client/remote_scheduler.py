@@ -37,7 +37,7 @@ from .callbacks import (
 from .connection import Connection, Transport, first_connection
 from .errors import ConnectionLostError
 from .remote_configurations import RemoteConfigurations
-from .remote_life import Registered, RemoteLife, reconnected_of
+from .remote_life import Registered, RemoteLife, disconnected_hooks, reconnected_of
 from .steps import RemoteSteps
 
 _BACKOFF_MIN_SECONDS: Final = 0.05
@@ -54,10 +54,10 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
     """A scheduler that `licorne serve` runs; programs for `Scheduler` run on it as they are.
 
     Callbacks come in order on a thread of this object. When the connection is lost it is made again, with a
-    delay that grows to 5 s. A callback with a method `reconnected()` is called then, on the thread of
-    callbacks: there the RM registers again and sends its state, see `licorne.Recovery`. An RM without it is
-    registered again with the same request, and starts with nothing. Calls meanwhile raise
-    `ConnectionLostError`.
+    delay that grows to 5 s. A callback with a method `disconnected(error)` is called when it is lost, and one
+    with a method `reconnected()` when it is back, both on the thread of callbacks: there the RM registers
+    again and sends its state, see `licorne.Recovery`. An RM without the second is registered again with the
+    same request, and starts with nothing. Calls meanwhile raise `ConnectionLostError`.
 
     If the scheduler is stepped (`licorne serve --engine direct`), callbacks come inside the calls, as in one
     process, and a lost connection stays lost.
@@ -422,6 +422,9 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
             self._connection = None
         if self.stepped or self._stopped.is_set():
             return
+        if connection.lost is not None:
+            for rm_id, hook in disconnected_hooks(self._registered, connection.lost):
+                self.run_behind_callbacks(self._guarded(rm_id, "disconnected", hook))
         if self._on_lost is None:
             start_thread(self._reconnect, "licorne-reconnect")
         elif connection.lost is not None:

@@ -10,7 +10,7 @@ from support.model.builders import FIVE, SECOND_NS, START_NS, TEN, a_resource, a
 from licorne.model.applications import gang
 from licorne.model.applications.effects import Effect, ReleaseWanted
 from licorne.model.applications.gang import GangSettings, SwapOffer, SwapWalk, TaskGroups
-from licorne.model.applications.holdings import Placed
+from licorne.model.applications.holdings import HeldAllocation
 from licorne.model.applications.pending_asks import PendingAsks
 from licorne.model.applications.state import ApplicationEvent
 from licorne.model.resources.resource import EMPTY, Resource
@@ -24,19 +24,19 @@ class Gang:
     """What an application has of its gang."""
 
     asks: PendingAsks = field(default_factory=PendingAsks)
-    placed: dict[str, Placed] = field(default_factory=dict)
+    placed: dict[str, HeldAllocation] = field(default_factory=dict)
     groups: TaskGroups = field(default_factory=TaskGroups)
 
     def member(self, key: str, group: str = "g", *, resource: Resource = TEN, priority: int = 0) -> None:
         """Add a real ask that waits."""
         self.asks.add(an_ask(key, task_group_name=group, resource=resource, priority=priority))
 
-    def placeholder(self, key: str, group: str = "g", *, resource: Resource = TEN) -> Placed:
+    def placeholder(self, key: str, group: str = "g", *, resource: Resource = TEN) -> HeldAllocation:
         """Add a placeholder that is placed."""
         ask = an_ask(key, task_group_name=group, resource=resource, placeholder=True)
         self.asks.add(ask, placed=True)
         self.groups.count_placeholder(ask)
-        self.placed[key] = Placed(an_allocation(ask=ask))
+        self.placed[key] = HeldAllocation(an_allocation(ask=ask))
         return self.placed[key]
 
     def waiting_placeholder(self, key: str, group: str = "g") -> None:
@@ -45,7 +45,7 @@ class Gang:
         self.groups.count_placeholder(ask)
 
     def next_swap(self, walk: SwapWalk) -> SwapOffer | None:
-        by_group: dict[str, dict[str, Placed]] = {}
+        by_group: dict[str, dict[str, HeldAllocation]] = {}
         for key, placed in self.placed.items():
             by_group.setdefault(placed.allocation.ask.task_group_name, {})[key] = placed
         return gang.next_swap(walk, self.asks, by_group)
@@ -194,7 +194,7 @@ def test_all_placeholders_are_released_that_are_not_ending_yet() -> None:
     group.placeholder("p1")
     group.placeholder("p2").released = True
     group.placeholder("p3").preempted = True
-    group.placed["real"] = Placed(an_allocation("real"))
+    group.placed["real"] = HeldAllocation(an_allocation("real"))
     effects: list[Effect] = []
 
     left = gang.release_placeholders(group.placed, "why", effects)
@@ -208,7 +208,7 @@ def test_without_placeholders_none_is_left() -> None:
     """The answer tells whether any is placed at all."""
     effects: list[Effect] = []
 
-    left = gang.release_placeholders({"real": Placed(an_allocation("real"))}, "why", effects)
+    left = gang.release_placeholders({"real": HeldAllocation(an_allocation("real"))}, "why", effects)
 
     assert (False, []) == (left, effects)
 

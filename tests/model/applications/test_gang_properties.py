@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.model.builders import FakePredicates, a_resource
 from support.model.harness import Harness
 
-from licorne.model.applications.holdings import Placed
+from licorne.model.applications.holdings import HeldAllocation
 from licorne.model.values.messages import NodeAction, TerminationType
 
 GROUPS: Final = ("g", "h")
@@ -52,7 +52,7 @@ class GangStory:
     def goes_on(self) -> bool:
         return "app" in self.h.state.entries
 
-    def placed(self) -> list[Placed]:
+    def placed(self) -> list[HeldAllocation]:
         return list(self.h.application().allocations.all())
 
     def step(self) -> None:

@@ -1,0 +1,124 @@
+"""What an `AsyncScheduler` hands out, and what stands between its event loop and the scheduler's threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, final
+
+from ...model.errors import LicorneError, ReplacedError
+from ..si import si_pb2 as si
+from ..si.api import ResourceManager
+
+CALLBACKS: Final = (
+    *("update_node", "update_application", "update_allocation"),
+    *("update_container_scheduling_state", "send_event"),
+)
+_INBOX_MAX: Final = 256
+"""How many callbacks wait for the loop before the thread that makes them waits."""
+
+
+class Refused(LicorneError):  # noqa: N818 - it is no fault
+    """A node, an application or an ask was rejected; `code` is for programs, see `docs/embedding.md`."""
+
+    def __init__(self, what: str, reason: str, code: str = "") -> None:
+        super().__init__(f"{what} was rejected: {reason}")
+        self.reason, self.code = reason, code
+
+
+@final
+class Placed:
+    """An allocation of an ask, on the node `node_id`."""
+
+    def __init__(self, ask: si.Allocation, ending: asyncio.Future[si.AllocationRelease]) -> None:
+        self.ask, self.key, self.node_id = ask, ask.allocationKey, ""
+        self.release: si.AllocationRelease | None = None
+        """The end that the scheduler has asked for or reported, `None` so far."""
+        self.is_ended = False
+        """Whether the program has ended it, or confirmed its end."""
+        self.ending = ending
+        """Gets `release`."""
+
+    @property
+    def released(self) -> asyncio.Future[si.AllocationRelease]:
+        """A future of `release`; to cancel it, or a wait for it, disturbs no one else."""
+        future = asyncio.shield(self.ending)
+        future.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )  # No one need wait for it.
+        return future
+
+
+class Heard(NamedTuple):
+    """A callback: its name, and its message; of `send_event` a list of them."""
+
+    callback: str
+    message: Any
+
+
+def end_of(ask: si.Allocation) -> si.AllocationRelease:
+    """Return what ends an allocation, or withdraws the ask."""
+    release = si.AllocationRelease(applicationID=ask.applicationID, allocationKey=ask.allocationKey)
+    release.partitionName, release.terminationType = ask.partitionName, si.STOPPED_BY_RM
+    return release
+
+
+def release_request(release: si.AllocationRelease) -> si.AllocationRequest:
+    """Return a request with one release."""
+    return si.AllocationRequest(releases={"allocationsToRelease": [release]})
+
+
+@final
+class CallbackInbox:
+    """Callbacks that wait for the loop; while there are too many, the thread that makes them waits.
+
+    Args:
+        wake: Has the loop call `take`; called once between two such calls.
+    """
+
+    def __init__(self, wake: Callable[[], object]) -> None:
+        self._wake = wake
+        self._changed = threading.Condition()
+        self._heard: list[Heard] = []
+        self._woken = self._closed = False
+
+    def put(self, callback: str, message: object) -> None:
+        """Add a callback, on the thread that makes it."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._heard) < _INBOX_MAX or self._closed)
+            if self._closed:
+                return
+            self._heard.append(Heard(callback, message))
+            woken, self._woken = self._woken, True
+        if not woken:
+            self._wake()
+
+    def take(self) -> list[Heard]:
+        """Return all that have come, in order; on the loop."""
+        with self._changed:
+            heard, self._heard, self._woken = self._heard, [], False
+            self._changed.notify_all()
+        return heard
+
+    def close(self) -> None:
+        """Drop what comes from now on, and let its thread go on."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+class InboxManager(ResourceManager):
+    """A resource manager that puts what it hears into an inbox; `disconnected` gets why no more will come."""
+
+    def __init__(self, inbox: CallbackInbox, disconnected: Callable[[LicorneError], object]) -> None:
+        for callback in CALLBACKS:
+            setattr(self, callback, lambda message, callback=callback: inbox.put(callback, message))
+        self.disconnected = disconnected
+
+    def replaced(self, reason: str) -> None:
+        """End: the resource manager has registered elsewhere."""
+        self.disconnected(ReplacedError(reason))
+
+    def reconnected(self) -> None:
+        """Do not register again: what there was would be missing."""
