@@ -1,24 +1,19 @@
-"""How a link sends to its worker: in order, and each request again until the worker reads it."""
+"""One session of a link with a worker, and how it sends there."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import wait
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 from ....model.errors import LicorneError, ReplacedError, RequestError
-from ....model.values.documents import Document
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
-from ...si.api import ResourceManagerCallback
-from ..client.errors import ConnectionLostError, NotSentError
+from ..client.errors import ConnectionLostError
 from ..client.remote_scheduler import RemoteScheduler
 from .pulse import Pulse
 from .routing import LinkRequest
-from .under_way import Replayed, SentEntry
 from .workers import LaunchedWorker
 
 Connect: TypeAlias = "Callable[[LaunchedWorker, Callable[[RequestError], object]], RemoteScheduler]"
@@ -30,10 +25,6 @@ CALLBACKS: Final = {
     si.AllocationResponse: "update_allocation",
 }
 """The callback of each answer."""
-_LOOK_SECONDS: Final = 0.05
-"""How often who waits for a worker looks whether the link was closed."""
-_ROOM_SECONDS: Final = 0.01
-"""How long a worker that does not read is left alone before a request is sent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,112 +43,6 @@ class WorkerSession:
             method = self.scheduler.pause_manager if change == "pause" else self.scheduler.stop_manager
             with suppress(LicorneError):
                 method(rm_id, reason)
-
-
-@final
-class PatientWorker:
-    """A worker as a recovery sees it: it has one partition, and a request is sent again until it is read.
-
-    Args:
-        scheduler: The session with it.
-        partition: The partition.
-        given_up: Set when the link is closed.
-        turn: Held while it registers.
-        used: What the partition has used before, which it goes on from when it registers; `None` for nothing.
-    """
-
-    def __init__(
-        self,
-        scheduler: RemoteScheduler,
-        partition: str,
-        given_up: threading.Event,
-        turn: threading.Lock,
-        used: Document | None,
-    ) -> None:
-        self._used = used
-        self._scheduler = scheduler
-        self._partition = partition
-        self._given_up = given_up
-        self._turn = turn
-        self.update_node = self.update_application = self.update_allocation = self.send
-
-    def register_resource_manager(
-        self,
-        request: si.RegisterResourceManagerRequest,
-        callback: ResourceManagerCallback,
-    ) -> si.RegisterResourceManagerResponse:
-        """Register the RM with the one partition.
-
-        A link that was closed does not: the RM has registered again, and would lose what it has by that.
-
-        Raises:
-            LicorneError: It is refused, or the worker is lost, or it is given up.
-        """
-        with self._turn:
-            if self._given_up.is_set():
-                raise ConnectionLostError("the link is closed")
-            if self._used is not None:
-                self._scheduler.take_kept_use(request.rmID, self._used)
-            return self._scheduler.register_resource_manager(request, callback, partitions=[self._partition])
-
-    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
-        """Replace the configuration."""
-        self._scheduler.update_configuration(request)
-
-    def stop(self) -> None:
-        """End the session."""
-        self._scheduler.stop()
-
-    def send(self, request: LinkRequest) -> None:
-        """Send a request; wait while the worker does not read.
-
-        Raises:
-            LicorneError: It is refused, the worker is lost, or it is given up.
-        """
-        while True:
-            try:
-                send_at_once(self._scheduler, request)
-            except NotSentError:
-                if self._given_up.wait(_ROOM_SECONDS):
-                    raise
-                continue
-            return
-
-    def replay(self, requests: Iterable[Replayed], note: Callable[[SentEntry | None], None]) -> None:
-        """Send again what was under way when a worker was lost.
-
-        Args:
-            requests: What is sent, in order.
-            note: Called with each suspect before it is sent, and with `None` before anything else is.
-
-        Raises:
-            LicorneError: It is refused, or the worker is lost.
-        """
-        for each in requests:
-            note(each.suspect)
-            self.send(each.request)
-            if each.suspect is not None:
-                self._wait_until_carried_out()
-        note(None)
-
-    def _wait_until_carried_out(self) -> None:
-        """Wait until the worker has carried out all that it was sent.
-
-        Raises:
-            ConnectionLostError: The worker is lost, or it is given up.
-        """
-        answer = None
-        while answer is None or not answer.done():
-            if self._given_up.is_set():
-                raise ConnectionLostError("the link is closed")
-            try:
-                answer = answer or self._scheduler.connection.ask_sign()
-            except NotSentError:
-                self._given_up.wait(_ROOM_SECONDS)
-            else:
-                wait([answer], _LOOK_SECONDS)
-        if isinstance(lost := answer.exception(), ConnectionLostError):
-            raise lost
 
 
 def send_at_once(scheduler: RemoteScheduler, request: LinkRequest) -> None:

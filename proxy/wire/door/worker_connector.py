@@ -65,6 +65,7 @@ class WorkerConnector:
                 send_timeout_seconds=0,
                 on_lost=on_lost,
                 door=self._door,
+                has_listened=worker.has_listened,
             )
         except ConnectionLostError as error:
             with_tls = root_certificates is not None or certificate is not None

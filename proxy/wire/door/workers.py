@@ -25,6 +25,8 @@ class LaunchedWorker:
     """Counts the workers of the partition, from 1."""
     token: str = field(default="", repr=False, compare=False)
     """The bearer token that its launcher has given it; empty for that of all workers, if there is one."""
+    has_listened: bool = field(default=False, compare=False)
+    """Whether it listened when its launcher returned it: if nothing listens there, it has ended."""
 
 
 class Launcher(Protocol):

@@ -83,7 +83,7 @@ class LocalLauncher:
         finally:
             with self._lock:
                 self._starting.discard(process)
-        worker = LaunchedWorker(partition, address, number, process.token)
+        worker = LaunchedWorker(partition, address, number, process.token, has_listened=True)
         self._pauses.started(partition)
         self._keep(worker, process)
         return worker

@@ -65,7 +65,7 @@ class RayWorkers:
             return None
         del self._spares[placed.id]
         self._counts[partition] += 1
-        worker = LaunchedWorker(partition, placed.address, self._counts[partition], placed.token)
+        worker = LaunchedWorker(partition, placed.address, self._counts[partition], placed.token, True)
         self._used[worker] = placed
         return worker
 
