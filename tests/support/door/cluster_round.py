@@ -233,8 +233,7 @@ class Round:
         """
         self.cluster.check()
         expected = run_by(self.cluster.journal)
-        books = self._books()
-        assert (expected, expected) == books, books
+        wait_until(lambda: self._books() == (expected, expected), "the books are equal", SECONDS)
         killed = [(name, self.kill_worker(name)) for name in self.partitions]
         for name, number in killed:
             self.running(name, number)
