@@ -30,8 +30,7 @@ from ...wire.client import callbacks, connection
 from ...wire.client.remote_scheduler import RemoteScheduler
 from ...wire.server import buffers, remote_managers
 from ...wire.server.addresses import Address
-from ...wire.server.running import ServerThread
-from ...wire.server.server import ServerSettings
+from ...wire.server.server import ServerSettings, ServerThread
 from ..manager.callbacks import CallbackFault
 from ..manager.cluster_record import RecordError
 from ..manager.manager import SimulatedManager

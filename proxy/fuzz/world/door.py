@@ -12,9 +12,9 @@ from ...core.scheduler.scheduler import Scheduler
 from ...si.api import SchedulerAPI
 from ...wire.door import link
 from ...wire.door.door import Door
-from ...wire.door.places import LinkState
-from ...wire.door.reload import DoorChange
-from ...wire.server.running import ServerThread
+from ...wire.door.linked_manager import DoorChange
+from ...wire.door.workers import LinkState
+from ...wire.server.server import ServerThread
 from ..manager.cluster_record import RecordError
 from ..manager.si_client import SchedulerDoor
 from ..manager.steady_manager import STEADY, SteadyManager

@@ -10,7 +10,7 @@ from typing import Final, final
 from ....model.errors import LicorneError
 from ...core.scheduler.scheduler import Scheduler
 from ...wire.door.workers import LaunchedWorker
-from ...wire.server.running import ServerThread
+from ...wire.server.server import ServerThread
 from ..plans import one_of
 from .memory_network import MemoryNetwork
 

@@ -16,7 +16,7 @@ from ...play.transcripts.replay import replay_recording
 from ...play.verify.verifier import Findings, verify_lines
 from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback
-from ...wire.client.recovery_watcher import watcher_of
+from ...wire.client.recovery_parts import watcher_of
 from ..manager.cluster_record import RecordError
 from ..manager.si_client import SchedulerDoor
 

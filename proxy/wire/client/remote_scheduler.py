@@ -37,9 +37,7 @@ from .callbacks import (
 )
 from .connection import Connection, Transport, first_connection
 from .errors import ConnectionLostError
-from .remote_configurations import RemoteConfigurations
-from .remote_life import Registered, RemoteLife, reconnected_of
-from .steps import RemoteSteps
+from .remote_life import Registered, RemoteConfigurations, RemoteLife, RemoteSteps, reconnected_of
 
 _BACKOFF_MIN_SECONDS: Final = 0.05
 _BACKOFF_MAX_SECONDS: Final = 5.0

@@ -17,12 +17,11 @@ from ...si.api import ResourceManager, ResourceManagerCallback
 from ...si.callbacks import ask_predicate
 from ..client.errors import ConnectionLostError, NotSentError
 from ..client.recovery import Recovery
-from ..client.recovery_states import RecoveryState
-from ..client.recovery_watcher import Watcher
+from ..client.recovery_parts import RecoveryState, Watcher
 from ..client.remote_scheduler import RemoteScheduler
 from .record import PartsToRecover
 from .routing import LinkRequest
-from .sending import send_at_once
+from .session import send_at_once
 from .under_way import Replayed, SentEntry
 
 Hear: TypeAlias = "Callable[[str, Message | Sequence[si.EventRecord]], None]"

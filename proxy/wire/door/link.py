@@ -21,15 +21,22 @@ from ..client.errors import ConnectionLostError, NotSentError
 from ..client.recovery import Recovery
 from ..client.remote_scheduler import RemoteScheduler
 from .handing_over import PatientWorker, bound_texts, doubted_code, hand_over, session_callback
-from .link_owner import LinkOwner, report_doubt
-from .places import LinkState, PartitionPlace
-from .pulse import TICK_SECONDS, Pulse
 from .record import PartitionRecord
 from .routing import LinkRequest
-from .sending import CALLBACKS, Connect, WorkerSession, is_refusal, send_at_once
+from .session import (
+    CALLBACKS,
+    TICK_SECONDS,
+    Connect,
+    LinkOwner,
+    Pulse,
+    WorkerSession,
+    is_refusal,
+    lasts,
+    report_doubt,
+    send_at_once,
+)
 from .under_way import SentEntry, UnderWay
-from .worker_checks import lasts
-from .workers import LaunchedWorker, LaunchError, WorkerTable
+from .workers import LaunchedWorker, LaunchError, LinkState, PartitionPlace, WorkerTable
 
 HELD_BYTES_MAX: Final = 32 << 20
 """How many bytes of requests wait for one worker before the RM that sends them waits, too."""

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from licorne.model.applications.state import TRANSITIONS, ApplicationState
 from licorne.model.values.manager_state import MANAGER_TRANSITIONS, ManagerState
 from licorne.model.values.object_state import OBJECT_TRANSITIONS, ObjectState
-from licorne.proxy.wire.client.recovery_states import RECOVERY_TRANSITIONS, RecoveryState
+from licorne.proxy.wire.client.recovery_parts import RECOVERY_TRANSITIONS, RecoveryState
 
 State = TypeVar("State", bound=Enum)
 Event = TypeVar("Event", bound=Enum)

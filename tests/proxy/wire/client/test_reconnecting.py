@@ -25,8 +25,7 @@ from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.client.callbacks import WAITING_MAX
 from licorne.proxy.wire.client.connection import Connection, Transport, first_connection
 from licorne.proxy.wire.server.access import AccessRules
-from licorne.proxy.wire.server.running import ServerThread
-from licorne.proxy.wire.server.server import ServerSettings
+from licorne.proxy.wire.server.server import ServerSettings, ServerThread
 
 
 class Returning(Listener):

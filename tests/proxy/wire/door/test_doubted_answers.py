@@ -19,10 +19,10 @@ from support.waiting import WAIT_SECONDS, wait_until
 from licorne.model.errors import shortened
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.door.allocation_record import AllocationRecord
+from licorne.proxy.wire.door.entries import RecentNames
 from licorne.proxy.wire.door.handing_over import bound_texts, doubted_code
 from licorne.proxy.wire.door.link import PartitionLink
-from licorne.proxy.wire.door.places import LinkState
-from licorne.proxy.wire.door.recent_names import RecentNames
+from licorne.proxy.wire.door.workers import LinkState
 
 
 @pytest.fixture
@@ -368,8 +368,8 @@ def test_a_size_counts_whatever_the_order_of_its_types() -> None:
 def test_names_are_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few of them however old they are; more than a bound are not known, and not doubted."""
     now = [0.0]
-    monkeypatch.setattr("licorne.proxy.wire.door.recent_names._FEW", 2)
-    monkeypatch.setattr("licorne.proxy.wire.door.recent_names._NAMES_MAX", 3)
+    monkeypatch.setattr("licorne.proxy.wire.door.entries._FEW", 2)
+    monkeypatch.setattr("licorne.proxy.wire.door.entries._NAMES_MAX", 3)
     names = RecentNames(lambda: now[0])
     names.add("a")
     now[0] = 100.0
