@@ -30,6 +30,8 @@ _LOOK_SECONDS: Final = 0.05
 """How often a recovery is looked at: whether the worker was lost, or the link was closed."""
 _ROOM_SECONDS: Final = 0.01
 """How long a worker that does not read is left alone before a request is sent again."""
+_KNOWN_NAMES: Final = frozenset({"allocationKey", "applicationID", "nodeID", "partitionName"})
+"""Names that the door has sent itself: an RM knows by them what is meant, however long they are."""
 _CODES: Final = frozenset(code.value for code in RejectionCode)
 
 
@@ -248,7 +250,7 @@ def doubted_code(said: Message | Sequence[si.EventRecord]) -> str:
 
 
 def bound_texts(said: Message | Sequence[si.EventRecord]) -> None:
-    """Shorten what a worker says for people, as a scheduler does; names that are not known are doubted."""
+    """Shorten what a worker says for people, as a scheduler does; names that were never sent are doubted."""
     entries: Sequence[Message] = [said] if isinstance(said, Message) else said
     if isinstance(said, si.NodeResponse | si.ApplicationResponse | si.AllocationResponse):
         entries = [entry for _, answered in said.ListFields() for entry in answered]
@@ -256,7 +258,7 @@ def bound_texts(said: Message | Sequence[si.EventRecord]) -> None:
         if entry.ByteSize() > LINE_LENGTH_MAX:
             entry.DiscardUnknownFields()
             for field, value in entry.ListFields():
-                if isinstance(value, str):
+                if isinstance(value, str) and field.name not in _KNOWN_NAMES:
                     setattr(entry, field.name, shortened(value))
                 elif field.name == "allocationTags":
                     value.clear()  # No worker sends any.

@@ -203,6 +203,16 @@ def test_the_texts_of_a_worker_are_bounded(name: str, said: Any) -> None:
     assert "waits" in texts or name not in {"update_allocation", "update_container_scheduling_state"}
 
 
+def test_what_is_rejected_for_its_long_name_keeps_it() -> None:
+    """The RM knows by it what is meant."""
+    said = si.AllocationResponse()
+    said.rejectedAllocations.add(applicationID=TEXT, allocationKey=TEXT, code="INVALID", reason=TEXT)
+    bound_texts(said)
+
+    (rejected,) = said.rejectedAllocations
+    assert (TEXT, TEXT, SHORT) == (rejected.applicationID, rejected.allocationKey, rejected.reason)
+
+
 def test_a_worker_may_not_send_a_long_text_to_the_manager(bench: LinkBench, link: PartitionLink) -> None:
     """It is shortened on the way; the worker is believed."""
     response = si.AllocationResponse()
