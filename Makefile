@@ -77,7 +77,7 @@ test-kubernetes: $(LINKS) cluster
 # with its packages it takes 330 MB.
 RAY_VENV := .venv-ray
 test-ray: $(RAY_VENV)/.ready
-	$(RAY_VENV)/bin/pytest -q -rs --tb=short --timeout 600 -m ray tests/proxy/wire/door/launchers
+	$(RAY_VENV)/bin/pytest -q -rs --tb=short --timeout 600 -m ray tests/proxy/wire/door/launchers/test_ray*.py
 
 $(RAY_VENV)/.ready: pyproject.toml
 	test -x $(RAY_VENV)/bin/python || $(PYTHON) -m venv $(RAY_VENV)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast, final
 
+from ...model.errors import shortened
 from ...model.values.events import EventRecord
 from . import si_pb2 as si
 
@@ -31,7 +32,7 @@ def _write_event(record: EventRecord) -> si.EventRecord:
     message = si.EventRecord(
         type=cast("si.EventRecord.Type", int(record.type)),
         objectID=record.object_id,
-        message=record.message,
+        message=shortened(record.message),
         timestampNano=record.time_ns,
         eventChangeType=cast("si.EventRecord.ChangeType", int(record.change)),
         eventChangeDetail=cast("si.EventRecord.ChangeDetail", int(record.detail)),

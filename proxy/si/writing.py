@@ -175,7 +175,7 @@ def write_allocations_released(
         message.applicationID = release.application_id
         message.allocationKey = release.allocation_key
         message.terminationType = _TERMINATIONS[release.termination]
-        message.message = release.message
+        message.message = shortened(release.message)
     return response
 
 

@@ -44,7 +44,7 @@ LARGER_OUTSIDE: Final = {
     "PartitionActor": 34,
     # A worker of a door, and what the door knows of it; the recovery of one resource manager, under one lock.
     "AllocationRecord": 32,
-    "PartitionLink": 33,
+    "PartitionLink": 32,
     "PartitionRecord": 29,
     "Recovery": 31,
     # The machine of pods.

@@ -24,7 +24,7 @@ MADE_WHEN_RUNNING: Final = {
     "lockcheck/adoption/scope.py": "names of modules of the program that is checked, by its own settings",
     "lockcheck/reports/page.py": "names of parts of a page, which are our own",
     "model/identifiers.py": "two classes of characters, one of which has a name",
-    "proxy/fuzz/reference/placement.py": "a filter of a simulated cluster, which are our own",
+    "proxy/fuzz/reference/plan.py": "a filter of a simulated cluster, which are our own",
     "proxy/views/rest/routes.py": "the path of a route of ours, as Starlette has compiled it",
     "proxy/views/rest/unrouted.py": "likewise",
     "proxy/play/simulation/record.py": "an escaped name between two conditions of one character",

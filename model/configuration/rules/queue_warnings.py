@@ -183,9 +183,6 @@ def backfilling_has_effect(queue: QueueConfig, above: _Above) -> Iterator[RuleFi
     yield from _order_has_effect(queue)
     if not queue.is_leaf:
         backfills = backfills or evaluate(properties, is_leaf=False).backfill is not None
-    if backfills and PREEMPTION_DELAY in queue.properties:
-        why = f"below a queue with {BACKFILL_RESERVATIONS} nothing is preempted for a guarantee"
-        yield _at(queue, PREEMPTION_DELAY, f"{PREEMPTION_DELAY} has no effect: {why}")
     of_leaves = properties if queue.is_leaf else template
     if backfills and not queue.queues and evaluate(of_leaves, is_leaf=True).runtime.assumed_ns is None:
         where = "" if queue.is_leaf else " in a childtemplate"

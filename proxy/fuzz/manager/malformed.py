@@ -63,7 +63,8 @@ class KnownPartition:
 _Maker: TypeAlias = Callable[[KnownPartition, random.Random], Malformed]
 
 
-def _size(value: int, name: str = "vcore") -> si.Resource:
+def size_of(value: int, name: str = "vcore") -> si.Resource:
+    """Return so much of one resource type."""
     return si.Resource(resources={name: si.Quantity(value=value)})
 
 
@@ -72,68 +73,68 @@ def _ask(around: KnownPartition, rng: random.Random, **changes: object) -> si.Al
         "allocationKey": around.new_name(),
         "applicationID": one_of(rng, around.applications),
         "partitionName": around.partition,
-        "resourcePerAlloc": _size(1),
+        "resourcePerAlloc": size_of(1),
     }
     return si.Allocation(**{**fields, **changes})  # type: ignore[arg-type]  # it is made of names and values
 
 
-def _rejected_ask(ask: si.Allocation, named: str = "") -> Malformed:
-    return Malformed(ask, ("allocation", ask.applicationID, ask.allocationKey), named)
+def _rejected_ask(
+    around: KnownPartition, rng: random.Random, named: str = "", **changes: object
+) -> Malformed:
+    """Return an ask, the reason of whose rejection names something: what it has of a name, unless given."""
+    ask = _ask(around, rng, **changes)
+    identity = ("allocation", ask.applicationID, ask.allocationKey)
+    return Malformed(ask, identity, named or (ask.allocationKey or ask.applicationID))
 
 
 def _ask_without_key(around: KnownPartition, rng: random.Random) -> Malformed:
-    ask = _ask(around, rng, allocationKey="")
-    return _rejected_ask(ask, ask.applicationID)
+    return _rejected_ask(around, rng, allocationKey="")
 
 
 def _ask_without_application(around: KnownPartition, rng: random.Random) -> Malformed:
-    ask = _ask(around, rng, applicationID="")
-    return _rejected_ask(ask, ask.allocationKey)
+    return _rejected_ask(around, rng, applicationID="")
 
 
 def _ask_of_unknown(around: KnownPartition, rng: random.Random) -> Malformed:
     name = one_of(rng, [*around.over, around.coming or around.new_name()])
-    return _rejected_ask(_ask(around, rng, applicationID=name), name)
+    return _rejected_ask(around, rng, name, applicationID=name)
 
 
 def _ask_of_no_size(around: KnownPartition, rng: random.Random) -> Malformed:
-    size = one_of(rng, (_size(0), si.Resource(), _size(-1), _size(-(2**63)), _size(5, "memory")))
-    size.MergeFrom(_size(-3 if "memory" in size.resources else 0, "gpu"))
-    return _rejected_ask(_ask(around, rng, resourcePerAlloc=size), "resources")
+    size = one_of(rng, (size_of(0), si.Resource(), size_of(-1), size_of(-(2**63)), size_of(5, "memory")))
+    size.MergeFrom(size_of(-3 if "memory" in size.resources else 0, "gpu"))
+    return _rejected_ask(around, rng, "resources", resourcePerAlloc=size)
 
 
 def _ask_of_another(around: KnownPartition, rng: random.Random) -> Malformed:
     key = one_of(rng, sorted(around.keys))
     others = [name for name in around.applications if name != around.keys[key]]
-    node = one_of(rng, ["", *around.nodes])
-    return _rejected_ask(
-        _ask(around, rng, allocationKey=key, applicationID=one_of(rng, others), nodeID=node), key
-    )
+    node, other = one_of(rng, ["", *around.nodes]), one_of(rng, others)
+    return _rejected_ask(around, rng, allocationKey=key, applicationID=other, nodeID=node)
 
 
 def _ask_garbled(around: KnownPartition, rng: random.Random) -> Malformed:
     key = one_of(rng, _GARBLED).format(around.new_name())
-    return _rejected_ask(_ask(around, rng, allocationKey=key), "key")
+    return _rejected_ask(around, rng, "key", allocationKey=key)
 
 
 def _placeholder_alone(around: KnownPartition, rng: random.Random) -> Malformed:
-    ask = _ask(around, rng, placeholder=True)
-    return _rejected_ask(ask, ask.allocationKey)
+    return _rejected_ask(around, rng, placeholder=True)
 
 
 def _ask_with_tags(around: KnownPartition, rng: random.Random) -> Malformed:
     text = one_of(rng, ("-1s", "soon", "", "99999999999999999999h", "\x1b[2J"))
-    return _rejected_ask(_ask(around, rng, allocationTags={WALLTIME_TAG: text}), WALLTIME_TAG)
+    return _rejected_ask(around, rng, WALLTIME_TAG, allocationTags={WALLTIME_TAG: text})
 
 
 def _ask_elsewhere(around: KnownPartition, rng: random.Random) -> Malformed:
     name = around.new_name()
-    return _rejected_ask(_ask(around, rng, partitionName=name), name)
+    return _rejected_ask(around, rng, name, partitionName=name)
 
 
 def _placed_nowhere(around: KnownPartition, rng: random.Random) -> Malformed:
     node = one_of(rng, [*around.gone_nodes, around.new_name()])
-    return _rejected_ask(_ask(around, rng, nodeID=node), node)
+    return _rejected_ask(around, rng, node, nodeID=node)
 
 
 def _foreign(around: KnownPartition, rng: random.Random) -> Malformed:
@@ -141,30 +142,18 @@ def _foreign(around: KnownPartition, rng: random.Random) -> Malformed:
     node = one_of(rng, [*around.gone_nodes, around.new_name()])
     there = one_of(rng, [*around.nodes])
     key = one_of(rng, _GARBLED).format(around.new_name())
-    foreign, named = one_of(
-        rng,
-        (
-            (_ask(around, rng, applicationID="", allocationTags=tags, nodeID=node), node),
-            (_ask(around, rng, applicationID="", allocationTags=tags), "foreign"),
-            (_ask(around, rng, applicationID="", allocationTags=tags, nodeID=there, allocationKey=""), there),
-            (
-                _ask(around, rng, applicationID="", allocationTags=tags, nodeID=there, allocationKey=key),
-                "key",
-            ),
-            (
-                _ask(
-                    around,
-                    rng,
-                    applicationID="",
-                    allocationTags=tags,
-                    nodeID=there,
-                    resourcePerAlloc=_size(-9),
-                ),
-                "-9",
-            ),
-        ),
+    choices: tuple[tuple[str, dict[str, object]], ...] = (
+        (node, {"nodeID": node}),
+        ("foreign", {}),
+        (there, {"nodeID": there, "allocationKey": ""}),
+        ("key", {"nodeID": there, "allocationKey": key}),
+        ("-9", {"nodeID": there, "resourcePerAlloc": size_of(-9)}),
     )
-    return _rejected_ask(foreign, named)
+    made = [
+        _rejected_ask(around, rng, named, applicationID="", allocationTags=tags, **changes)
+        for named, changes in choices
+    ]
+    return one_of(rng, made)
 
 
 def _release(around: KnownPartition, rng: random.Random, **changes: object) -> si.AllocationRelease:
@@ -206,7 +195,7 @@ def _node(around: KnownPartition, **changes: object) -> si.NodeInfo:
         "nodeID": around.new_name(),
         "action": si.NodeInfo.CREATE,
         "attributes": {constants.NODE_PARTITION: around.partition},
-        "schedulableResource": _size(100),
+        "schedulableResource": size_of(100),
     }
     return si.NodeInfo(**{**fields, **changes})  # type: ignore[arg-type]  # likewise
 
@@ -218,7 +207,7 @@ def _rejected_node(node: si.NodeInfo, named: str) -> Malformed:
 def _node_again(around: KnownPartition, rng: random.Random) -> Malformed:
     name = one_of(rng, [*around.nodes])
     action = one_of(rng, (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN))
-    size = _size(one_of(rng, (1, 7, 10**6)))
+    size = size_of(one_of(rng, (1, 7, 10**6)))
     return _rejected_node(_node(around, nodeID=name, action=action, schedulableResource=size), name)
 
 
@@ -232,8 +221,8 @@ def _node_malformed(around: KnownPartition, rng: random.Random) -> Malformed:
         (
             (_node(around, nodeID="", action=action), "node id"),
             (_node(around, nodeID=garbled, action=action), "node id"),
-            (_node(around, action=action, schedulableResource=_size(-1)), "-1"),
-            (_node(around, nodeID=known, action=si.NodeInfo.UPDATE, schedulableResource=_size(-1)), known),
+            (_node(around, action=action, schedulableResource=size_of(-1)), "-1"),
+            (_node(around, nodeID=known, action=si.NodeInfo.UPDATE, schedulableResource=size_of(-1)), known),
             (_node(around, nodeID=known, action=si.NodeInfo.UNKNOWN_ACTION_FROM_RM), known),
             (_node(around, nodeID=known, action=_UNKNOWN_NUMBER), str(_UNKNOWN_NUMBER)),
             (_node(around, attributes={constants.NODE_PARTITION: elsewhere}), elsewhere),

@@ -26,12 +26,10 @@ from ..configurations import (
     task_size,
 )
 from ..plans import PROCESS, STREAMS, one_of
-from .callbacks import CALLBACKS, CallbackFaults, Takeover, World
+from .callbacks import CALLBACKS, CallbackFaults, RuntimeFloor, Takeover, World
 from .cluster_record import ClusterRecord, KnownApplication, RecordError, Task
-from .nodes import NodeActions, action_of
-from .runtime_floor import RuntimeFloor
 from .si_client import OlderGeneration
-from .submissions import Submissions
+from .submissions import NodeActions, Submissions, action_of
 
 _STOPPED: Final = si.STOPPED_BY_RM
 _AWAY_SECONDS: Final = (0.0, 0.0, 1.0, 30.0, 100.0)

@@ -1,14 +1,48 @@
-"""What the scheduler shows, compared with what the second one counts: sums, states, reasons for waiting."""
+"""What worlds of the second scheduler have, and what it counts beside what the scheduler shows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from ....model.explanation.values import AskStatus, Explanation
 from ..manager.cluster_record import RecordError, Size
 from .queues import ReferenceApplication, ReferenceAsk, ReferenceQueue, add_to, fits_within
 from .scheduler import BlockedBy, ReferenceScheduler
+
+MODES: Final = (
+    *("plain", "plain", "preempts", "reserves", "gangs"),
+    *("gangs", "promises", "promises", "daemons", "quotas"),
+)
+"""What the second scheduler does not know together with each other."""
+FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
+    "users": ("plain", "reserves", "gangs", "daemons"),
+    "counts": ("plain", "reserves", "gangs", "daemons"),
+    "reloads": ("plain", "reserves", "gangs", "daemons"),
+    "rules": ("plain", "gangs"),
+    "types": ("plain", "reserves", "gangs"),
+    "large": ("plain", "reserves"),
+    "weights": ("quotas", "plain", "reserves", "gangs", "promises", "daemons"),
+    "resizes": ("plain", "reserves", "gangs"),
+    "foreign": ("plain", "reserves", "promises"),
+    "nodes": ("plain", "reserves", "gangs", "promises"),
+    "times": ("plain", "gangs", "promises"),
+    "pauses": ("plain",),
+    "ages": ("plain", "reserves", "gangs", "daemons"),
+    "late": ("gangs",),
+    "overruns": ("plain",),
+}
+"""With which modes each feature goes."""
+LIKELY: Final = 0.35
+WAITS: Final = {
+    "times": (0.5, 3.0, 10.0, 29.0, 31.0, 400.0, 901.0, 250_000.0),
+    "reserves": (0.5, 3.0),
+    "pauses": (0.5, 3.0, 10.0),
+    "quotas": (0.5, 3.0, 6.0),
+    "overruns": (0.5, 6.0, 21.0),
+    "promises": (3.0, 10.0, 61.0),
+}
+"""How many seconds pass in a step that waits, by what a world has."""
 
 
 def compare_figures(reference: ReferenceScheduler, snapshot: Any) -> None:

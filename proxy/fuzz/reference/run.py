@@ -14,8 +14,7 @@ from ...si.api import ResourceManager
 from ..manager.cluster_record import RecordError
 from ..plans import one_of
 from .configurations import ReferenceConfigurations
-from .features import FEATURES, LIKELY, MODES
-from .figures import compare_figures, compare_reasons
+from .figures import FEATURES, LIKELY, MODES, compare_figures, compare_reasons
 from .scheduler import ReferenceDecision, ReferenceScheduler
 
 RM_ID: Final = "rm"

@@ -17,8 +17,8 @@ from ..configurations import USERS
 from ..manager.cluster_record import KnownApplication, KnownNode, Size, Task
 from ..plans import BEGIN, Plan, PlannedStep, one_of
 from .configurations import LARGE
-from .features import WAITS
-from .placement import Submission, queue_for
+from .figures import WAITS
+from .plan import Submission, queue_for
 from .queues import ReferenceApplication, ReferenceAsk
 from .run import MILLISECOND_NS, PARTITION, RM_ID, SECOND_NS, ReferenceRun
 

@@ -30,20 +30,17 @@ from ...wire.client import callbacks, connection
 from ...wire.client.remote_scheduler import RemoteScheduler
 from ...wire.server import buffers, remote_managers
 from ...wire.server.addresses import Address
-from ...wire.server.running import ServerThread
-from ...wire.server.server import ServerSettings
-from ..manager.callbacks import CallbackFault
+from ...wire.server.server import ServerSettings, ServerThread
+from ..manager.callbacks import CallbackFault, PreemptionEffects
 from ..manager.cluster_record import RecordError
 from ..manager.manager import SimulatedManager
-from ..manager.preemption_effects import PreemptionEffects
 from ..manager.si_client import SiClient
 from ..plans import DOOR, FILES, HOSTILE, OPERATOR, PROCESS, REFERENCE, SESSION, STREAMS, Plan, PlannedStep
 from ..reference.world import ReferenceWorld
-from .ending import RunEnding
+from .ending import RecordedRun, RunEnding
 from .files import FilesWorld
 from .hostile import HostileWorld
 from .memory_network import MemoryNetwork
-from .recorded_run import RecordedRun
 from .standard_parts import replaced
 from .thread_control import PriorityPicker, RandomPicker, ThreadControl
 

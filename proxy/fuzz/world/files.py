@@ -135,21 +135,20 @@ class _Disk:
         """Stand for the methods of `Path` for a while."""
         synced: dict[int, _WrittenFile] = _WrittenFile.by_number
 
-        def open_file(path: Path, *args: Any, **kwargs: Any) -> Any:
-            return self.open(path, *args, **kwargs)
-
-        def replace(path: Path, target: Path) -> Any:
-            return self.replace(path, target)
-
-        def unlink(path: Path, **kwargs: Any) -> None:
-            self.unlink(path, **kwargs)
-
         with replaced() as change:
-            change(Path, "open", open_file)
-            change(Path, "replace", replace)
-            change(Path, "unlink", unlink)
+            for name in ("open", "replace", "unlink"):
+                change(Path, name, _function(getattr(self, name)))
             change(os, "fsync", lambda number: synced[number].sync())
             yield
+
+
+def _function(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method as a function, which a class gives its objects as the first argument."""
+
+    def called(path: Path, *args: Any, **kwargs: Any) -> Any:
+        return method(path, *args, **kwargs)
+
+    return called
 
 
 @final

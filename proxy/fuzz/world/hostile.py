@@ -25,6 +25,7 @@ from ..manager.malformed import (
     identities_rejected,
     malformed_entry,
     request_of,
+    size_of,
 )
 from ..plans import Plan, one_of
 
@@ -125,11 +126,7 @@ class HostileWorld:
         """
         with self._hostile.scheduler, self._honest.scheduler:
             self._send_good(_RM_ID, [self._node(_NODE_SIZES[0]), self._application()])
-            user = si.UserGroupInformation(user="eve")
-            others = si.AddApplicationRequest(
-                applicationID=_OTHER, queueName="root.leaf", partitionName=_PARTITION, ugi=user
-            )
-            self._send_good(_OTHER, [others])
+            self._send_good(_OTHER, [_application(_OTHER, "root.leaf", "eve")])
             for step in self._plan.steps:
                 rng = random.Random(step.draw)  # noqa: S311 - it plays, and keeps no secret
                 HOSTILE_ACTIONS[step.action](self, rng)
@@ -171,9 +168,7 @@ class HostileWorld:
         for each in honest:
             rejected.remove(each)
         honest.clear()
-        for malformed in self._expected:
-            if malformed.rejected is None:
-                continue
+        for malformed in [each for each in self._expected if each.rejected is not None]:
             found = next((each for each in rejected if each[0] == malformed.rejected), None)
             if found is None:
                 raise RecordError(f"{malformed.entry} is not rejected")
@@ -215,19 +210,15 @@ class HostileWorld:
     def _node(self, size: int) -> si.NodeInfo:
         name = self._name("n")
         self._nodes.append(name)
-        resource = si.Resource(resources={"vcore": si.Quantity(value=size)})
-        return si.NodeInfo(nodeID=name, action=si.NodeInfo.CREATE, schedulableResource=resource)
+        return si.NodeInfo(nodeID=name, action=si.NodeInfo.CREATE, schedulableResource=size_of(size))
 
     def _application(self, queue: str = "root.leaf") -> si.AddApplicationRequest:
         name = self._name("a")
         self._applications.append(name)
-        user = si.UserGroupInformation(user="bob", groups=["builders"])
-        return si.AddApplicationRequest(
-            applicationID=name, queueName=queue, partitionName=_PARTITION, ugi=user
-        )
+        return _application(name, queue, "bob", "builders")
 
     def _ask(self, rng: random.Random, key: str, application: str) -> si.Allocation:
-        resource = si.Resource(resources={"vcore": si.Quantity(value=one_of(rng, _SIZES))})
+        resource = size_of(one_of(rng, _SIZES))
         self._keys[key] = application
         return si.Allocation(
             allocationKey=key,
@@ -274,15 +265,12 @@ class HostileWorld:
     def _foreign_allocation(self, rng: random.Random) -> si.Allocation:
         key = one_of(rng, [*self._foreign, self._name("f")])
         self._foreign.append(key)
-        resource = si.Resource(resources={"vcore": si.Quantity(value=one_of(rng, (0, 500, _LARGE)))})
-        tags = {constants.FOREIGN: "static"}
-        node = one_of(rng, self._nodes)
         return si.Allocation(
             allocationKey=key,
-            nodeID=node,
             partitionName=_PARTITION,
-            resourcePerAlloc=resource,
-            allocationTags=tags,
+            resourcePerAlloc=size_of(one_of(rng, (0, 500, _LARGE))),
+            nodeID=one_of(rng, self._nodes),
+            allocationTags={constants.FOREIGN: "static"},
         )
 
     # -------------------------------------------------------------------------------------- actions
@@ -336,21 +324,16 @@ class HostileWorld:
         """Send requests that are refused as a whole."""
         scheduler = self._hostile.scheduler
         stranger = self._name("stranger")
-        text = one_of(
-            rng, INVALID_CONFIGURATIONS[:4]
-        )  # A registration takes unknown rules, as the core does.
+        # A registration takes unknown rules, as the core does.
+        text = one_of(rng, INVALID_CONFIGURATIONS[:4])
         registration = si.RegisterResourceManagerRequest(rmID=_RM_ID, policyGroup="queues", config=text)
+        update = si.UpdateConfigurationRequest(rmID=_RM_ID, config=text)
         refused: tuple[tuple[Callable[[], object], str], ...] = (
             (lambda: scheduler.update_node(si.NodeRequest(rmID=stranger)), stranger),
             (lambda: scheduler.update_application(si.ApplicationRequest(rmID=stranger)), stranger),
             (lambda: scheduler.update_allocation(si.AllocationRequest(rmID=stranger)), stranger),
             (lambda: scheduler.register_resource_manager(registration, _Listener()), "registration"),
-            (
-                lambda: scheduler.update_configuration(
-                    si.UpdateConfigurationRequest(rmID=_RM_ID, config=text)
-                ),
-                "configuration",
-            ),
+            (lambda: scheduler.update_configuration(update), "configuration"),
         )
         call, named = one_of(rng, refused)
         self._note("says what is refused", named)
@@ -364,16 +347,13 @@ class HostileWorld:
 
     def load_other(self, rng: random.Random) -> None:
         """Let the other RM do something."""
-        node = si.NodeInfo(
-            nodeID=self._name("m"),
-            action=si.NodeInfo.CREATE,
-            schedulableResource=si.Resource(resources={"vcore": si.Quantity(value=one_of(rng, _NODE_SIZES))}),
-        )
+        size, name = size_of(one_of(rng, _NODE_SIZES)), self._name("m")
+        node = si.NodeInfo(nodeID=name, action=si.NodeInfo.CREATE, schedulableResource=size)
         ask = si.Allocation(
             allocationKey=self._name("o"),
             applicationID=_OTHER,
             partitionName=_PARTITION,
-            resourcePerAlloc=si.Resource(resources={"vcore": si.Quantity(value=one_of(rng, _SIZES))}),
+            resourcePerAlloc=size_of(one_of(rng, _SIZES)),
         )
         self._send_good(_OTHER, [node, ask])
 
@@ -385,6 +365,11 @@ class HostileWorld:
         self._around.gone_nodes = [*self._gone_nodes]
         self._around.keys = dict(self._keys)
         self._around.ended = [*self._ended]
+
+
+def _application(name: str, queue: str, user: str, *groups: str) -> si.AddApplicationRequest:
+    ugi = si.UserGroupInformation(user=user, groups=groups)
+    return si.AddApplicationRequest(applicationID=name, queueName=queue, partitionName=_PARTITION, ugi=ugi)
 
 
 def _difference(one: Any, other: Any) -> str:

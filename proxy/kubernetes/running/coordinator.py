@@ -15,7 +15,7 @@ from ....model.errors import LicorneError
 from ...core.explanation.one_line import explanation_line
 from ...si import si_pb2 as si
 from ...wire.client.recovery import Recovery
-from ...wire.client.recovery_states import RecoveryState
+from ...wire.client.recovery_parts import RecoveryState
 from ..client.api_calls import ApiCalls
 from ..client.list_watch import WatchChange
 from ..mapping.node_messages import node_info

@@ -104,11 +104,10 @@ class ListeningOptions:
         Raises:
             LicorneError: An option cannot be used; the text quotes it.
         """
-        from ...wire.server.access import AccessRules, read_access_rules
+        from ...wire.server.access import AccessRules, read_access_rules, server_credentials
         from ...wire.server.addresses import read_address
-        from ...wire.server.configuration_file import ConfigurationFile
+        from ...wire.server.core import ConfigurationFile
         from ...wire.server.server import ServerSettings
-        from ...wire.server.tls import server_credentials
 
         stop_after_seconds = _seconds("--stop-after", self.stop_after)
         forget_after_seconds = (
@@ -187,8 +186,7 @@ def serve(
         from ...core.scheduler.engine_names import engine_named
         from ...core.scheduler.scheduler import Scheduler
         from ...views.dumps.periodic import PeriodicDumps
-        from ...wire.server.parent_process import end_with_parent, read_orders
-        from ...wire.server.watchdog import Watchdog
+        from ...wire.server.watchdog import Watchdog, end_with_parent, read_orders
 
         chosen_format = log_format_named(log_format)
         stack.enter_context(log_written(chosen_format, "licorne serve"))
@@ -310,7 +308,7 @@ def run_server(
     import asyncio
     from contextlib import nullcontext
 
-    from ...wire.server.running import serve_until_signal
+    from ...wire.server.server import serve_until_signal
 
     def on_stopping() -> None:
         before_stop()

@@ -443,12 +443,15 @@ class Transport:
         )
 
 
-def first_connection(connect: Callable[[float], Connection], timeout: float) -> Connection:
+def first_connection(
+    connect: Callable[[float], Connection], timeout: float, *, has_listened: bool = False
+) -> Connection:
     """Connect; wait for a server that does not listen yet.
 
     Args:
         connect: Connects within so many seconds.
         timeout: For how long it is tried, in seconds.
+        has_listened: Whether it listened before: one that refuses connections has ended.
 
     Raises:
         ConnectionLostError: It cannot be reached within the timeout.
@@ -464,7 +467,8 @@ def first_connection(connect: Callable[[float], Connection], timeout: float) -> 
         except ConnectionLostError as error:
             if known is None or seconds >= _FAIR_SECONDS or not isinstance(error.__cause__, TimeoutError):
                 known = error
-            if not error.is_passing or time.monotonic() + delay >= deadline:
+            has_ended = has_listened and "Connection refused" in str(error)
+            if has_ended or not error.is_passing or time.monotonic() + delay >= deadline:
                 raise known from error
         time.sleep(delay)
         delay = min(delay * 2, _WAIT_MAX_SECONDS)

@@ -22,7 +22,14 @@ from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback, SchedulerAPI
 from ...si.arguments import check_message, check_type, rm_id_of
 from ...si.callbacks import check_callback
-from .known_state import GivenAllocation, read_known_state
+from .recovery_parts import (
+    GivenAllocation,
+    RecoveryEvent,
+    RecoveryState,
+    next_recovery_state,
+    read_known_state,
+    watcher_of,
+)
 from .recovery_progress import (
     AllocationBatch,
     RecoveryProgress,
@@ -31,8 +38,6 @@ from .recovery_progress import (
     Request,
     ask_requests,
 )
-from .recovery_states import RecoveryEvent, RecoveryState, next_recovery_state
-from .recovery_watcher import watcher_of
 from .relisting import ShowsItsState, differences
 
 HELD_REQUESTS_MAX: Final = 65_536

@@ -19,7 +19,7 @@ from ....model.values.messages import full_partition_name
 from ...si import constants
 from ...si import si_pb2 as si
 from ...si.sizes import message_batches
-from .known_state import KnownAllocation, KnownState
+from .recovery_parts import KnownAllocation, KnownState
 from .recovery_progress import Before, Request
 
 _Size: TypeAlias = "dict[str, int]"

@@ -1,19 +1,23 @@
-"""The resource managers (RMs) of a remote scheduler, and the methods for their lives, as in `Scheduler`."""
+"""Parts of a remote scheduler: the lives of resource managers (RMs), configurations, and steps."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import final
 
 from ....model.errors import ReplacedError, RequestError
 from ...core.scheduler.managers.callbacks import CallbackFailures, CallbackThreads
+from ...core.scheduler.prepared_configuration import PreparedConfiguration
 from ...si import licorne_v1_pb2 as v1
+from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback
-from ...si.arguments import check_type
+from ...si.arguments import check_type, rm_id_of
 from ...si.callbacks import replaced_hook
 from .connection import Connection
+from .errors import ConnectionLostError, NotSentError
 
 
 @final
@@ -186,3 +190,141 @@ def disconnected_hooks(
     """Return what tells each RM whose callback has a method for it that the connection is lost."""
     hooks = [(rm_id, getattr(each.callback, "disconnected", None)) for rm_id, each in [*registered.items()]]
     return [(rm_id, partial(hook, error)) for rm_id, hook in hooks if hook is not None]
+
+
+class RemoteConfigurations(ABC):
+    """The methods that update configurations; `RemoteScheduler` has the rest."""
+
+    _registered: dict[str, Registered]
+    _callback_threads: CallbackThreads
+    _send_timeout_seconds: float
+
+    @abstractmethod
+    def _call(self, message: v1.ManagerMessage) -> v1.Answer:
+        """Make a call and wait for its answer."""
+
+    @abstractmethod
+    def _ask(self, connection: Connection, message: v1.ManagerMessage) -> v1.Answer:
+        """Make a call over one connection and wait for its answer."""
+
+    @abstractmethod
+    def _known(self) -> Connection:
+        """Return the connection."""
+
+    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Replace the configuration of a resource manager while it runs.
+
+        An empty one is that of the server.
+
+        Raises:
+            RequestError: the configuration is refused, and nothing has changed.
+        """
+        rm_id_of(request, si.UpdateConfigurationRequest)
+        self._callback_threads.refuse("an update of the configuration")
+        self._call(v1.ManagerMessage(update_configuration=request))
+        self._note_configuration(request)
+
+    def prepare_configuration(self, request: si.UpdateConfigurationRequest) -> PreparedConfiguration:
+        """Check all that `update_configuration` may refuse, and change nothing yet; scheduling goes on.
+
+        See `Scheduler.prepare_configuration`. An empty configuration is that of the server. It is abandoned
+        when the connection is lost.
+
+        Raises:
+            RequestError: the configuration is refused, and nothing has changed.
+        """
+        rm_id = rm_id_of(request, si.UpdateConfigurationRequest)
+        self._callback_threads.refuse("a preparation of a configuration")
+        connection = self._known()
+        answer = self._ask(connection, v1.ManagerMessage(prepare_configuration=request))
+        prepared = si.UpdateConfigurationRequest()
+        prepared.CopyFrom(request)  # The caller may change it meanwhile.
+        change = v1.ConfigurationChange(rm_id=rm_id, number=answer.number)
+
+        def commit() -> None:
+            self._callback_threads.refuse("a commit of a configuration")
+            self._ask(connection, v1.ManagerMessage(commit_configuration=change))
+            self._note_configuration(prepared)
+
+        def abandon() -> None:
+            with suppress(ConnectionLostError, NotSentError):  # Nothing commits it any more.
+                connection.send(v1.ManagerMessage(abandon_configuration=change), self._send_timeout_seconds)
+
+        return PreparedConfiguration(rm_id, answer.number, commit, abandon)
+
+    def _note_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Have a resource manager that is registered again come with the configuration of now."""
+        known = self._registered.get(request.rmID)
+        if known is not None:
+            known.request.request.config = request.config
+            known.request.request.extraConfig.clear()
+            known.request.request.extraConfig.update(request.extraConfig)
+
+
+class RemoteSteps(ABC):
+    """The steps of a stepped scheduler; one that runs by itself refuses them. See `Stepping`."""
+
+    @abstractmethod
+    def _call(self, message: v1.ManagerMessage) -> v1.Answer:
+        """Make a call and wait for its answer."""
+
+    def _step(self, method: v1.Step.Method, argument: int | None = None) -> int | None:
+        answer = self._call(v1.ManagerMessage(step=v1.Step(method=method, argument=argument)))
+        return answer.number if answer.HasField("number") else None
+
+    def now_ns(self) -> int:
+        """Return the scheduler's time, nanoseconds since 1970."""
+        return self._step(v1.Step.NOW) or 0
+
+    def deliver(self) -> int:
+        """Deliver all announcements; return how many callbacks there were."""
+        return self._step(v1.Step.DELIVER) or 0
+
+    def schedule(self, cycles: int | None = None) -> int:
+        """Run cycles until one gives no result in any partition, at most so many; return how many did."""
+        check_type("cycles", cycles, int, type(None))
+        return self._step(v1.Step.SCHEDULE, cycles) or 0
+
+    def run_until_idle(self) -> int:
+        """Deliver and schedule until nothing more happens; return how many cycles gave a result."""
+        return self._step(v1.Step.RUN_UNTIL_IDLE) or 0
+
+    def settle(self) -> int:
+        """Do what `run_until_idle` does where no callback calls the scheduler: then once is enough.
+
+        A scheduler in another process does all of it.
+        """
+        return self.run_until_idle()
+
+    def next_deadline_ns(self) -> int | None:
+        """Return when the next timer or check is due on the virtual clock, `None` if none is."""
+        return self._step(v1.Step.NEXT_DEADLINE)
+
+    def next_timer_ns(self) -> int | None:
+        """Return when the next timer is due on the virtual clock, `None` if none runs."""
+        return self._step(v1.Step.NEXT_TIMER)
+
+    def fire_next(self) -> None:
+        """Move the virtual clock to the next timer and fire it, without delivering what follows."""
+        self._step(v1.Step.FIRE_NEXT)
+
+    def advance_to(self, time_ns: int) -> None:
+        """Move the virtual clock, firing everything that is due on the way, and deliver after each."""
+        check_type("time_ns", time_ns, int)
+        self._step(v1.Step.ADVANCE_TO, time_ns)
+
+    def inspect_outstanding(self) -> None:
+        """Look for asks that wait for room in the cluster, and report them to the RMs."""
+        self._step(v1.Step.INSPECT_OUTSTANDING)
+
+    def preempt_over_quota(self) -> None:
+        """Enforce maxima that were lowered and are due, where a partition is configured to."""
+        self._step(v1.Step.PREEMPT_OVER_QUOTA)
+
+    def deliver_events(self) -> None:
+        """Queue events for the resource managers' callbacks now."""
+        self._step(v1.Step.DELIVER_EVENTS)
+
+    def record_history(self) -> None:
+        """Add to the history how many applications run now, and how many allocations there are."""
+        self._step(v1.Step.RECORD_HISTORY)

@@ -36,9 +36,14 @@ from .callbacks import (
 )
 from .connection import Connection, Transport, first_connection
 from .errors import ConnectionLostError
-from .remote_configurations import RemoteConfigurations
-from .remote_life import Registered, RemoteLife, disconnected_hooks, reconnected_of
-from .steps import RemoteSteps
+from .remote_life import (
+    Registered,
+    RemoteConfigurations,
+    RemoteLife,
+    RemoteSteps,
+    disconnected_hooks,
+    reconnected_of,
+)
 
 _BACKOFF_MIN_SECONDS: Final = 0.05
 _BACKOFF_MAX_SECONDS: Final = 5.0
@@ -79,6 +84,7 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
         on_lost: Called once, with the reason, when the connection is lost; it stays lost then. If the RMs
             have registered elsewhere, that is a `ReplacedError`.
         door: Which door this is the client of: for `Door`.
+        has_listened: Whether the server listened before: one that refuses connections is not waited for.
 
     Raises:
         ConnectionLostError: The server cannot be reached within the timeout; one that does not listen yet
@@ -100,6 +106,7 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
         send_timeout_seconds: float = math.inf,
         on_lost: Callable[[RequestError], object] | None = None,
         door: v1.DoorStart | None = None,
+        has_listened: bool = False,
     ) -> None:
         check_seconds("timeout", _CALL_SECONDS if timeout is None else timeout)
         check_seconds("send_timeout_seconds", send_timeout_seconds, may_be_zero=True)
@@ -123,7 +130,7 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
         self.answers = RemoteAnswers(self._question)
         """What answers questions that are messages."""
         connect = partial(self._transport.connect, self._receive, self._lost)
-        connection = first_connection(connect, self._timeout)
+        connection = first_connection(connect, self._timeout, has_listened=has_listened)
         self.stepped = connection.is_stepped
         self._callbacks = CallbackQueue("licorne-callbacks") if not self.stepped else None
         self._predicates = (

@@ -21,10 +21,9 @@ from ...si import si_pb2 as si
 from ...si.reading import RequestReader
 from ...si.sizes import message_batches
 from ...si.termination_types import termination_of
-from ..client.known_state import is_foreign
+from ..client.recovery_parts import is_foreign
 from ..client.recovery_progress import RecoveryRejection, RejectedKind
-from .held_entries import UNANSWERED, HeldAllocations, HeldEntry, has_size, placed_again, without_node
-from .recent_names import RecentNames
+from .entries import UNANSWERED, HeldAllocations, HeldEntry, RecentNames, has_size, placed_again, without_node
 
 _Identity: TypeAlias = "tuple[str, str]"
 """An application and a key."""

@@ -20,9 +20,8 @@ from ....model.values.messages import full_partition_name
 from ...core.health.report import HealthCheck, HealthReport
 from ...core.scheduler.answering.answers import given
 from ...si import licorne_v1_pb2 as v1
-from .kept_use import DoorUse
 from .link import PartitionLink
-from .linked_manager import LinkedManager, at_each
+from .linked_manager import DoorUse, LinkedManager, at_each
 from .routing import short_name
 
 _LOOK_SECONDS: Final = 0.1

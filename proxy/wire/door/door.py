@@ -21,13 +21,10 @@ from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback
 from ...si.arguments import check_seconds, rm_id_of
 from ...si.callbacks import replaced_hook
-from ..client.steps import RemoteSteps
+from ..client.remote_life import RemoteSteps
 from .answers import DoorAnswers
-from .kept_use import DoorUse
 from .link import PartitionLink
-from .linked_manager import LinkedManager, at_each
-from .places import PartitionPlace
-from .reload import DoorChange
+from .linked_manager import DoorChange, DoorUse, LinkedManager, at_each, start_worker, wait_until_started
 from .routing import (
     allocations_by_partition,
     applications_by_partition,
@@ -36,10 +33,8 @@ from .routing import (
     partition_names,
     short_name,
 )
-from .sending import STEPS
-from .starting import start_worker, wait_until_started
-from .worker_connector import WorkerConnector
-from .workers import Launcher, WorkerTable
+from .session import STEPS, WorkerConnector
+from .workers import Launcher, PartitionPlace, WorkerTable
 
 _Request = TypeVar("_Request", si.NodeRequest, si.ApplicationRequest, si.AllocationRequest)
 

@@ -19,26 +19,30 @@ from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from ..client.errors import ConnectionLostError, NotSentError
 from ..client.recovery import Recovery
-from ..client.recovery_states import RecoveryState
 from ..client.remote_scheduler import RemoteScheduler
-from .link_owner import LinkOwner, report_doubt
-from .places import LinkState, PartitionPlace
-from .pulse import TICK_SECONDS, Pulse
+from .handing_over import PatientWorker, bound_texts, doubted_code, hand_over, session_callback
 from .record import PartitionRecord
 from .routing import LinkRequest
-from .sending import CALLBACKS, Connect, PatientWorker, WorkerSession, is_refusal, send_at_once
-from .session_callback import session_callback
+from .session import (
+    CALLBACKS,
+    TICK_SECONDS,
+    Connect,
+    LinkOwner,
+    Pulse,
+    WorkerSession,
+    is_refusal,
+    lasts,
+    report_doubt,
+    send_at_once,
+)
 from .under_way import SentEntry, UnderWay
-from .worker_checks import lasts
-from .workers import LaunchedWorker, LaunchError, WorkerTable
+from .workers import LaunchedWorker, LaunchError, LinkState, PartitionPlace, WorkerTable
 
 HELD_BYTES_MAX: Final = 32 << 20
 """How many bytes of requests wait for one worker before the RM that sends them waits, too."""
 _PAUSE_MIN_SECONDS: Final = 0.05
 _PAUSE_MAX_SECONDS: Final = 5.0
 """The longest delay between two attempts to have a worker."""
-_LOOK_SECONDS: Final = 0.05
-"""How often a recovery is looked at: whether the worker was lost, or the link was closed."""
 
 
 @final
@@ -364,19 +368,12 @@ class PartitionLink:
             for response in (*refused, *known.heard):
                 self._owner.deliver(CALLBACKS[type(response)], response)
         self._configured = registration = self._owner.registration()
-        if not (known.nodes or known.applications or known.asks):
-            patient.register_resource_manager(registration, callback)
-        else:
-            recovery = Recovery(
-                patient,
-                registration,
-                callback,
-                nodes=known.nodes,
-                applications=known.applications,
-                allocations=known.allocations,
-                asks=known.asks,
-            )
-            self._complete(session, recovery)
+        recovery = hand_over(patient, registration, callback, known, partial(self._check_current, session))
+        if recovery is not None:
+            session.scheduler.run_behind_callbacks(lambda: self._end_recovery(session, recovery))
+            for rejection in recovery.rejections:
+                text = f"{rejection.kind.value} {rejection.name!r} is not recovered: {rejection.reason}"
+                self._owner.note_failure("recovery", RequestError(text))
         patient.replay(replayed, self._note_replayed)
         for request in known.late:
             patient.send(request)
@@ -415,23 +412,6 @@ class PartitionLink:
         used = self._owner.kept_use(self.partition)
         return PatientWorker(session.scheduler, self.partition, self._ended, turn, used)
 
-    def _complete(self, session: WorkerSession, recovery: Recovery) -> None:
-        """Have a recovery come to its end.
-
-        Raises:
-            LicorneError: It fails, or the worker is lost meanwhile.
-        """
-        recovery.start()
-        while recovery.wait(_LOOK_SECONDS) is RecoveryState.RECOVERING:
-            with self._changed:
-                self._check_current(session)
-        if recovery.state is RecoveryState.FAILED:
-            raise RequestError(f"the recovery has failed: {recovery.failure}")
-        session.scheduler.run_behind_callbacks(lambda: self._end_recovery(session, recovery))
-        for rejection in recovery.rejections:
-            text = f"{rejection.kind.value} {rejection.name!r} is not recovered: {rejection.reason}"
-            self._owner.note_failure("recovery", RequestError(text))
-
     def _end_recovery(self, session: WorkerSession, recovery: Recovery) -> None:
         """Note what the worker could not have; all answers of the recovery are noted."""
         with self._delivering:
@@ -445,15 +425,16 @@ class PartitionLink:
                 self._owner.deliver("update_allocation", response)
 
     def _check_current(self, session: WorkerSession) -> None:
-        """Refuse to go on with a session that is not the last one; with the lock.
+        """Refuse to go on with a session that is not the last one.
 
         Raises:
             ConnectionLostError: It was lost, or the link was closed.
         """
-        if session.number != self._number or not session.scheduler.is_connected:
-            if isinstance(self._loss, ReplacedError) and not self._ended.is_set():
-                raise self._loss
-            raise ConnectionLostError(f"the worker was lost: {self._place.reason}")
+        with self._changed:
+            if session.number != self._number or not session.scheduler.is_connected:
+                if isinstance(self._loss, ReplacedError) and not self._ended.is_set():
+                    raise self._loss
+                raise ConnectionLostError(f"the worker was lost: {self._place.reason}")
 
     def _send_queued(self, session: WorkerSession) -> None:
         """Send the requests that wait, in order, until the session is lost or the link closed."""
@@ -484,11 +465,12 @@ class PartitionLink:
             with self._changed:
                 if number != self._number:
                     return
-                self._doubt = doubt = self._record.doubt(name, said)
+                self._doubt = doubt = self._record.doubt(name, said) or doubted_code(said)
                 if doubt:
                     self._lose(number, ConnectionLostError(f"its worker is replaced: {doubt}"))
                     self._number += 1  # What else it says is dropped.
                 else:
+                    bound_texts(said)
                     heard = self._record.take(name, said, number)
             if doubt:
                 report_doubt(self._owner, self.partition, doubt, self._now_ns())

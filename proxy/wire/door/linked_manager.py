@@ -1,23 +1,32 @@
-"""A resource manager (RM) that has registered at the door: its links, its life, its callbacks."""
+"""A resource manager (RM) at the door: its links, the start of their workers, its use and reloads."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
+from time import time_ns
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from ....model.configuration.reader import DEFAULT_CONFIGURATION
-from ....model.errors import ReplacedError
-from ....model.values.documents import Document
+from ....model.errors import LicorneError, ReplacedError, RequestError
+from ....model.queues.use_order import KeptUse
+from ....model.values.documents import Document, Json
+from ....model.values.messages import full_partition_name
 from ....model.values.states import ManagerEvent
+from ...core.scheduler.answering.questions import UnavailableError
+from ...core.scheduler.answering.state_documents import of_manager, taken_use, use_document
 from ...core.scheduler.managers.callbacks import CallbackFailures, CallbackThreads
 from ...core.scheduler.managers.manager_life import ManagerLife, ManagerStatus
+from ...core.scheduler.prepared_configuration import PreparedConfiguration, commit_refused
 from ...si import si_pb2 as si
 from ..client.callbacks import CallbackQueue
-from .kept_use import DoorUse
+from ..client.errors import ConnectionLostError
 from .link import PartitionLink
+from .workers import LaunchError, WorkerTable
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -26,6 +35,8 @@ if TYPE_CHECKING:
 
 _Each = TypeVar("_Each")
 _Outcome = TypeVar("_Outcome")
+_AGAIN_SECONDS: Final = 0.05
+"""From a worker that has not started to the next try; launchers wait longer after several."""
 
 
 @final
@@ -159,3 +170,200 @@ def at_each(places: Sequence[_Each], step: Callable[[_Each], _Outcome]) -> list[
         return [step(place) for place in places]
     with ThreadPoolExecutor(len(places), "licorne-door") as pool:
         return [*pool.map(step, places)]
+
+
+def wait_until_started(links: Iterable[PartitionLink], what: str, seconds: float) -> None:
+    """Wait until each partition has a worker.
+
+    Args:
+        links: The links of the partitions, which try again and again.
+        what: What fails without a worker, for the errors.
+        seconds: How long all may take together.
+
+    Raises:
+        RequestError: One can have none.
+        UnavailableError: One has none in time, or its link was closed.
+        ReplacedError: A newer door has registered the resource manager at one.
+    """
+    deadline = time.monotonic() + seconds
+    for link in links:
+        try:
+            link.started.result(max(deadline - time.monotonic(), 0.0))
+        except TimeoutError as error:
+            raise _no_worker(what, link.partition, seconds, link.place.reason) from error
+        except LicorneError as error:
+            kinds = (UnavailableError, ReplacedError)
+            kind = next((each for each in kinds if isinstance(error, each)), RequestError)
+            raise kind(f"{what} failed: partition {link.partition!r}: {error}") from error
+
+
+def start_worker(
+    workers: WorkerTable, partition: str, given_up: threading.Event, what: str, seconds: float
+) -> None:
+    """Start the worker of a partition that is about to be new.
+
+    Args:
+        workers: The workers.
+        partition: The partition.
+        given_up: Set when the caller does not wait any longer.
+        what: What fails without a worker, for the errors.
+        seconds: How long to try.
+
+    Raises:
+        RequestError: There can be none.
+        UnavailableError: There is none in time, or it was given up.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            workers.worker_of(partition, given_up)
+        except LaunchError as error:
+            raise RequestError(f"{what} failed: {error}") from error
+        except LicorneError as error:
+            if given_up.wait(_AGAIN_SECONDS) or time.monotonic() >= deadline:
+                raise _no_worker(what, partition, seconds, str(error)) from error
+        else:
+            return
+
+
+def _no_worker(what: str, partition: str, seconds: float, why: str) -> UnavailableError:
+    because = f": {why}" if why else ""
+    return UnavailableError(
+        f"{what} failed: partition {partition!r} has no worker within {seconds:g} s{because}"
+    )
+
+
+@final
+class DoorUse:
+    """What partitions have used, as their workers have said last; any thread may use it.
+
+    Args:
+        kept: What they have used before, by full name.
+    """
+
+    def __init__(self, kept: Mapping[str, KeptUse]) -> None:
+        self._lock = threading.Lock()
+        self._kept = kept
+        """By the full name of the partition; replaced as a whole."""
+
+    def take(self, rm_id: str, usage: Json) -> None:
+        """Note what partitions of an RM have used; of each the later is kept.
+
+        What is ahead of the clock, by that of another machine, counts as of now. Else all that comes later by
+        a right clock would be the earlier.
+
+        Raises:
+            RequestError: It is no such document.
+        """
+        with self._lock:
+            self._kept = taken_use(self._kept, rm_id, usage, time_ns())
+
+    def of_partition(self, rm_id: str, partition: str) -> Document | None:
+        """Return what a worker of a partition is to go on from, `None` for nothing."""
+        name = full_partition_name(partition, rm_id)
+        kept = self._kept.get(name)
+        return None if kept is None or not kept.uses else use_document({name: kept}, time_ns())
+
+    def of_manager(self, rm_id: str | None) -> Document:
+        """Return what the partitions of an RM have used, those of all RMs with `None`."""
+        return use_document(of_manager(self._kept, rm_id), time_ns())
+
+
+@final
+class DoorChange:
+    """One change: prepared at each worker, then committed in the table of the door, then at each worker.
+
+    A worker that is lost between gets the new configuration when its partition recovers.
+
+    Args:
+        manager: The RM.
+        request: Its new configuration.
+        names: The partitions that it has with that configuration.
+        link: Makes the link to a partition that is new; it is started here.
+    """
+
+    def __init__(
+        self,
+        manager: LinkedManager,
+        request: si.UpdateConfigurationRequest,
+        names: list[str],
+        link: Callable[[str], PartitionLink],
+    ) -> None:
+        self._manager = manager
+        self._request = si.UpdateConfigurationRequest()
+        self._request.CopyFrom(request)
+        self._request.config = request.config or DEFAULT_CONFIGURATION  # A worker may have another one.
+        self._names = names
+        self._link = link
+        self._prepared: list[tuple[PartitionLink, PreparedConfiguration]] = []
+        self._undo = ExitStack()
+
+    def prepare(self) -> None:
+        """Have each worker check it; nothing changes. What was prepared before can be committed no more.
+
+        Raises:
+            RequestError: One refuses it, and no worker keeps it.
+        """
+        links = [link for name in self._names if (link := self._manager.links.get(name)) is not None]
+        with ExitStack() as undo:
+            found = at_each(links, self._prepared_at)
+            for link, prepared in zip(links, found, strict=True):
+                if isinstance(prepared, PreparedConfiguration):
+                    undo.callback(prepared.abandon)
+                    self._prepared.append((link, prepared))
+            refusal = next((each for each in found if isinstance(each, LicorneError)), None)
+            if refusal is not None:
+                raise refusal
+            self._undo = undo.pop_all()
+        self._manager.prepared = self
+
+    def _prepared_at(self, link: PartitionLink) -> PreparedConfiguration | LicorneError | None:
+        """Return what the worker of a partition has prepared, or its refusal; `None` if there is none now.
+
+        The next worker gets what is committed.
+        """
+        if not link.is_running:
+            return None
+        try:
+            return link.scheduler().prepare_configuration(self._request)
+        except ConnectionLostError:
+            return None
+        except LicorneError as error:
+            return error if link.is_running else None
+
+    def abandon(self) -> None:
+        """Drop it at each worker."""
+        self._undo.close()
+
+    def commit(self) -> list[PartitionLink]:
+        """Make it the configuration in use; return the links to partitions that are new, which start.
+
+        Raises:
+            RequestError: Another one was prepared since, or the RM has registered again; nothing has changed.
+        """
+        manager = self._manager
+        if manager.prepared is not self:
+            self.abandon()
+            raise commit_refused(manager.rm_id, "it was given another one, or has registered again")
+        manager.prepared = None
+        manager.configure(self._request.config, self._request.extraConfig)
+        new = {name: self._link(name) for name in self._names if name not in manager.links}
+        gone = [link for name, link in manager.links.items() if name not in self._names]
+        manager.links = {name: new.get(name) or manager.links[name] for name in self._names}
+        for link in new.values():  # They are in the table: what stops the door finds them there.
+            link.start()
+        at_each(self._prepared, _commit)
+        at_each([*manager.links.values()], PartitionLink.configure)
+        for link in gone:
+            link.close("the configuration has the partition no more", ends=True)
+        self._undo.pop_all()
+        return [*new.values()]
+
+
+def _commit(entry: tuple[PartitionLink, PreparedConfiguration]) -> None:
+    link, prepared = entry
+    try:
+        prepared.commit()
+    except RequestError:
+        return  # It is given the text next, or is lost and recovers with it.
+    link.note_configured()

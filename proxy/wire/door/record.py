@@ -26,8 +26,7 @@ from ...si.reading import RequestReader
 from ...si.sizes import message_batches
 from ..client.recovery_progress import RecoveryRejection
 from .allocation_record import BATCH_MAX, AllocationRecord
-from .creations import Creations
-from .recent_names import RecentNames
+from .entries import Creations, RecentNames
 from .routing import LinkRequest
 
 _Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"

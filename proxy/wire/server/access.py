@@ -1,4 +1,4 @@
-"""Who may connect, and for which resource manager (RM) a peer may speak.
+"""Who may connect: certificates, tokens, and for which resource manager (RM) a peer may speak.
 
 The rules come from a YAML file:
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hmac
 import re
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,8 +26,9 @@ import grpc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ....model.configuration.problems import ConfigurationError, Problem, RuleFinding
+from ....model.errors import LicorneError
 from ...base.files.located_yaml import LocatedYaml, read_located_yaml
-from .statuses import StatusError
+from .calls import StatusError
 
 _TOKEN: Final = re.compile(r"[!-~]{16,}")
 """A token travels in a header, which has visible characters of ASCII alone."""
@@ -38,6 +40,7 @@ _MESSAGES: Final = {
 _QUOTED: Final = re.compile(r"'.{16,}'", re.DOTALL)
 _STEP: Final = re.compile(r"[^.\[\]]+")
 _KNOWN_STEP: Final = re.compile(r"tokens|certificates|token|name|rm|document|[0-9]{1,4}")
+_PEM = b"-----BEGIN "
 
 
 @final
@@ -62,7 +65,6 @@ class Peer:
 
 
 ANYBODY: Final = Peer()
-
 _Name = Annotated[str, Field(min_length=1)]
 
 
@@ -204,3 +206,66 @@ def _without_token(problem: Problem) -> Problem:
     """Return a problem that quotes nothing that may be a token, not even one in the place of a key."""
     path = _STEP.sub(lambda step: step[0] if _KNOWN_STEP.fullmatch(step[0]) else "?", problem.path)
     return replace(problem, path=path, text=_QUOTED.sub("'?'", problem.text))
+
+
+def server_credentials(
+    certificate: Path | None, key: Path | None, client_authorities: Path | None
+) -> grpc.ServerCredentials | None:
+    """Return the credentials for TLS, `None` for a server without; files are PEM.
+
+    With client authorities each client must have a certificate of one of them.
+
+    Raises:
+        LicorneError: A file is missing, cannot be read, has no PEM, or not what it is to have.
+    """
+    if certificate is None and key is None:
+        if client_authorities is not None:
+            raise LicorneError("--client-ca needs TLS: give --tls-cert and --tls-key, too")
+        return None
+    if certificate is None or key is None:
+        raise LicorneError("--tls-cert and --tls-key belong together: only one of them is given")
+    pair = (_pem(key), _pem(certificate))
+    roots = None if client_authorities is None else _pem(client_authorities)
+    _check(certificate, key, client_authorities)
+    return grpc.ssl_server_credentials([pair], root_certificates=roots, require_client_auth=roots is not None)
+
+
+def _check(certificate: Path, key: Path, client_authorities: Path | None) -> None:
+    """Check what gRPC would only refuse when it listens, without a word about the file.
+
+    Raises:
+        LicorneError: A file has no certificate, or the key is not that of the certificate, or has a password.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(
+            certificate, key, password=""
+        )  # Without one OpenSSL would ask on the terminal.
+    except ssl.SSLError as error:
+        text = "expected a certificate and its key without a password"
+        raise LicorneError(f"{certificate}, {key}: {text}: {_reason(error)}") from error
+    if client_authorities is not None:
+        try:
+            context.load_verify_locations(client_authorities)
+        except ssl.SSLError as error:
+            raise LicorneError(f"{client_authorities}: expected certificates: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return what OpenSSL says, without the place in its source."""
+    return str(error).partition(" (_ssl.c")[0]
+
+
+def _pem(path: Path) -> bytes:
+    """Return the content of a PEM file.
+
+    Raises:
+        LicorneError: It cannot be read, or has no PEM.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise LicorneError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if _PEM not in content:
+        raise LicorneError(f"{path}: no PEM: expected a line that begins with -----BEGIN")
+    return content

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from ....model.errors import LicorneError
 from ....model.values.messages import PredicateQuestion, PreemptionQuestion
 from ...si import licorne_v1_pb2 as v1
-from .messages import node_questions, preemption_questions, read_node_answers, read_preemption_answers
+from .calls import node_questions, preemption_questions, read_node_answers, read_preemption_answers
 
 Questions: TypeAlias = "v1.PredicateQuestions | v1.PreemptionQuestions | v1.StateDumpQuestion"
 """A batch of questions; the one for a state dump is a batch of one."""

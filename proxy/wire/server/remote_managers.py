@@ -25,7 +25,7 @@ from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager
 from .buffers import call_soon
-from .statuses import NotRegisteredError, StatusError
+from .calls import NotRegisteredError, StatusError
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from enum import Enum
 from functools import partial
-from typing import Any, final
+from typing import Any, Final, Protocol, final
 
-from ....model.errors import RequestError
+import grpc
+from google.protobuf.message import Message
+
+from ....model.configuration.problems import Position
+from ....model.errors import LicorneError, RequestError
+from ....model.values.documents import Json
+from ....model.values.messages import PredicateQuestion
+from ...base.files.json_text import JsonError, parse_json
+from ...core.explanation.documents import document_of, next_asks_document, prospect_document
+from ...core.explanation.dry_run import dry_run_document
+from ...core.health.report import health_document
+from ...core.scheduler.answering.questions import TITLES
+from ...core.scheduler.answering.sent_values import VALUE_VERSION, value_to_json
 from ...core.scheduler.prepared_configuration import PreparedConfiguration, commit_refused
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from .access import Peer
 from .buffers import call_soon
+from .calls import NotRegisteredError, StatusError, node_questions, read_node_answers
 from .core import ServerCore
-from .later_answers import ask_state_dump, refuse_state_dump
+from .later_answers import AnswersLater, QuestionSender, ask_state_dump, refuse_state_dump
 from .remote_managers import RemoteManager
-from .session_calls import SessionCalls
-from .session_managers import DeferringManager, ManagedSession, SessionManager, SteppedManager
-from .statuses import NotRegisteredError
+from .served import ServedScheduler
 
 
 @final
@@ -200,3 +214,252 @@ class SessionRequests:
             self._core.managers.shut_down(self._check_own(name))
             del self.managers[name]
         self._said_goodbye = not self.managers
+
+
+@final
+class SessionCalls:
+    """Answers the questions of one peer; one that is bound to an RM gets answers about that RM alone."""
+
+    def __init__(self, scheduler: ServedScheduler, peer: Peer) -> None:
+        self._scheduler = scheduler
+        self._peer = peer
+
+    def ask(self, question: v1.Question) -> v1.Answer:
+        """Answer a question.
+
+        Raises:
+            LicorneError: It is refused.
+            AssertionError: The scheduler was asked to check its invariants, and one does not hold.
+        """
+        if question.as_value or question.value_version not in (0, VALUE_VERSION):
+            raise RequestError(
+                f"the client reads answers of version {question.value_version}, this server writes "
+                f"version {VALUE_VERSION}: use a client of the version of the server"
+            )
+        kind = question.WhichOneof("body") or ""
+        self._limit(kind, question)
+        value = self._scheduler.answers.answer(question)
+        if kind == "resource_managers":
+            value = tuple(each for each in value if self._peer.rm_id in (None, each.rm_id))
+        if question.value_version:
+            return v1.Answer(json=value_to_json(value))
+        document = _DOCUMENTS.get(kind, _plain)(value)
+        return v1.Answer(json=json.dumps(document, ensure_ascii=False))
+
+    def _limit(self, kind: str, question: v1.Question) -> None:
+        """Limit a question of a peer that is bound to an RM to that RM.
+
+        Raises:
+            StatusError: It may not ask that (PERMISSION_DENIED).
+        """
+        if kind in _OF_ALL:
+            self._refuse_bound(TITLES[kind])
+            return
+        asked = getattr(question, kind) if kind else None
+        if asked is None or "rm_id" not in asked.DESCRIPTOR.fields_by_name:
+            return
+        is_optional = asked.DESCRIPTOR.fields_by_name["rm_id"].has_presence
+        if is_optional and not asked.HasField("rm_id"):
+            if self._peer.rm_id is not None:
+                asked.rm_id = self._peer.rm_id
+        else:
+            self._peer.check_may_speak_for(asked.rm_id)
+
+    def _refuse_bound(self, question: str) -> None:
+        """Refuse a question about all RMs to a peer that is bound to one.
+
+        Raises:
+            StatusError: It is (PERMISSION_DENIED).
+        """
+        if self._peer.rm_id is not None:
+            text = f"{question} is for peers that may speak for all RMs"
+            raise StatusError(grpc.StatusCode.PERMISSION_DENIED, text)
+
+    def halt(self, change: str, halt: v1.Halt) -> v1.Answer:
+        """Pause or stop an RM.
+
+        Raises:
+            LicorneError: The peer may not speak for it, or it has not registered.
+        """
+        self._peer.check_may_speak_for(halt.rm_id)
+        method = self._scheduler.pause_manager if change == "pause" else self._scheduler.stop_manager
+        return v1.Answer(changed=method(halt.rm_id, halt.reason))
+
+    def take_kept_use(self, kept: v1.KeptUse) -> None:
+        """Take what partitions of an RM have used before.
+
+        Raises:
+            LicorneError: The peer may not speak for it, or the text is not that.
+        """
+        self._peer.check_may_speak_for(kept.rm_id)
+        try:
+            usage = parse_json(kept.json)
+        except JsonError as error:
+            raise RequestError(f"what RM {kept.rm_id!r} has used is no JSON: {error}") from error
+        self._scheduler.take_kept_use(kept.rm_id, usage)
+
+    def step(self, step: v1.Step) -> v1.Answer:
+        """Step a stepped scheduler, or return its time.
+
+        Raises:
+            LicorneError: It is not stepped, or does not know the step.
+        """
+        argument = step.argument if step.HasField("argument") else None
+        if step.method != v1.Step.NOW:
+            self._refuse_bound("a step")
+        run = _STEPS.get(step.method)
+        if run is None:
+            raise RequestError(f"unknown step {step.method}")
+        if step.method == v1.Step.ADVANCE_TO and argument is None:
+            raise RequestError("the step ADVANCE_TO needs a time")
+        number = run(self._scheduler, argument)
+        return v1.Answer() if number is None else v1.Answer(number=number)
+
+
+def _where(position: Position) -> str:
+    """Return how an answer names a place in the configuration."""
+    return f"line {position.line}"
+
+
+_STEPS: Final[Mapping[int, Callable[[ServedScheduler, int | None], int | None]]] = {
+    v1.Step.NOW: lambda scheduler, _: scheduler.now_ns(),
+    v1.Step.DELIVER: lambda scheduler, _: scheduler.deliver(),
+    v1.Step.SCHEDULE: lambda scheduler, cycles: scheduler.schedule(cycles),
+    v1.Step.RUN_UNTIL_IDLE: lambda scheduler, _: scheduler.run_until_idle(),
+    v1.Step.ADVANCE_TO: lambda scheduler, time_ns: scheduler.advance_to(time_ns or 0),
+    v1.Step.NEXT_DEADLINE: lambda scheduler, _: scheduler.next_deadline_ns(),
+    v1.Step.NEXT_TIMER: lambda scheduler, _: scheduler.next_timer_ns(),
+    v1.Step.FIRE_NEXT: lambda scheduler, _: scheduler.fire_next(),
+    v1.Step.INSPECT_OUTSTANDING: lambda scheduler, _: scheduler.inspect_outstanding(),
+    v1.Step.PREEMPT_OVER_QUOTA: lambda scheduler, _: scheduler.preempt_over_quota(),
+    v1.Step.DELIVER_EVENTS: lambda scheduler, _: scheduler.deliver_events(),
+    v1.Step.RECORD_HISTORY: lambda scheduler, _: scheduler.record_history(),
+}
+_OF_ALL: Final = frozenset({"quarantined", "validate", "health", "check_health", "recorded_in", "figures"})
+"""The questions about all RMs together."""
+
+
+def _plain(value: Any) -> Json:
+    """Return the document of an answer that has none of its own: its fields under their names."""
+    document: Json = json.loads(json.dumps(value, default=_known_to_json))
+    return document
+
+
+def _known_to_json(value: Any) -> object:
+    """Return what JSON does not know as what it knows."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return dict(value)
+    return _by_name(value)
+
+
+def _by_name(value: Any) -> dict[str, object]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+_DOCUMENTS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "explain": lambda explanation: document_of(explanation, _where),
+    "dry_run": lambda run: dry_run_document(run, _where),
+    "would_preempt": lambda prospects: [prospect_document(each) for each in prospects],
+    "next_asks": lambda found: [next_asks_document(each, _where) for each in found],
+    "queue_and_user": lambda found: None if found is None else {**found._asdict()},
+    "health": lambda report: None if report is None else health_document(report),
+    "check_health": health_document,
+    "figures": lambda figures: json.loads(value_to_json(figures)),
+    "extra_configuration": lambda found: _plain(
+        _by_name(found) | {"log_levels": {name: level.name for name, level in found.log_levels.items()}}
+    ),
+}
+"""The documents that the command line prints, of the answers that have their own."""
+
+
+class ManagedSession(QuestionSender, Protocol):
+    """A session, as its RMs use it."""
+
+    def call_back(self, rm_id: str, name: str, message: Message) -> None:
+        """Send a callback; a stepped scheduler waits until it has returned."""
+
+    def ask_now(
+        self, rm_id: str, name: str, questions: v1.PredicateQuestions | v1.PreemptionQuestions
+    ) -> v1.ManagerMessage:
+        """Ask an RM of a stepped scheduler a batch of questions, and wait for the answers."""
+
+    def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
+        """Have callbacks wait while too many messages are waiting, or not."""
+
+    def forget(self, manager: SessionManager, status: StatusError) -> None:
+        """Forget an RM that is connected elsewhere now; on the event loop."""
+
+    def drop(self) -> None:
+        """Drop what waits to be written."""
+
+
+class SessionManager(RemoteManager):
+    """An RM that has registered in a session."""
+
+    get_state_dump: Callable[[], str]
+    """Asks for its part of a state dump; set only if the RM has one, which `StateDumpPlugin` looks for."""
+
+    def __init__(
+        self, session: ManagedSession, rm_id: str, extra: dict[str, str], *, uses_file: bool
+    ) -> None:
+        super().__init__(rm_id, extra, uses_file=uses_file)
+        self._session = session
+        self.speaks_for = session
+
+    def send(self, callback: str, message: Message) -> None:
+        """Send a callback's message; wait while too many are waiting to be sent."""
+        self._session.call_back(self.rm_id, callback, message)
+        self.delivered.set()
+
+    def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
+        """Have `send` wait, or not."""
+        self._session.set_bounded(bounded)
+
+    def end(self, status: StatusError) -> None:
+        """Leave the session, since the RM has registered again elsewhere, or the server stops."""
+        self._session.forget(self, status)
+
+    def drop(self) -> None:
+        """Drop what waits to be written."""
+        self._session.drop()
+
+    def is_of(self, session: ManagedSession) -> bool:
+        """Return whether it has registered in a session."""
+        return self._session is session
+
+    def send_event(self, events: Sequence[si.EventRecord]) -> None:
+        """Send events."""
+        self.send("send_event", v1.Events(events=events))
+
+
+@final
+class DeferringManager(AnswersLater, SessionManager):
+    """An RM that answers questions about nodes."""
+
+    @property
+    def sender(self) -> ManagedSession:  # type: ignore[override] # it never changes
+        """The session that sends the questions."""
+        return self._session
+
+
+@final
+class SteppedManager(SessionManager):
+    """An RM that answers questions about nodes inside the calls of a stepped scheduler."""
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        """Refuse a node by raising, as the RM does."""
+        question = PredicateQuestion(args.allocationKey, (args.nodeID,), args.allocate)
+        message = self._session.ask_now(self.rm_id, "predicates", node_questions([question]))
+        for answer in read_node_answers([question], message.predicate_answers).values():
+            for reason in answer.values() if answer is not None else ("no answer",):
+                raise LicorneError(reason)
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        """Return what the RM answers."""
+        questions = v1.PreemptionQuestions(questions=[args])
+        message = self._session.ask_now(self.rm_id, "preemption_predicates", questions)
+        return next(iter(message.preemption_answers.answers), None)

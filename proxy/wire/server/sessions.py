@@ -22,13 +22,21 @@ from ....model.identifiers import id_refusal
 from ...si import licorne_v1_pb2 as v1
 from .access import Peer
 from .buffers import Inbox, Outgoing, call_soon
-from .calls import LAST_SECONDS
+from .calls import (
+    LAST_SECONDS,
+    Callback,
+    SessionEnd,
+    StatusError,
+    Written,
+    merged_callbacks,
+    parsed,
+    size_of,
+    status_of,
+    wrapped,
+)
 from .core import DaemonPool, ServerCore
 from .later_answers import LaterAnswers, Questions, batch_of
-from .messages import Callback, SessionEnd, Written, merged_callbacks, parsed, size_of, wrapped
-from .session_managers import SessionManager
-from .session_requests import SessionRequests
-from .statuses import StatusError, status_of
+from .session_requests import SessionManager, SessionRequests
 
 SERVICE: Final = "licorne.v1.Session"
 

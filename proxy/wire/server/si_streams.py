@@ -26,12 +26,10 @@ from ...si import si_pb2 as si
 from ...si.merging import merged
 from .access import Peer
 from .buffers import Inbox, Outgoing, call_soon
-from .calls import LAST_SECONDS
+from .calls import LAST_SECONDS, StatusError, parsed, status_of
 from .core import Companion, ServerCore
 from .later_answers import AnswersLater
-from .messages import parsed
 from .remote_managers import RemoteManager
-from .statuses import StatusError, status_of
 
 SERVICE: Final = "si.v1.Scheduler"
 _SETTLING_SECONDS: Final = 0.25

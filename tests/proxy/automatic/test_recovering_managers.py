@@ -11,7 +11,7 @@ from support.waiting import WAIT_SECONDS
 
 from licorne import Recovery, Scheduler
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.wire.client.recovery_states import RecoveryState
+from licorne.proxy.wire.client.recovery_parts import RecoveryState
 
 ASKS = 40
 

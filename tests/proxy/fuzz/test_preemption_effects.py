@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
+from licorne.proxy.fuzz.manager.callbacks import FOR_ASK, PreemptionEffects
 from licorne.proxy.fuzz.manager.cluster_record import RecordError
-from licorne.proxy.fuzz.manager.preemption_effects import FOR_ASK, PreemptionEffects
 from licorne.proxy.si import si_pb2 as si
 
 

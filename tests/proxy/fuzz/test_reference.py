@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from licorne.proxy.fuzz.reference.placement import Submission, queue_for
+from licorne.proxy.fuzz.reference.plan import Submission, queue_for
 from licorne.proxy.fuzz.reference.queues import ReferenceApplication, ReferenceAsk, ReferenceQueue
 from licorne.proxy.fuzz.reference.scheduler import ReferenceDecision, ReferenceScheduler
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
+from licorne.proxy.fuzz.manager.callbacks import RuntimeFloor
 from licorne.proxy.fuzz.manager.cluster_record import RecordError
-from licorne.proxy.fuzz.manager.runtime_floor import RuntimeFloor
 from licorne.proxy.si import si_pb2 as si
 
 SECOND_NS: Final = 10**9

@@ -20,8 +20,8 @@ from support.waiting import let_time_pass, wait_until
 from licorne import LicorneError, ReplacedError, ResourceManager
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.door.door import Door
-from licorne.proxy.wire.door.places import LinkState, PartitionPlace
-from licorne.proxy.wire.server.running import ServerThread
+from licorne.proxy.wire.door.workers import LinkState, PartitionPlace
+from licorne.proxy.wire.server.server import ServerThread
 
 TESTS: Final = Path(__file__).parents[2]
 SECONDS: Final = 150.0
@@ -233,8 +233,7 @@ class Round:
         """
         self.cluster.check()
         expected = run_by(self.cluster.journal)
-        books = self._books()
-        assert (expected, expected) == books, books
+        wait_until(lambda: self._books() == (expected, expected), "the books are equal", SECONDS)
         killed = [(name, self.kill_worker(name)) for name in self.partitions]
         for name, number in killed:
             self.running(name, number)

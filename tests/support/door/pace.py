@@ -26,8 +26,7 @@ from licorne.proxy.base.process_settings import prepare_process
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.door.door import Door
 from licorne.proxy.wire.door.launchers.local import LocalLauncher
-from licorne.proxy.wire.door.places import LinkState
-from licorne.proxy.wire.door.workers import LaunchedWorker
+from licorne.proxy.wire.door.workers import LaunchedWorker, LinkState
 
 NODES: Final = 1_000
 ASKS: Final = 10_000

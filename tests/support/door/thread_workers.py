@@ -7,7 +7,7 @@ from typing import final
 
 from licorne import Scheduler
 from licorne.proxy.wire.door.workers import LaunchedWorker, LaunchError
-from licorne.proxy.wire.server.running import ServerThread
+from licorne.proxy.wire.server.server import ServerThread
 
 
 @final

@@ -14,8 +14,7 @@ from support.proxy.cutting_proxy import CuttingProxy
 from support.proxy.worker_processes import is_alive
 
 from licorne.proxy.wire.door.launchers.local import LocalLauncher
-from licorne.proxy.wire.door.places import PartitionPlace
-from licorne.proxy.wire.door.workers import LaunchedWorker
+from licorne.proxy.wire.door.workers import LaunchedWorker, PartitionPlace
 
 
 @final

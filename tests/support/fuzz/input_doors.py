@@ -30,7 +30,7 @@ from licorne.proxy.play.transcripts.replay import replay, replay_recording
 from licorne.proxy.play.transcripts.transcript import read_recording, rows_of_text
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.wire.server.running import ServerThread
+from licorne.proxy.wire.server.server import ServerThread
 
 ROOT: Final = Path(__file__).parents[3]
 CONFORMANCE: Final = ROOT / "tests" / "conformance"

@@ -80,14 +80,14 @@ OUTER_FAULTS: Final = (
     ),
     Fault(
         "the RM hears twice that an application is accepted",
-        "proxy/wire/door/creations.py",
+        "proxy/wire/door/entries.py",
         "        return item.kind is not _DueKind.AGAIN",
         "        return True",
         _DOOR,
     ),
     Fault(
         "a worker that could not commit counts as configured",
-        "proxy/wire/door/reload.py",
+        "proxy/wire/door/linked_manager.py",
         "        return  # It is given the text next, or is lost and recovers with it.\n",
         "        pass\n",
         _DOOR,

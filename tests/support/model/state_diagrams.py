@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from licorne.model.applications.state import TRANSITIONS, ApplicationState
 from licorne.model.values.states import MANAGER_TRANSITIONS, OBJECT_TRANSITIONS, ManagerState, ObjectState
-from licorne.proxy.wire.client.recovery_states import RECOVERY_TRANSITIONS, RecoveryState
+from licorne.proxy.wire.client.recovery_parts import RECOVERY_TRANSITIONS, RecoveryState
 
 State = TypeVar("State", bound=Enum)
 Event = TypeVar("Event", bound=Enum)

@@ -10,7 +10,7 @@ from licorne import Recovery, ResourceManager, ResourceManagerCallback, Schedule
 from licorne.proxy.fuzz.manager.manager import SimulatedManager
 from licorne.proxy.fuzz.plans import PROCESS, by_weight, one_of
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.wire.client.recovery_states import RecoveryState
+from licorne.proxy.wire.client.recovery_parts import RecoveryState
 from licorne.proxy.wire.door.record import PartitionRecord, PartsToRecover
 
 ACTIONS: Final = by_weight(

@@ -16,8 +16,8 @@ from licorne.model.configuration.extra import ExtraConfig
 from licorne.proxy.core.scheduler.managers.manager_life import ManagerStatus
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.views.rest.running import RestServer, RestSettings
-from licorne.proxy.wire.door.places import LinkState, PartitionPlace
 from licorne.proxy.wire.door.view.application import DoorRest
+from licorne.proxy.wire.door.workers import LinkState, PartitionPlace
 
 PARTITIONS: Final = ("default", "second")
 

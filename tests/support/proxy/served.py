@@ -17,8 +17,7 @@ from support.waiting import WAIT_SECONDS, wait_until
 from licorne import Scheduler
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.wire.server.running import ServerThread
-from licorne.proxy.wire.server.server import ServerSettings
+from licorne.proxy.wire.server.server import ServerSettings, ServerThread
 
 OPEN: Final = "/licorne.v1.Session/Open"
 _MOMENT_SECONDS: Final = 0.01

@@ -10,8 +10,7 @@ from typing import Final, final
 
 from .....model.errors import LicorneError
 from ....base.terminal.bad_input import write_error
-from ..workers import LaunchedWorker
-from .pauses import GrowingPauses
+from ..workers import GrowingPauses, LaunchedWorker
 from .serving_process import ServingProcess
 
 _LISTENING_SECONDS: Final = 120.0
@@ -83,7 +82,7 @@ class LocalLauncher:
         finally:
             with self._lock:
                 self._starting.discard(process)
-        worker = LaunchedWorker(partition, address, number, process.token)
+        worker = LaunchedWorker(partition, address, number, process.token, has_listened=True)
         self._pauses.started(partition)
         self._keep(worker, process)
         return worker

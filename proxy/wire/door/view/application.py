@@ -18,11 +18,9 @@ from ....views.rest.routes import OPERATIONS
 from ....views.rest.running import ApplicationServer, RestSettings
 from .dumps import DUMPS
 from .events import EVENTS, DoorEvents
-from .lists import LISTS
 from .live import LIVE, LiveViewers
-from .metrics import METRICS
-from .passing import BELOW, PASSED, pass_on
-from .questions import QUESTIONS
+from .merging import LISTS
+from .questions import BELOW, METRICS, PASSED, QUESTIONS, pass_on
 from .reading import DoorReader, ViewedDoor
 from .worker_client import WorkerClient
 

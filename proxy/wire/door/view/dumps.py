@@ -23,8 +23,7 @@ from ....core.documents.configurations import configuration_document
 from ....core.documents.monitoring import OpenStreamDocument
 from ....views.rest.errors import RestError
 from ....views.rest.responses import JSON_TYPE
-from .lists import effective_configuration
-from .merging import Json, clusters, summed_history
+from .merging import Json, clusters, effective_configuration, summed_history
 from .reading import AskedWorker, DoorReader, WorkerAnswers, noted, reader_of
 from .worker_client import WorkerSilentError
 

@@ -19,7 +19,7 @@ from ....core.documents.times import time_text
 from ....core.scheduler.managers.manager_life import ManagerStatus
 from ....views.rest.errors import RestError
 from ...server.addresses import Address, read_address
-from ..places import LinkState, PartitionPlace
+from ..workers import LinkState, PartitionPlace
 from .worker_client import HeaderFields, WorkerClient, WorkerSilentError
 
 MISSING_HEADER: Final = "Licorne-Missing"

@@ -31,9 +31,6 @@ def test_a_sensible_queue_has_no_warnings() -> None:
     assert warnings_of(text) == []
 
 
-NO_PREEMPTION: Final = (
-    "has no effect: below a queue with backfill.reservations nothing is preempted for a guarantee"
-)
 BACKFILLS: Final = (
     "and a queue above its work backfills: work without a walltime of its own never ends in a plan"
 )
@@ -90,8 +87,8 @@ SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "leaves without a run time are reported below a queue that backfills, and what has no effect there": (
         below_root(
             "- name: a\n  properties: {backfill.reservations: all, backfill.order: §shortest, "
-            "preemption.delay: §1s}\n  queues:\n"
-            "  - §{name: b, properties: {preemption.delay: §1s}}\n"
+            "preemption.delay: 1s}\n  queues:\n"
+            "  - §{name: b, properties: {preemption.delay: 1s, preemption.within: lower-priority}}\n"
             "  - {name: c, properties: {runtime.default: 1h}}\n"
             "  - {name: d, properties: {runtime.max: 1h, backfill.reservations: §'2'}}\n"
             "  - {name: e, properties: {runtime.default: 1h}, queues: [{name: f}]}\n"
@@ -100,9 +97,7 @@ SETTINGS: Final[dict[str, tuple[str, ...]]] = {
             "- {name: i}\n- {name: j, parent: true, properties: {backfill.order: §shortest}}"
         ),
         "backfill.order has no effect unless backfill.reservations is a number above 0",
-        f"preemption.delay {NO_PREEMPTION}",
         f"queue b has no runtime.default, {BACKFILLS}",
-        f"preemption.delay {NO_PREEMPTION}",
         "backfill.reservations has no effect at a leaf: it is for the queue above",
         f"queue g has no runtime.default in a childtemplate, {BACKFILLS}",
         "backfill.order has no effect unless backfill.reservations is a number above 0",

@@ -29,8 +29,8 @@ from licorne.proxy.core.scheduler.managers.predicates import CallbackPredicates
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.older_answers import Generation
 from licorne.proxy.views.rest.running import RestServer, RestSettings
+from licorne.proxy.wire.door.handing_over import session_callback
 from licorne.proxy.wire.door.launchers.fixed import FixedLauncher
-from licorne.proxy.wire.door.session_callback import session_callback
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: sandbox}]}]}]"
 SIZE = {"resources": {"vcore": {"value": 1_000}}}

@@ -14,7 +14,7 @@ from support.proxy.manager_requests import ONE, application_request, ask_request
 
 from licorne import RemoteScheduler, RequestError, Scheduler
 from licorne.proxy.core.scheduler.answering.answers import Answers
-from licorne.proxy.wire.server.running import ServerThread
+from licorne.proxy.wire.server.server import ServerThread
 
 CLOSED = "127.0.0.1:1"
 

@@ -9,7 +9,7 @@ from support.proxy.knowing_manager import a_node, an_allocation, an_application
 
 from licorne import LicorneError
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.wire.client.known_state import is_foreign, read_known_state
+from licorne.proxy.wire.client.recovery_parts import is_foreign, read_known_state
 
 NODE = a_node("n1")
 APPLICATION = an_application("app")

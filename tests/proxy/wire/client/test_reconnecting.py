@@ -23,10 +23,9 @@ from licorne import CallbackFailure, ConnectionLostError, RemoteScheduler, Reque
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.client.callbacks import WAITING_MAX
-from licorne.proxy.wire.client.connection import Connection, Transport
+from licorne.proxy.wire.client.connection import Connection, Transport, first_connection
 from licorne.proxy.wire.server.access import AccessRules
-from licorne.proxy.wire.server.running import ServerThread
-from licorne.proxy.wire.server.server import ServerSettings
+from licorne.proxy.wire.server.server import ServerSettings, ServerThread
 
 
 class Returning(Listener):
@@ -259,6 +258,22 @@ def test_a_server_that_does_not_listen_yet_is_waited_for() -> None:
         connecting = pool.submit(RemoteScheduler, address)
         stack.enter_context(serving("--address", address))
         stack.enter_context(connecting.result(WAIT_SECONDS)).register("rm", Listener())
+
+
+@pytest.mark.parametrize("has_listened", [False, True])
+def test_a_server_that_has_ended_is_not_waited_for(*, has_listened: bool) -> None:
+    """One that has listened, and refuses connections, does not come back by itself."""
+    attempts: list[float] = []
+
+    def connect(seconds: float) -> Connection:
+        attempts.append(seconds)
+        refused = len(attempts) < 3
+        raise ConnectionLostError("Connection refused" if refused else "no token", is_passing=refused)
+
+    with pytest.raises(ConnectionLostError, match="refused" if has_listened else "token"):
+        first_connection(connect, WAIT_SECONDS, has_listened=has_listened)
+
+    assert len(attempts) == (1 if has_listened else 3)
 
 
 def test_a_server_that_refuses_the_client_is_not_waited_for() -> None:

@@ -13,8 +13,8 @@ from licorne.proxy.fuzz.plans import PROCESS, Plan, PlannedStep
 from licorne.proxy.fuzz.world.cluster import run_plan
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.client import recovery as recovery_module
+from licorne.proxy.wire.client.recovery_parts import RecoveryState
 from licorne.proxy.wire.client.recovery_progress import RejectedKind
-from licorne.proxy.wire.client.recovery_states import RecoveryState
 
 RM: Final = si.RegisterResourceManagerRequest(rmID="rm", config=CONFIGURATION)
 

@@ -13,7 +13,7 @@ from support.proxy.manager_days import Day, days, lived
 
 from licorne import Scheduler
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.wire.client.recovery_states import RecoveryState
+from licorne.proxy.wire.client.recovery_parts import RecoveryState
 
 if TYPE_CHECKING:
     from licorne.proxy.core.scheduler.engine_names import EngineName

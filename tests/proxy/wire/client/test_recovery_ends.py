@@ -13,8 +13,8 @@ from support.waiting import WAIT_SECONDS, stays
 from licorne import LicorneError, Recovery, RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.client.recovery import OnRejection
+from licorne.proxy.wire.client.recovery_parts import RecoveryState
 from licorne.proxy.wire.client.recovery_progress import RejectedKind
-from licorne.proxy.wire.client.recovery_states import RecoveryState
 
 RM: Final = si.RegisterResourceManagerRequest(rmID="rm", config=CONFIGURATION)
 

@@ -16,7 +16,7 @@ from support.proxy.noting_scheduler import Noting
 
 from licorne import Recovery, RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.wire.client.recovery_states import RecoveryState
+from licorne.proxy.wire.client.recovery_parts import RecoveryState
 
 REGISTRATION = si.RegisterResourceManagerRequest(rmID="rm", config=CONFIGURATION)
 PLACED = [an_allocation("a", node_id="n1"), an_allocation("theirs", node_id="n1", foreign=True)]

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from licorne.model.errors import LicorneError
-from licorne.proxy.wire.client.recovery_states import (
+from licorne.proxy.wire.client.recovery_parts import (
     RECOVERY_TRANSITIONS,
     RecoveryEvent,
     RecoveryState,

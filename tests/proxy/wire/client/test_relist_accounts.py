@@ -17,9 +17,8 @@ from support.proxy.noting_scheduler import Noting
 
 from licorne import Recovery, RemoteScheduler, Scheduler
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.wire.client.recovery_states import RecoveryState
-from licorne.proxy.wire.server.running import ServerThread
-from licorne.proxy.wire.server.server import ServerSettings
+from licorne.proxy.wire.client.recovery_parts import RecoveryState
+from licorne.proxy.wire.server.server import ServerSettings, ServerThread
 
 T = TypeVar("T")
 SCHEDULERS: Final = ("direct", "actors", "threads", "remote")

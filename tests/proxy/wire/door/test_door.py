@@ -25,7 +25,7 @@ from licorne import LicorneError, RequestError, Scheduler
 from licorne.model.build_kind import is_compiled
 from licorne.model.values.states import ManagerState
 from licorne.proxy.wire.door.door import Door
-from licorne.proxy.wire.door.places import LinkState
+from licorne.proxy.wire.door.workers import LinkState
 
 BOTH: Final = ("default", "second")
 THIRD: Final = TWO.replace("name: second", "name: third")

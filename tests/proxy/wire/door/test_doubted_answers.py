@@ -16,11 +16,13 @@ from support.proxy.manager_requests import (
 )
 from support.waiting import WAIT_SECONDS, wait_until
 
+from licorne.model.errors import shortened
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.door.allocation_record import AllocationRecord
+from licorne.proxy.wire.door.entries import RecentNames
+from licorne.proxy.wire.door.handing_over import bound_texts, doubted_code
 from licorne.proxy.wire.door.link import PartitionLink
-from licorne.proxy.wire.door.places import LinkState
-from licorne.proxy.wire.door.recent_names import RecentNames
+from licorne.proxy.wire.door.workers import LinkState
 
 
 @pytest.fixture
@@ -127,6 +129,13 @@ LIES: Final[dict[str, tuple[str, Any, str]]] = {
         ),
         "the older generation",
     ),
+    "no code": (
+        "update_allocation",
+        si.AllocationResponse(
+            rejectedAllocations=[si.RejectedAllocation(applicationID="app", allocationKey="waits")]
+        ),
+        "the code '', which does not exist",
+    ),
     "a hint about nothing": (
         "update_container_scheduling_state",
         si.UpdateContainerSchedulingStateRequest(applicationID="app", allocationKey="never"),
@@ -161,6 +170,70 @@ def test_a_worker_that_says_what_cannot_be_is_replaced(
         text for text in bench.listener.heard if "is Running" not in text or text in heard
     ]
     assert second.worker != first.worker
+
+
+TEXT: Final = "x" * 1_000_000
+SHORT: Final = shortened(TEXT)
+
+
+def long_texts() -> Iterator[tuple[str, Any]]:
+    """Yield what a worker may say, each with a text of a million characters wherever there is one."""
+    yield "update_node", si.NodeResponse(rejected=[si.RejectedNode(nodeID="n", code="INVALID", reason=TEXT)])
+    updated = si.UpdatedApplication(applicationID="app", state="Running", message=TEXT)
+    rejected = si.RejectedApplication(applicationID="b", code="NO_QUEUE", reason=TEXT)
+    yield "update_application", si.ApplicationResponse(updated=[updated], rejected=[rejected])
+    response = placed("waits", taskGroupName=TEXT, UUID=TEXT, allocationTags={TEXT: TEXT})
+    response.rejectedAllocations.add(applicationID="app", allocationKey="c", code="INVALID", reason=TEXT)
+    response.released.add(applicationID="app", allocationKey="runs", UUID=TEXT, message=TEXT)
+    yield "update_allocation", response
+    yield "send_event", [si.EventRecord(objectID=TEXT, referenceID=TEXT, message=TEXT)]
+    hint = si.UpdateContainerSchedulingStateRequest(applicationID="app", allocationKey="waits", reason=TEXT)
+    yield "update_container_scheduling_state", hint
+
+
+@pytest.mark.parametrize(("name", "said"), [*long_texts()])
+def test_the_texts_of_a_worker_are_bounded(name: str, said: Any) -> None:
+    """As those are that a scheduler writes; what has no text stays as it is."""
+    bound_texts(said)
+
+    heard = said if name == "send_event" else [said]
+    texts = "".join(map(str, heard))
+    assert SHORT in texts
+    assert len(texts) < 10 * len(SHORT)
+    assert "waits" in texts or name not in {"update_allocation", "update_container_scheduling_state"}
+
+
+def test_what_is_rejected_for_its_long_name_keeps_it() -> None:
+    """The RM knows by it what is meant."""
+    said = si.AllocationResponse()
+    said.rejectedAllocations.add(applicationID=TEXT, allocationKey=TEXT, code="INVALID", reason=TEXT)
+    bound_texts(said)
+
+    (rejected,) = said.rejectedAllocations
+    assert (TEXT, TEXT, SHORT) == (rejected.applicationID, rejected.allocationKey, rejected.reason)
+
+
+def test_a_worker_may_not_send_a_long_text_to_the_manager(bench: LinkBench, link: PartitionLink) -> None:
+    """It is shortened on the way; the worker is believed."""
+    response = si.AllocationResponse()
+    response.rejectedAllocations.add(applicationID="app", allocationKey="waits", code="INVALID", reason=TEXT)
+    bench.session(1).callback.update_allocation(response)
+
+    assert f"rejected waits: {SHORT}" in bench.listener.heard
+    assert link.is_running
+
+
+@pytest.mark.parametrize("code", ["", "\x1b[2J", TEXT])
+def test_a_rejection_has_a_code_that_there_is(code: str) -> None:
+    """Programs decide by it."""
+    allocation = si.RejectedAllocation(applicationID="app", allocationKey="a", code=code)
+    said = [
+        si.NodeResponse(rejected=[si.RejectedNode(nodeID="n", code=code)]),
+        si.ApplicationResponse(rejected=[si.RejectedApplication(applicationID="app", code=code)]),
+        si.AllocationResponse(rejectedAllocations=[allocation]),
+    ]
+
+    assert {f"it rejected for the code {code!r:.100}, which does not exist"} == {*map(doubted_code, said)}
 
 
 def node_change(name: str, action: si.NodeInfo.ActionFromRM) -> si.NodeRequest:
@@ -305,8 +378,8 @@ def test_a_size_counts_whatever_the_order_of_its_types() -> None:
 def test_names_are_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few of them however old they are; more than a bound are not known, and not doubted."""
     now = [0.0]
-    monkeypatch.setattr("licorne.proxy.wire.door.recent_names._FEW", 2)
-    monkeypatch.setattr("licorne.proxy.wire.door.recent_names._NAMES_MAX", 3)
+    monkeypatch.setattr("licorne.proxy.wire.door.entries._FEW", 2)
+    monkeypatch.setattr("licorne.proxy.wire.door.entries._NAMES_MAX", 3)
     names = RecentNames(lambda: now[0])
     names.add("a")
     now[0] = 100.0

@@ -14,8 +14,8 @@ from support.waiting import wait_until
 
 from licorne.model.build_kind import is_compiled
 from licorne.proxy.wire.door.door import Door
-from licorne.proxy.wire.door.places import LinkState, PartitionPlace
-from licorne.proxy.wire.door.pulse import SILENCE_SECONDS
+from licorne.proxy.wire.door.session import SILENCE_SECONDS
+from licorne.proxy.wire.door.workers import LinkState, PartitionPlace
 
 pytestmark = pytest.mark.skipif(is_compiled(), reason="machine code does not look its constants up")
 SLOW_SECONDS = 60

@@ -13,8 +13,8 @@ from support.waiting import wait_until
 from licorne import RequestError
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.door.door import Door
-from licorne.proxy.wire.door.places import LinkState
 from licorne.proxy.wire.door.routing import ENTRY_BYTES_MAX
+from licorne.proxy.wire.door.workers import LinkState
 
 MIB = 1 << 20
 

@@ -18,7 +18,7 @@ from support.proxy.manager_requests import (
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.proxy.wire.door.link import PartitionLink
-from licorne.proxy.wire.door.places import LinkState
+from licorne.proxy.wire.door.workers import LinkState
 
 
 @pytest.fixture

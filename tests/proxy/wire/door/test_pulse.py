@@ -10,7 +10,7 @@ import pytest
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.wire.client.connection import Connection
 from licorne.proxy.wire.client.errors import ConnectionLostError, NotSentError
-from licorne.proxy.wire.door.pulse import SILENCE_SECONDS, Pulse
+from licorne.proxy.wire.door.session import SILENCE_SECONDS, Pulse
 
 
 @final

@@ -13,7 +13,7 @@ from licorne.proxy.fuzz.manager.cluster_record import OVER
 from licorne.proxy.fuzz.manager.manager import SimulatedManager
 from licorne.proxy.fuzz.plans import one_of
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.wire.client.recovery_states import RecoveryState
+from licorne.proxy.wire.client.recovery_parts import RecoveryState
 from licorne.proxy.wire.door.record import PartsToRecover
 
 _BEGINNING = ("add node", "add node", "submit", "ask", "submit", "ask")

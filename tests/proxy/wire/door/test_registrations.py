@@ -22,8 +22,8 @@ from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.wire.client.connection import Connection
 from licorne.proxy.wire.door.door import Door
 from licorne.proxy.wire.door.workers import LaunchedWorker
-from licorne.proxy.wire.server.running import ServerThread
-from licorne.proxy.wire.server.statuses import status_of
+from licorne.proxy.wire.server.calls import status_of
+from licorne.proxy.wire.server.server import ServerThread
 
 SLOW = ONE.replace("name: default", "name: slow")
 

@@ -23,7 +23,7 @@ from support.waiting import WAIT_SECONDS
 from licorne import RemoteScheduler, Scheduler
 from licorne.proxy.core.scheduler.prepared_configuration import PreparedConfiguration
 from licorne.proxy.wire.door.door import Door
-from licorne.proxy.wire.server.running import ServerThread
+from licorne.proxy.wire.server.server import ServerThread
 
 NEW = TWO.replace("{name: leaf}", "{name: leaf}, {name: more}")
 

@@ -26,7 +26,7 @@ from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.client.callbacks import WAITING_MAX
 from licorne.proxy.wire.door.door import Door
 from licorne.proxy.wire.door.link import HELD_BYTES_MAX
-from licorne.proxy.wire.door.places import LinkState
+from licorne.proxy.wire.door.workers import LinkState
 
 MIB: Final = 1 << 20
 

@@ -16,9 +16,8 @@ from licorne import CallbackFailure, Door, RemoteScheduler, ReplacedError, Reque
 from licorne.model.values.states import ManagerState
 from licorne.proxy.wire.client.errors import ConnectionLostError
 from licorne.proxy.wire.door.launchers.fixed import FixedLauncher
-from licorne.proxy.wire.door.places import LinkState
-from licorne.proxy.wire.server.running import ServerThread
-from licorne.proxy.wire.server.server import ServerSettings
+from licorne.proxy.wire.door.workers import LinkState
+from licorne.proxy.wire.server.server import ServerSettings, ServerThread
 
 
 class Replaceable(Listener):

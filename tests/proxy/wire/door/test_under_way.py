@@ -12,9 +12,9 @@ from support.waiting import WAIT_SECONDS, wait_until
 from licorne.model.build_kind import is_compiled
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.door.link import PartitionLink
-from licorne.proxy.wire.door.places import LinkState
-from licorne.proxy.wire.door.pulse import SILENCE_SECONDS
+from licorne.proxy.wire.door.session import SILENCE_SECONDS
 from licorne.proxy.wire.door.under_way import UnderWay
+from licorne.proxy.wire.door.workers import LinkState
 
 pytestmark = pytest.mark.skipif(is_compiled(), reason="machine code does not look its constants up")
 

@@ -21,12 +21,10 @@ import licorne
 from licorne import ConnectionLostError, LicorneError, RemoteScheduler, Scheduler, __version__
 from licorne.proxy.si.build_hash import build_hash, hash_of_sources
 from licorne.proxy.wire.client.connection import Transport
-from licorne.proxy.wire.door.worker_checks import check_build, unusable_worker
+from licorne.proxy.wire.door.session import check_build, unusable_worker
 from licorne.proxy.wire.door.workers import LaunchedWorker
-from licorne.proxy.wire.server.access import AccessRules, read_access_rules
-from licorne.proxy.wire.server.running import ServerThread
-from licorne.proxy.wire.server.server import ServerSettings
-from licorne.proxy.wire.server.tls import server_credentials
+from licorne.proxy.wire.server.access import AccessRules, read_access_rules, server_credentials
+from licorne.proxy.wire.server.server import ServerSettings, ServerThread
 
 
 def said_of(address: str, *, root_certificates: Path | None = None, seconds: float = WAIT_SECONDS) -> str:

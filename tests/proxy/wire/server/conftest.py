@@ -10,8 +10,7 @@ import pytest
 
 from licorne import Scheduler
 from licorne.proxy.core.scheduler.engine_names import EngineName
-from licorne.proxy.wire.server.running import ServerThread
-from licorne.proxy.wire.server.server import ServerSettings
+from licorne.proxy.wire.server.server import ServerSettings, ServerThread
 
 
 class Served:

@@ -22,7 +22,7 @@ from licorne.model.configuration.extra import LogLevel
 from licorne.model.configuration.reader import load
 from licorne.model.configuration.schema import SchedulerConfig
 from licorne.proxy.core.scheduler.managers import registrations
-from licorne.proxy.wire.server.configuration_file import ConfigurationFile, FileRefusedError
+from licorne.proxy.wire.server.core import ConfigurationFile, FileRefusedError
 from licorne.proxy.wire.server.server import Server, ServerSettings
 
 from .conftest import Served

@@ -21,8 +21,7 @@ from support.waiting import WAIT_SECONDS
 from licorne import Scheduler
 from licorne.proxy.si import licorne_v1_pb2, si_pb2
 from licorne.proxy.wire.server.access import AccessRules
-from licorne.proxy.wire.server.running import ServerThread
-from licorne.proxy.wire.server.server import ServerSettings
+from licorne.proxy.wire.server.server import ServerSettings, ServerThread
 
 SERVICES: Final = ("si.v1.Scheduler", "licorne.v1.Session")
 SERVING: Final = int(health_pb2.HealthCheckResponse.SERVING)

@@ -22,8 +22,8 @@ from support.waiting import wait_until
 from licorne import RemoteScheduler, RequestError, Scheduler
 from licorne.model.configuration.reader import checksum
 from licorne.model.values.states import ManagerState
-from licorne.proxy.wire.server.configuration_file import ConfigurationFile
-from licorne.proxy.wire.server.running import ServerThread
+from licorne.proxy.wire.server.core import ConfigurationFile
+from licorne.proxy.wire.server.server import ServerThread
 
 from .conftest import Served
 

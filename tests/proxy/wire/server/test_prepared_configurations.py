@@ -39,8 +39,8 @@ from licorne.proxy.core.scheduler.managers import registrations
 from licorne.proxy.core.scheduler.prepared_configuration import PreparedConfiguration
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.wire.server.configuration_file import ConfigurationFile
-from licorne.proxy.wire.server.running import ServerThread
+from licorne.proxy.wire.server.core import ConfigurationFile
+from licorne.proxy.wire.server.server import ServerThread
 
 from .conftest import Served
 

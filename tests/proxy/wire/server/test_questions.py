@@ -23,7 +23,7 @@ from licorne.proxy.core.scheduler.answering.sent_values import (
     value_to_json,
 )
 from licorne.proxy.si import licorne_v1_pb2 as v1
-from licorne.proxy.wire.server.running import ServerThread
+from licorne.proxy.wire.server.server import ServerThread
 
 WIRE: Final = Path(__file__).parents[3] / "data" / "wire"
 QUESTIONS: Final[dict[str, Callable[[Any], object]]] = {

@@ -21,7 +21,7 @@ from support.waiting import wait_until
 from licorne import CallbackFailure, Recovery, RemoteScheduler, ReplacedError, RequestError, Scheduler
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.wire.client.recovery_states import RecoveryState
+from licorne.proxy.wire.client.recovery_parts import RecoveryState
 
 
 class Replaceable(Listener):

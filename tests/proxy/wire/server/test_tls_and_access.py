@@ -19,10 +19,8 @@ from licorne import RemoteScheduler, ResourceManager, Scheduler
 from licorne.model.errors import RequestError
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.wire.server.access import AccessRules
-from licorne.proxy.wire.server.running import ServerThread
-from licorne.proxy.wire.server.server import ServerSettings
-from licorne.proxy.wire.server.tls import server_credentials
+from licorne.proxy.wire.server.access import AccessRules, server_credentials
+from licorne.proxy.wire.server.server import ServerSettings, ServerThread
 
 TOKEN_OF_A, TOKEN_OF_ANY, UNKNOWN = "the-token-of-cluster-a", "the-token-of-anybody", "no-token-known-here"
 NOTHING_KNOWN: Final = "a bearer token (authorization: Bearer ...) or a certificate is required"

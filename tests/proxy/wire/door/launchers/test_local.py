@@ -11,17 +11,19 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
 import pytest
 from support.door.faulty_workers import HANG, faulty_interpreter
 from support.proxy.listening import Listener
-from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
+from support.proxy.manager_requests import ONE, TWO, application_request, ask_request, node_request
 from support.proxy.worker_processes import is_alive
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import ConnectionLostError, LicorneError, RemoteScheduler
+from licorne.proxy.wire.client.connection import Connection, Transport
+from licorne.proxy.wire.door.door import Door
 from licorne.proxy.wire.door.launchers.local import LocalLauncher
 from licorne.proxy.wire.door.launchers.serving_process import ServingProcess, line_of
 from licorne.proxy.wire.door.workers import LaunchedWorker, LaunchError
@@ -29,6 +31,8 @@ from licorne.proxy.wire.door.workers import LaunchedWorker, LaunchError
 NEVER: Final = threading.Event()
 PARENT: Final = """
 import sys, threading, time
+from licorne.proxy.wire.client.connection import Connection, Transport
+from licorne.proxy.wire.door.door import Door
 from licorne.proxy.wire.door.launchers.local import LocalLauncher
 
 launcher = LocalLauncher(spare_after_seconds=0)
@@ -123,6 +127,29 @@ def test_a_spare_that_has_died_is_not_taken(launcher: LocalLauncher) -> None:
 
     with client:
         assert [status.partitions for status in client.resource_managers()] == [("default",)]
+
+
+def test_a_registration_does_not_wait_for_a_spare_that_was_killed_this_moment(
+    launcher: LocalLauncher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing listens at the address of the spare any more; the next worker is a new process."""
+    connect, addresses = Transport.connect, list[str]()
+
+    def noted(transport: Transport, *arguments: Any) -> Connection:
+        addresses.append(transport.address)
+        return connect(transport, *arguments)
+
+    launcher.start("second", NEVER)
+    spare = spare_of(launcher)
+    killed = spare.wait_for_address(NEVER, WAIT_SECONDS)
+    spare.kill()
+    assert spare.wait_for_end(WAIT_SECONDS)
+    monkeypatch.setattr(ServingProcess, "has_ended", False)  # The launcher has not seen it yet.
+    monkeypatch.setattr(Transport, "connect", noted)
+    with Door(launcher) as door:
+        door.register("rm", Listener(), configuration=ONE)
+
+    assert [killed] == addresses[:-1]
 
 
 def test_all_processes_end_when_the_launcher_stops(launcher: LocalLauncher) -> None:

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from licorne import LicorneError
-from licorne.proxy.wire.door.launchers.pauses import GrowingPauses
+from licorne.proxy.wire.door.workers import GrowingPauses
 
 
 class Clock:

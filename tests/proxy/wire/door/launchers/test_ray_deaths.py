@@ -18,7 +18,7 @@ from support.waiting import let_time_pass, wait_until
 from licorne import LicorneError
 from licorne.proxy.wire.door.door import Door
 from licorne.proxy.wire.door.launchers.ray import RayLauncher
-from licorne.proxy.wire.door.places import LinkState
+from licorne.proxy.wire.door.workers import LinkState
 
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]
 

@@ -7,9 +7,8 @@ from importlib.util import find_spec
 import pytest
 
 from licorne import LicorneError
-from licorne.proxy.wire.door.launchers.ray import RayLauncher
+from licorne.proxy.wire.door.launchers.ray import RayLauncher, RayWorkers, WorkerToEnd
 from licorne.proxy.wire.door.launchers.ray_worker import WorkerSeen
-from licorne.proxy.wire.door.launchers.ray_workers import RayWorkers, WorkerToEnd
 from licorne.proxy.wire.door.workers import LaunchedWorker
 
 

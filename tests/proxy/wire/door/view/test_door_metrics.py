@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.proxy.door_views import Both, place_at
 
 from licorne.proxy.wire.door.view.merging import summed_history
-from licorne.proxy.wire.door.view.metrics import merged_metrics
+from licorne.proxy.wire.door.view.questions import merged_metrics
 from licorne.proxy.wire.door.view.reading import AskedWorker, Said
 
 MINUTE_NS = 60 * 10**9

@@ -10,8 +10,8 @@ from support.proxy.browsing import Visit, chromium, visiting
 from support.proxy.door_views import LiveWorkers
 from support.proxy.manager_requests import application_request, ask_request, node_request
 
-from licorne.proxy.wire.door.places import LinkState
 from licorne.proxy.wire.door.view.application import DoorRest
+from licorne.proxy.wire.door.workers import LinkState
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from support.proxy.door_views import LiveWorkers, viewed
 from support.proxy.manager_requests import node_request
 from support.waiting import WAIT_SECONDS, wait_until
 
-from licorne.proxy.wire.door.places import LinkState
 from licorne.proxy.wire.door.view.application import DoorRest
+from licorne.proxy.wire.door.workers import LinkState
 
 
 @pytest.fixture

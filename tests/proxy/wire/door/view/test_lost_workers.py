@@ -14,7 +14,7 @@ from support.waiting import WAIT_SECONDS
 from licorne import Scheduler
 from licorne.proxy.views.rest.limits import LimitsSettings
 from licorne.proxy.views.rest.running import RestSettings
-from licorne.proxy.wire.door.places import LinkState
+from licorne.proxy.wire.door.workers import LinkState
 
 SECOND: Final = "/ws/v1/partition/second/queues"
 LISTS: Final = [

@@ -1,4 +1,4 @@
-"""What was created under an id, node or application, and which of the answers to that are still due.
+"""What the record of a partition consists of: creations, asks as bytes, and names that are gone.
 
 A scheduler answers each creation once, in the order of the requests: it accepts or rejects it. Under one id
 there may be several without an answer: the first may be invalid and the second good, or the second is
@@ -7,12 +7,25 @@ rejected because the first is there. So what is due is kept in order, and the an
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import final
+from typing import Final, final
+
+from ...si import si_pb2 as si
+
+UNANSWERED: Final = -1
+_SIZE_TAG: Final = si.Allocation.DESCRIPTOR.fields_by_name["resourcePerAlloc"].number << 3 | 2
+"""The byte that begins a size in the bytes of an ask; that of its length follows."""
+_KEPT_SECONDS: Final = 60.0
+"""How long a name is kept at least: an answer that is under way for longer is of a worker that is lost."""
+_FEW: Final = 4_096
+"""How many names are kept however old they are."""
+_NAMES_MAX: Final = 262_144
+"""How many are kept in that time; of more than these nothing is known, and nothing is doubted."""
 
 
 class _DueKind(Enum):
@@ -196,3 +209,102 @@ def _in_order(due: Mapping[str, list[_Due]]) -> Iterator[tuple[str, _Due]]:
     for name, items in due.items():
         for item in sorted(items, key=lambda item: item.kind is not _DueKind.NEW):
             yield name, item
+
+
+@final
+class HeldEntry:
+    """An ask, or an allocation. Plain, because there are very many."""
+
+    __slots__ = ("ask", "node", "session")
+
+    def __init__(self, ask: bytes, node: str, session: int) -> None:
+        self.ask = ask
+        self.node = node
+        """Where it is; empty while it waits."""
+        self.session = session
+        """The session that asked the RM to end it, 0 if none did; `UNANSWERED` if the RM has placed it
+        itself, and the worker has not said that it is there."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HeldAllocations:
+    """What another worker gets, and what the RM is to hear before that."""
+
+    allocations: tuple[bytes, ...]
+    """What runs, and what others run: messages `Allocation`."""
+    asks: tuple[bytes, ...]
+    """Likewise."""
+    late: tuple[si.AllocationRequest, ...]
+    """What is sent afterwards, in order: the RM waits for an answer to it."""
+    released: tuple[si.AllocationRelease, ...]
+    """What has ended with the worker."""
+
+
+def without_node(data: bytes) -> bytes:
+    """Return what the RM had placed itself as an ask."""
+    ask = si.Allocation.FromString(data)
+    ask.ClearField("nodeID")
+    return ask.SerializeToString()
+
+
+def placed_again(entry: HeldEntry) -> bytes:
+    """Return an ask or allocation where it is now: the RM may have sent it elsewhere, or as placed.
+
+    Of a field that stands twice in the bytes of a message the last one counts.
+    """
+    return entry.ask + si.Allocation(nodeID=entry.node).SerializeToString()
+
+
+def has_size(entry: HeldEntry, size: si.Resource) -> bool:
+    """Return whether a worker names the size of an entry; types with the quantity zero count for nothing."""
+    data = size.SerializeToString()
+    if len(data) < 128 and b"%c%c%b" % (_SIZE_TAG, len(data), data) in entry.ask:
+        return True  # Mostly: it has one type, or few in the same order.
+    return _quantities(si.Allocation.FromString(entry.ask).resourcePerAlloc) == _quantities(size)
+
+
+def _quantities(size: si.Resource) -> dict[str, int]:
+    return {name: quantity.value for name, quantity in size.resources.items() if quantity.value}
+
+
+@final
+class RecentNames:
+    """Names of asks, applications or nodes that are gone; its owner guards it.
+
+    There are two generations. When the younger one has many names and is old enough, the older one is
+    dropped.
+
+    Args:
+        now_seconds: Returns a time that never goes back.
+    """
+
+    def __init__(self, now_seconds: Callable[[], float] = time.monotonic) -> None:
+        self._now_seconds = now_seconds
+        self._young: set[Hashable] = set()
+        self._old: set[Hashable] = set()
+        self._since = now_seconds()
+        self._is_beyond = False
+        """Whether more names came in this generation than are kept."""
+        self._was_beyond = False
+
+    def add(self, name: Hashable) -> None:
+        """Keep a name."""
+        if len(self._young) >= _FEW and self._now_seconds() - self._since >= _KEPT_SECONDS:
+            self._old, self._young = self._young, set()
+            self._was_beyond, self._is_beyond = self._is_beyond, False
+            self._since = self._now_seconds()
+        if len(self._young) < _NAMES_MAX:
+            self._young.add(name)
+        else:
+            self._is_beyond = True
+
+    def may_have(self, name: Hashable) -> bool:
+        """Return whether a name is kept, or may have been forgotten because there were too many."""
+        return name in self._young or name in self._old or self._is_beyond or self._was_beyond
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._young.clear()
+        self._old.clear()
+        self._is_beyond = self._was_beyond = False
