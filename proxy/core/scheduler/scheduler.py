@@ -118,6 +118,8 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             raise LicorneError(f"resolver={resolver!r:.200} has no method groups_of(user)")
         if not 0 < predicate_timeout_seconds < math.inf:
             raise LicorneError(f"predicate_timeout_seconds={predicate_timeout_seconds} is not above 0")
+        if record is not None and policies:
+            raise LicorneError("record: what policies answer is not recorded, so that no replay could follow")
         self.stepped = stepped or engine == "direct"
         self.engine_name = engine
         self._extra = ExtraConfigurations()

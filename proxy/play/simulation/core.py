@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol, final
 
 from ....model.configuration.queue_properties import evaluate
+from ....model.policies.policies import PolicyFactory
 from ....model.queues.use_order import KeptUse
 from ....model.values.documents import Json
 from ...core.resolvers.resolver import UserResolver
@@ -116,9 +117,15 @@ class SchedulerCore:
         resolver: UserResolver | None = None,
         threads: int | None = None,
         kept_use: Mapping[str, KeptUse] | None = None,
+        policies: Mapping[str, PolicyFactory] | None = None,
     ) -> None:
         self._scheduler = Scheduler(
-            engine=engine, stepped=True, threads=threads, resolver=resolver, kept_use=kept_use
+            engine=engine,
+            stepped=True,
+            threads=threads,
+            resolver=resolver,
+            kept_use=kept_use,
+            policies=policies,
         )
 
     @property

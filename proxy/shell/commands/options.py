@@ -113,6 +113,15 @@ ThreadsOption: TypeAlias = Annotated[
         "How many threads the engine `threads` has; the cycles of as many partitions run at once.",
     ),
 ]
+PolicyOption: TypeAlias = Annotated[
+    list[str] | None,
+    value_option(
+        "--policy", "NAME=MODULE:CLASS", "A policy that the queues name as policy/NAME; may be repeated."
+    ),
+]
+PolicyPackageOption: TypeAlias = Annotated[
+    str, value_option("--policy-package", "PACKAGE", "An installed package, all of whose policies are given.")
+]
 AsJsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 RestAddressOption: TypeAlias = Annotated[
     str, value_option("--rest-address", "HOST:PORT", "Where the REST interface listens.")

@@ -23,6 +23,8 @@ from .options import (
     InsecurePublicOption,
     LogFormatOption,
     NoRestOption,
+    PolicyOption,
+    PolicyPackageOption,
     RestAddressOption,
     RestHostOption,
     RestTokenOption,
@@ -171,6 +173,8 @@ def serve(
     usage_file: UsageFileOption = None,
     engine: EngineOption = "actors",
     threads: ThreadsOption = None,
+    policy: PolicyOption = None,
+    policy_package: PolicyPackageOption = "",
     as_json: AddressAsJsonOption = False,
     log_format: LogFormatOption = "text",
     until_stdin_closes: Annotated[bool, typer.Option("--until-stdin-closes", hidden=True)] = False,
@@ -183,6 +187,7 @@ def serve(
         check_installed("server")
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # What it would print is in our own messages.
         from ....model.configuration.durations import parse_duration_ns
+        from ...base.files.policy_options import given_policies
         from ...core.scheduler.engine_names import engine_named
         from ...core.scheduler.scheduler import Scheduler
         from ...views.dumps.periodic import PeriodicDumps
@@ -205,6 +210,7 @@ def serve(
             threads=threads,
             record=recording,
             kept_use=_kept_use(usage_file, report, is_recorded=recording is not None),
+            policies=given_policies(policy or (), policy_package),
         )
         if scheduler.recorded_in is not None:
             report(f"recording in {scheduler.recorded_in}")

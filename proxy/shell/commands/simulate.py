@@ -21,6 +21,8 @@ from .options import (
     AsJsonOption,
     EngineOption,
     InputSettings,
+    PolicyOption,
+    PolicyPackageOption,
     ThreadsOption,
     UsersOption,
     value_option,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from ....model.policies.policies import PolicyFactory
     from ....model.queues.use_order import KeptUse
     from ...core.resolvers.resolver import UserResolver
     from ...core.scheduler.engine_names import EngineName
@@ -40,15 +43,22 @@ if TYPE_CHECKING:
     from ...play.simulation.simulation import CoreFactory
     from ...play.simulation.workloads.inputs import InputOptions
 
-    CoreOpener = Callable[[EngineName, UserResolver | None, int | None, Mapping[str, KeptUse]], Core]
+    CoreOpener = Callable[
+        [EngineName, UserResolver | None, int | None, Mapping[str, KeptUse], Mapping[str, PolicyFactory]],
+        Core,
+    ]
 
 
 def _open_scheduler_core(
-    engine: EngineName, resolver: UserResolver | None, threads: int | None, usage: Mapping[str, KeptUse]
+    engine: EngineName,
+    resolver: UserResolver | None,
+    threads: int | None,
+    usage: Mapping[str, KeptUse],
+    policies: Mapping[str, PolicyFactory],
 ) -> Core:
     from ...play.simulation.core import SchedulerCore
 
-    return SchedulerCore(engine, resolver, threads, usage)
+    return SchedulerCore(engine, resolver, threads, usage, policies)
 
 
 def _usage_of(path: Path | None) -> Mapping[str, KeptUse]:
@@ -72,7 +82,7 @@ def simulate_command(
 
     Args:
         open_core: Opens the scheduler that is simulated, with a resolver of groups, a number of threads,
-            and what was used before.
+            what was used before, and the policies that the queues may name.
     """
 
     @with_input_settings
@@ -95,6 +105,8 @@ def simulate_command(
             Path | None,
             value_option("--usage", "FILE", "Begin with what `licorne serve --usage-file` has kept there."),
         ] = None,
+        policy: PolicyOption = None,
+        policy_package: PolicyPackageOption = "",
         input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
         as_json: AsJsonOption = False,
         report_path: Annotated[
@@ -124,10 +136,12 @@ def simulate_command(
         ] = None,
     ) -> None:
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
+        from ...base.files.policy_options import given_policies
         from ...core.resolvers.user_file import read_users
 
         prepare_process()
         with ends_on(LicorneError, "licorne simulate"):
+            policies = given_policies(policy or (), policy_package)
             outputs = report_outputs(
                 {
                     "--report": report_path,
@@ -144,7 +158,7 @@ def simulate_command(
                 input_settings.of(input_path),
                 config,
                 engine_named(engine),
-                lambda name: open_core(name, resolver, threads, kept),
+                lambda name: open_core(name, resolver, threads, kept, policies),
                 with_figures=outputs.needs_figures(),
                 with_jobs=input_settings.gang or outputs.needs_jobs(),
             )

@@ -11,10 +11,12 @@ import typer
 from ....model.errors import LicorneError
 from ...base.terminal.bad_input import BAD_INPUT, ends_on, write_error
 from ...base.terminal.standard_output import write_line
+from .options import PolicyOption, PolicyPackageOption
 
 if TYPE_CHECKING:
     from ....model.configuration.problems import Problem
     from ....model.configuration.reader import Report
+    from ....model.configuration.rules.policies import GivenPoints
     from ....model.values.documents import Document
 
 _INVALID = 3
@@ -23,17 +25,24 @@ _INVALID = 3
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Queue configurations (.yaml).")],
     *,
+    policy: PolicyOption = None,
+    policy_package: PolicyPackageOption = "",
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON document.")] = False,
 ) -> None:
     """Check queue configurations, and say all that is wrong with each, and where.
 
     Ends with status 2 if one cannot be read, else with 3 if one is invalid. All others are checked then too.
     """
+    from ....model.policies.policies import GivenPolicies
+    from ...base.files.policy_options import given_policies
+
+    with ends_on(LicorneError, "licorne validate"):
+        points = GivenPolicies(given_policies(policy or (), policy_package)).points
     documents: list[Document] = []
     statuses: set[int] = set()
     for file in files:
         with ends_on(LicorneError, "licorne validate"):
-            report, status = _inspected(file)
+            report, status = _inspected(file, points)
         statuses.add(status)
         notes = _notes(str(file), report)
         if not as_json and status != BAD_INPUT:
@@ -44,10 +53,10 @@ def validate(
     raise typer.Exit(min(filter(None, statuses), default=0))
 
 
-def _inspected(file: Path) -> tuple[Report, int]:
+def _inspected(file: Path, points: GivenPoints) -> tuple[Report, int]:
     """Return what is wrong with a file, and its status; print at once that it cannot be read."""
     from ....model.configuration.problems import Problem
-    from ....model.configuration.reader import Report, inspect
+    from ....model.configuration.reader import Report, inspect, policy_problems
     from ...base.files.input_errors import InputError
     from ...base.files.input_files import read_text
 
@@ -58,6 +67,10 @@ def _inspected(file: Path) -> tuple[Report, int]:
         problem = Problem(str(file), error.line or 1, error.column or 1, "document", error.message)
         return Report(None, (problem,), ()), BAD_INPUT
     report = inspect(text, str(file))
+    if report.config is not None:
+        unknown = policy_problems(report.config, points, source=str(file))
+        if unknown:
+            report = Report(None, unknown, report.warnings)
     return report, 0 if report.config is not None else _INVALID
 
 
