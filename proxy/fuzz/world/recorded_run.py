@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, final
 
-from ...core.recording.callback_documents import message_document
 from ...core.recording.recording import Recording
+from ...core.recording.turn_documents import message_document
 from ...core.scheduler.scheduler import Scheduler
 from ...play.transcripts.replay import replay_recording
 from ...play.transcripts.transcript import read_recording, recording_files, rows_of_files

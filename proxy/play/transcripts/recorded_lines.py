@@ -21,9 +21,9 @@ from ....model.state.quarantine import BrokenKind
 from ....model.values.documents import Document, Json
 from ....model.values.manager_state import ManagerState
 from ....model.values.users import LookedUp, LookUpFailure
-from ...core.recording.answers import AskedLater, TakenAnswer, read_answer, read_how_asked, read_taken
-from ...core.recording.files import FORMAT_VERSION
-from ...core.recording.recorded_partition import STEPS
+from ...core.recording.partition_turns import STEPS
+from ...core.recording.recording import FORMAT_VERSION
+from ...core.recording.turn_documents import AskedLater, TakenAnswer, read_answer, read_how_asked, read_taken
 
 T = TypeVar("T")
 

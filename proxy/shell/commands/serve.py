@@ -186,7 +186,7 @@ def serve(
         from ....model.configuration.durations import parse_duration_ns
         from ...core.scheduler.engine_names import engine_named
         from ...core.scheduler.scheduler import Scheduler
-        from ...views.dumps.periodic import PeriodicDumps
+        from ...views.dumps.state_dump import PeriodicDumps
         from ...wire.server.parent_process import end_with_parent, read_orders
         from ...wire.server.watchdog import Watchdog
 
@@ -407,7 +407,7 @@ def rest_settings(
     Raises:
         LicorneError: An option cannot be used; the text quotes it.
     """
-    from ...views.rest.access import read_token
+    from ...views.rest.requests import read_token
     from ...views.rest.running import RestSettings
     from ...wire.server.addresses import read_address
 

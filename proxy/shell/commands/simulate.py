@@ -124,7 +124,7 @@ def simulate_command(
         ] = None,
     ) -> None:
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
-        from ...core.resolvers.user_file import read_users
+        from ...core.resolvers.resolver import read_users
 
         prepare_process()
         with ends_on(LicorneError, "licorne simulate"):

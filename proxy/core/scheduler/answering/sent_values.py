@@ -67,10 +67,8 @@ from .....model.values.users import User
 from .....model.views.figures import PartitionFigures
 from .....model.views.queues import QueueView
 from .....model.views.rows import NodeView
-from ...health.report import HealthCheck, HealthReport
-from ...metrics.counts import SentCounts
-from ...metrics.event_counters import EventCounters
-from ...metrics.figures import ManagerFigures, SchedulerFigures
+from ...health.checks import HealthCheck, HealthReport
+from ...metrics.figures import EventCounters, ManagerFigures, SchedulerFigures, SentCounts
 from ..managers.manager_life import ManagerStatus
 from .questions import QueueAndUser
 

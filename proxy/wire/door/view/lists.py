@@ -12,11 +12,10 @@ from starlette.responses import Response
 
 from .....model.configuration.reader import load
 from .....model.configuration.schema import SchedulerConfig
-from ....views.rest.errors import RestError
-from ....views.rest.handlers.configurations import config_response
 from ....views.rest.handlers.monitoring import managers_document
 from ....views.rest.handlers.questions import parameters_of
-from ....views.rest.responses import json_response
+from ....views.rest.handlers.queues import config_response
+from ....views.rest.responses import RestError, json_response
 from ..places import PartitionPlace
 from .merging import (
     by_partition,

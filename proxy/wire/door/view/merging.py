@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from ....core.documents.clusters import WorkerDocument
 from ....core.documents.monitoring import ManagedPartitionDocument
-from ....core.health.history import HISTORY_MAX
+from ....core.health.watch import HISTORY_MAX
 from ..places import PartitionPlace
 from .reading import AskedWorker, full_name
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ....core.metrics.exporter import CONTENT_TYPE, process_registry, text_of
-from ....views.rest.errors import RestError
+from ....views.rest.responses import RestError
 from ..places import LinkState, PartitionPlace
 from .reading import Said, WorkerAnswers, noted, reader_of
 

@@ -9,8 +9,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from ....views.rest.errors import RestError
-from ....views.rest.responses import json_response
+from ....views.rest.responses import RestError, json_response
 from ..places import LinkState, PartitionPlace
 from .reading import DoorReader, full_name, noted, reader_of
 from .worker_client import HeaderFields, WorkerAnswer, WorkerSilentError

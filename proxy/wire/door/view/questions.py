@@ -10,9 +10,8 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ....views.rest.errors import RestError
 from ....views.rest.handlers.questions import parameters_of
-from ....views.rest.responses import json_response
+from ....views.rest.responses import RestError, json_response
 from ..places import PartitionPlace
 from .passing import passed, target_of
 from .reading import DoorReader, Said, full_name, noted, reader_of

@@ -11,8 +11,7 @@ from support.proxy.resolver_fakes import CountingResolver
 
 from licorne.model.values.messages import ApplicationSubmission
 from licorne.model.values.users import LookedUp, LookUpFailure
-from licorne.proxy.core.resolvers.look_up import with_groups
-from licorne.proxy.core.resolvers.resolver import UserResolver
+from licorne.proxy.core.resolvers.resolver import UserResolver, with_groups
 
 
 def a_submission(user: str, *groups: str) -> ApplicationSubmission:
