@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from licorne.model.errors import LicorneError, ReplacedError, RequestError
     from licorne.proxy.base.files.given_configuration import inspect_configuration
     from licorne.proxy.base.process_settings import prepare_process
-    from licorne.proxy.core.explanation.one_line import explanation_line
-    from licorne.proxy.core.health.report import health_document
+    from licorne.proxy.core.explanation.text import explanation_line
+    from licorne.proxy.core.health.checks import health_document
     from licorne.proxy.core.metrics.exporter import SchedulerCollector, exposition, registry_of
     from licorne.proxy.core.recording.recording import Recording
-    from licorne.proxy.core.resolvers.cached import CachedResolver
     from licorne.proxy.core.resolvers.partition_resolvers import TimedResolver
-    from licorne.proxy.core.resolvers.user_file import StaticResolver
+    from licorne.proxy.core.resolvers.resolver import CachedResolver, StaticResolver
     from licorne.proxy.core.scheduler.managers.callbacks import CallbackFailure
     from licorne.proxy.core.scheduler.scheduler import Scheduler
     from licorne.proxy.fronts.async_parts import Placed, Refused
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
         ResourceManagerCallback,
         SchedulerAPI,
     )
-    from licorne.proxy.views.dumps.periodic import PeriodicDumps
-    from licorne.proxy.views.dumps.state_dump import state_dump, state_dump_file
+    from licorne.proxy.views.dumps.state_dump import PeriodicDumps, state_dump, state_dump_file
     from licorne.proxy.views.dumps.usage_file import read_usage
     from licorne.proxy.views.rest.application import rest_app
     from licorne.proxy.wire.client.errors import ConnectionLostError, NotSentError
@@ -89,7 +87,7 @@ __all__ = [
 
 _PLACES = {
     "AsyncScheduler": "licorne.proxy.fronts.async_scheduler",
-    "CachedResolver": "licorne.proxy.core.resolvers.cached",
+    "CachedResolver": "licorne.proxy.core.resolvers.resolver",
     "CallbackFailure": "licorne.proxy.core.scheduler.managers.callbacks",
     "ConnectionLostError": "licorne.proxy.wire.client.errors",
     "DeferredPredicates": "licorne.proxy.si.api",
@@ -98,8 +96,8 @@ _PLACES = {
     "LocalLauncher": "licorne.proxy.wire.door.launchers.local",
     "NotSentError": "licorne.proxy.wire.client.errors",
     "OnRejection": "licorne.proxy.wire.client.recovery",
-    "PeriodicDumps": "licorne.proxy.views.dumps.periodic",
     "Placed": "licorne.proxy.fronts.async_parts",
+    "PeriodicDumps": "licorne.proxy.views.dumps.state_dump",
     "Recording": "licorne.proxy.core.recording.recording",
     "Recovery": "licorne.proxy.wire.client.recovery",
     "Refused": "licorne.proxy.fronts.async_parts",
@@ -111,11 +109,11 @@ _PLACES = {
     "Scheduler": "licorne.proxy.core.scheduler.scheduler",
     "SchedulerAPI": "licorne.proxy.si.api",
     "SchedulerCollector": "licorne.proxy.core.metrics.exporter",
-    "StaticResolver": "licorne.proxy.core.resolvers.user_file",
+    "StaticResolver": "licorne.proxy.core.resolvers.resolver",
     "TimedResolver": "licorne.proxy.core.resolvers.partition_resolvers",
-    "explanation_line": "licorne.proxy.core.explanation.one_line",
+    "explanation_line": "licorne.proxy.core.explanation.text",
     "exposition": "licorne.proxy.core.metrics.exporter",
-    "health_document": "licorne.proxy.core.health.report",
+    "health_document": "licorne.proxy.core.health.checks",
     "inspect_configuration": "licorne.proxy.base.files.given_configuration",
     "prepare_process": "licorne.proxy.base.process_settings",
     "read_usage": "licorne.proxy.views.dumps.usage_file",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from licorne.actors.services.rm_link import RmLink
-from licorne.proxy.core.resolvers.cached import CachedResolver
-from licorne.proxy.core.resolvers.user_file import StaticResolver
+from licorne.proxy.core.resolvers.resolver import CachedResolver, StaticResolver
 
 
 def test_a_field_touched_without_its_lock_is_noted(shared_fields: list[str]) -> None:

@@ -39,7 +39,7 @@ from licorne.model.marks import marked_methods
 from licorne.model.partition import Partition
 from licorne.model.values.allocation import Allocation
 from licorne.proxy.core.documents import applications as application_documents
-from licorne.proxy.core.documents import nodes as node_documents
+from licorne.proxy.core.documents import clusters as node_documents
 from licorne.proxy.core.documents.applications import AllocationDocument, allocation_document
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.play.transcripts.player import PlayedManager

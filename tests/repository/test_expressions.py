@@ -26,7 +26,7 @@ MADE_WHEN_RUNNING: Final = {
     "model/identifiers.py": "two classes of characters, one of which has a name",
     "proxy/fuzz/reference/plan.py": "a filter of a simulated cluster, which are our own",
     "proxy/views/rest/routes.py": "the path of a route of ours, as Starlette has compiled it",
-    "proxy/views/rest/unrouted.py": "likewise",
+    "proxy/views/rest/responses.py": "likewise",
     "proxy/play/simulation/record.py": "an escaped name between two conditions of one character",
 }
 """Modules with an expression that is not a literal, and what it is made of."""
@@ -36,7 +36,7 @@ REPEATS_OF_REPEATS: Final = {
     "lockcheck/locks/factories.py": "each round ends with a dot, which a name has not",
     "lockcheck/order/text.py": "each round begins with a hyphen, which a name has not",
     "proxy/core/resolvers/ldap_resolver.py": "a round ends with the first plus sign that is not escaped",
-    "proxy/core/resolvers/ldap_values.py": "each round begins with a dot, which a number has not",
+    "proxy/core/resolvers/ldap_settings.py": "each round begins with a dot, which a number has not",
     "proxy/si/generator.py": "each round is a line",
     "proxy/play/simulation/workloads/swf.py": "each round begins with a colon, which a property has not",
 }

@@ -1,24 +1,41 @@
-"""The types of fields that several documents have.
+"""What documents share: types of fields, times as texts, and long lists in pieces of bounded size.
 
 Each document is declared once, as a `TypedDict` whose fields have their descriptions. The code that makes it
 is checked against it, the description of the REST interface is made of it, and clients read it.
+
+How many rows are asked for at once follows from the sizes of the rows before: an application may have one
+allocation, or thousands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import Enum
 from functools import cache, wraps
-from typing import Annotated, Any, ParamSpec, Required, TypeAlias, TypeVar, cast, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    ParamSpec,
+    Required,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import Field
 
+from ....model.applications.report import ShownApplication
 from ....model.applications.state import ApplicationState
+from ....model.limits.usage_tree import UsageView
 from ....model.values.states import ObjectState
+from ....model.views.shown import ShownNode
 
 P = ParamSpec("P")
 D = TypeVar("D", bound=Mapping[str, object])
-
 Int32: TypeAlias = Annotated[int, Field(json_schema_extra={"format": "int32"})]
 Int64: TypeAlias = Annotated[int, Field(json_schema_extra={"format": "int64"})]
 Quantities: TypeAlias = dict[str, Int64]
@@ -37,6 +54,14 @@ Int64Message: TypeAlias = (
     Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | Annotated[str, Field(pattern="^-?[0-9]{1,18}$")]
 )
 """A whole number of 64 bits in a message of `si.v1`: a number or a text."""
+_SECOND_NS = 1_000_000_000
+T = TypeVar("T")
+K = TypeVar("K")
+ITEMS_WANTED: Final = 1_000
+"""About how many asks and allocations a piece has: to copy so many takes some milliseconds."""
+ROWS_MAX: Final = 250
+"""How many nodes or applications a piece has at most."""
+_ROWS_FIRST: Final = 16
 
 
 def names_of(kind: type[Enum]) -> Any:
@@ -71,3 +96,52 @@ def without_empty(make: Callable[P, D]) -> Callable[P, D]:
         return cast("D", {key: value for key, value in document.items() if value or key in needed})
 
     return made
+
+
+def time_text(time_ns: int) -> str:
+    """Return a time, nanoseconds since 1970, in the form of RFC 3339, in UTC and with all its digits."""
+    seconds, rest_ns = divmod(time_ns, _SECOND_NS)
+    fraction = f".{rest_ns:09d}".rstrip("0") if rest_ns else ""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}{fraction}Z"
+
+
+def whole(number: float) -> float:
+    """Return a number that has no fraction as an integer, others as they are."""
+    return int(number) if number == int(number) else number
+
+
+def paged(
+    keys: Sequence[K], ask: Callable[[Sequence[K]], Sequence[T]], size: Callable[[T], int]
+) -> Iterator[Sequence[T]]:
+    """Yield the rows of all keys in pieces; each is asked for when it is needed.
+
+    Args:
+        keys: What to ask for.
+        ask: Returns the rows of some keys; fewer, if some are gone.
+        size: Returns how many items a row has, 1 at least.
+    """
+    start, step = 0, _ROWS_FIRST
+    while start < len(keys):
+        rows = ask(keys[start : start + step])
+        start += step
+        fitting = ITEMS_WANTED * len(rows) // max(sum(map(size, rows)), 1)
+        step = max(1, min(fitting, 4 * step, ROWS_MAX)) if rows else step
+        yield rows
+
+
+def size_of_node(node: ShownNode) -> int:
+    """Return how many items the row of a node has; an allocation counts four times.
+
+    Each may be of another application, which is asked whether the allocation is a victim.
+    """
+    return 1 + 4 * len(node.facts.allocations) + len(node.facts.foreign)
+
+
+def size_of_application(application: ShownApplication) -> int:
+    """Return how many items the row of an application has."""
+    return 1 + len(application.asks) + len(application.allocations)
+
+
+def size_of_usage(usage: UsageView) -> int:
+    """Return how many items the row of a user or group has: each queue counts four times."""
+    return 4 * len(usage.queues)

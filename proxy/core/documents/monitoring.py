@@ -1,4 +1,4 @@
-"""The documents of resource managers, locks, health, history and the state dump; and of errors."""
+"""The documents for those who watch a scheduler: RMs, locks, health, events, state dump, page, errors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Annotated, Any, Required
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from ....model.values.events import EventRecord
 from ....model.values.states import ManagerState
 from .applications import ApplicationDocument
-from .clusters import ClusterDocument, PartitionDocument
+from .clusters import ClusterDocument, NodeDocument, PartitionDocument
 from .configurations import ConfigurationDocument
-from .fields import TimeNs, values_of
-from .nodes import NodeDocument
-from .queues import QueueDocument
-from .rules import RuleDocument
+from .fields import Int64, Names, Texts, TimeNs, values_of, without_empty
+from .queues import QueueDocument, RuleDocument
 
 
 class ErrorDocument(TypedDict):
@@ -155,3 +154,108 @@ class StateDumpDocument(TypedDict, total=False):
     config: ConfigurationDocument
     eventStreams: list[OpenStreamDocument]
     placementRules: Required[list[DumpedRulesDocument]]
+
+
+class EventQuantityDocument(TypedDict, total=False):
+    """One quantity."""
+
+    value: Int64
+
+
+class EventResourceDocument(TypedDict, total=False):
+    """The quantities of an event."""
+
+    resources: dict[str, EventQuantityDocument]
+
+
+class EventDocument(TypedDict, total=False):
+    """An event; without what is zero or empty."""
+
+    type: int
+    """What it is about: a request (1), application (2), node (3), queue (4), user or group (5)."""
+    objectID: str
+    referenceID: str
+    message: str
+    timestampNano: TimeNs
+    eventChangeType: int
+    """None (0), set (1), added (2), removed (3)."""
+    eventChangeDetail: int
+    resource: Required[EventResourceDocument]
+
+
+class EventBatchDocument(TypedDict):
+    """Events whose ids follow each other, and the ids that are still there."""
+
+    InstanceUUID: str
+    """Another one after each start of the scheduler."""
+    LowestID: int
+    HighestID: int
+    EventRecords: list[EventDocument] | None
+
+
+class EventStreamDocument(TypedDict):
+    """The first line of a stream."""
+
+    InstanceUUID: str
+
+
+@without_empty
+def event_document(record: EventRecord) -> EventDocument:
+    """Return an event as it is shown: without what is zero or empty, but always with a resource."""
+    resources: dict[str, EventQuantityDocument] = {
+        name: {"value": quantity} if quantity else {} for name, quantity in record.resource.items()
+    }
+    return {
+        "type": int(record.type),
+        "objectID": record.object_id,
+        "message": record.message,
+        "timestampNano": record.time_ns,
+        "eventChangeType": int(record.change),
+        "eventChangeDetail": int(record.detail),
+        "referenceID": record.reference_id,
+        "resource": {"resources": resources} if resources else {},
+    }
+
+
+class PageAllocationDocument(TypedDict):
+    """An allocation, as the page shows it."""
+
+    allocationKey: str
+    applicationID: str
+    resource: str
+    """As a person reads it."""
+    priority: int
+    placeholder: bool
+
+
+class PageNodeDocument(TypedDict):
+    """A node, as the page shows it."""
+
+    nodeID: str
+    attributes: Texts
+    schedulable: bool
+    capacity: str
+    """As a person reads it."""
+    allocated: str
+    occupied: str
+    available: str
+    allocations: Annotated[list[PageAllocationDocument], Field(max_length=500)]
+    allocationsTotal: int
+    foreign: Annotated[list[PageAllocationDocument], Field(max_length=500)]
+    foreignTotal: int
+    reservations: Names
+
+
+class TimelineDocument(TypedDict):
+    """What queues used and waited for, over time."""
+
+    interval: float
+    """Milliseconds between two points."""
+    span: float
+    """How long points are kept in milliseconds."""
+    types: list[str]
+    """The resource types of the quantities below."""
+    times: list[int]
+    """Milliseconds since 1970."""
+    queues: dict[str, list[Annotated[list[list[int | None]], Field(min_length=2, max_length=2)] | None]]
+    """For each queue and time what is allocated and what waits, by the types; null where it was not there."""

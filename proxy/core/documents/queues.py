@@ -1,14 +1,17 @@
-"""The documents of queues: QueueInfo."""
+"""The documents of queues, of placement rules, and of users and groups."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Required
+from typing import Literal, Required
 
 from typing_extensions import TypedDict
 
 from ....model.configuration.durations import duration_text
+from ....model.limits.usage_tree import UsageRow, UsageView
+from ....model.placement.rules import Filter, PlacementRule, QueueRule
 from ....model.queues.queue import QueueTemplate
+from ....model.queues.tree import RECOVERY_QUEUE
 from ....model.resources.comparisons import absolute_used_capacity
 from ....model.resources.resource import (
     EMPTY,
@@ -161,3 +164,119 @@ def _maximum(path: Sequence[QueueView]) -> Resource | None:
         if level.maximum is not None:
             limit = level.maximum if limit is None else component_wise_min(level.maximum, limit)
     return limit
+
+
+class FilterDocument(TypedDict, total=False):
+    """To whom a rule applies."""
+
+    type: Required[Literal["allow", "deny"]]
+    userList: Names
+    userExp: str
+    groupList: Names
+    groupExp: str
+
+
+class RuleDocument(TypedDict, total=False):
+    """A placement rule."""
+
+    name: Required[str]
+    parameters: Required[Texts]
+    parentRule: RuleDocument
+    filter: FilterDocument
+
+
+def rule_document(rule: PlacementRule) -> RuleDocument:
+    """Return the RuleDAO document of a rule, with those of its parent rules."""
+    if not isinstance(rule, QueueRule):
+        return {"name": rule.name, "parameters": {"queue": RECOVERY_QUEUE}}
+    parameters = {"create": str(rule.create).lower(), **rule.parameters}
+    document: RuleDocument = {"name": rule.name, "parameters": parameters}
+    if not rule.filter.is_empty:
+        document["filter"] = filter_document(rule.filter)
+    if rule.parent is not None:
+        document["parentRule"] = rule_document(rule.parent)
+    return document
+
+
+@without_empty
+def filter_document(shown: Filter) -> FilterDocument:
+    """Return the FilterDAO document."""
+    users, groups = shown.users, shown.groups
+    return {
+        "type": "allow" if shown.allow else "deny",
+        "userList": sorted(users.names),
+        "userExp": "" if users.expression is None else users.expression.text,
+        "groupList": sorted(groups.names),
+        "groupExp": "" if groups.expression is None else groups.expression.text,
+    }
+
+
+class UserUsageDocument(TypedDict, total=False):
+    """What a user has and may have."""
+
+    userName: Required[str]
+    groups: dict[str, str]
+    """The group that counts for each application."""
+    queues: Required[UsageDocument]
+
+
+class GroupUsageDocument(TypedDict, total=False):
+    """What a group has and may have."""
+
+    groupName: Required[str]
+    applications: Names
+    queues: Required[UsageDocument]
+
+
+class UsageDocument(TypedDict, total=False):
+    """What is used in a queue and below it, and the limits there."""
+
+    queuePath: Required[str]
+    resourceUsage: Quantities
+    decayedMean: Quantities
+    """What a user has used on average, in a leaf with a half-life that orders its users."""
+    runningApplications: Names
+    maxResources: Quantities
+    maxApplications: int
+    children: list[UsageDocument]
+
+
+@without_empty
+def user_document(user: UsageView) -> UserUsageDocument:
+    """Return the UserUsage document."""
+    return {"userName": user.name, "groups": dict(user.groups), "queues": _queue_documents(user.queues)}
+
+
+@without_empty
+def group_document(group: UsageView) -> GroupUsageDocument:
+    """Return the GroupUsage document."""
+    return {
+        "groupName": group.name,
+        "applications": sorted(group.queues[0].applications),
+        "queues": _queue_documents(group.queues),
+    }
+
+
+def _queue_documents(rows: Sequence[UsageRow]) -> UsageDocument:
+    """Return the document of the root, with those of all queues below it."""
+    documents = {row.queue_path: _queue_document(row) for row in rows}
+    for path, document in documents.items():
+        above = documents.get(path.rpartition(".")[0])
+        if above is not None:
+            above.setdefault("children", []).append(document)
+    return documents[rows[0].queue_path]
+
+
+@without_empty
+def _queue_document(row: UsageRow) -> UsageDocument:
+    limit = row.limit
+    return {
+        "queuePath": row.queue_path,
+        "resourceUsage": quantities_shown(dict(sorted(row.usage))),
+        "decayedMean": quantities_shown(row.decayed_mean),
+        "runningApplications": sorted(row.applications),
+        "maxResources": quantities_shown(
+            limit.max_resources.as_dict() if limit and limit.max_resources else None
+        ),
+        "maxApplications": limit.max_applications if limit else 0,
+    }

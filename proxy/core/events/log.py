@@ -1,4 +1,8 @@
-"""The log of the events of one scheduler."""
+"""The log of the events of one scheduler.
+
+Every two seconds an RM gets what happened to it, in one batch of at most `event.requestCapacity` records: the
+oldest ones. Those for which there was no room are counted, and are not sent.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,24 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
+from ....actors.services.interrupts import start_thread
 from ....model.configuration.extra import ExtraConfig
 from ....model.errors import RequestError
 from ....model.values.events import EventRecord
 from ....model.values.facts import Fact, FactSink
-from ..metrics.event_counters import EventCounters
-from .expanding import records_from
-from .recent import RecentRecords
-from .ring import FactRing
-from .streams import EventStream
+from ...si.api import ResourceManager, ResourceManagerCallback
+from ..metrics.figures import EventCounters
+from .ring import FactRing, expand, records_from
+from .streams import EventStream, RecentRecords
 
 _DEFAULTS: Final = ExtraConfig()
+DELIVERY_SECONDS: Final = 2.0
+_MESSAGE_RECORDS_MAX: Final = 1000
+"""How many records one callback gets: a message over the wire has at most some megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,3 +262,76 @@ class EventLog:
             streams = list(self._streams)
         for stream in streams:
             stream.finish()
+
+
+def takes_events(callback: ResourceManagerCallback) -> bool:
+    """Return whether a callback does anything with events: not if it has inherited to ignore them."""
+    return getattr(type(callback), "send_event", None) is not ResourceManager.send_event
+
+
+class Receiver(NamedTuple):
+    """An RM that gets events: `send` queues records for it."""
+
+    rm_id: str
+    send: Callable[[list[EventRecord]], None]
+
+
+@final
+class EventDelivery:
+    """Delivers the events of one scheduler.
+
+    Args:
+        log: The events.
+        receivers: Returns who gets events now.
+    """
+
+    def __init__(self, log: EventLog, receivers: Callable[[], Iterable[Receiver]]) -> None:
+        self._log = log
+        self._receivers = receivers
+        self._next_ids: dict[str, int] = {}
+        """From where each RM has not been served yet."""
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Deliver every two seconds from now on, on a thread."""
+        with self._lock:
+            if self._thread is None and not self._stop.is_set():
+                self._thread = start_thread(self._run, "licorne-events")
+
+    def _run(self) -> None:
+        while not self._stop.wait(DELIVERY_SECONDS):
+            self.deliver()
+
+    def deliver(self) -> None:
+        """Send each RM what has happened to it since the last time."""
+        with self._lock:
+            for receiver in self._receivers():
+                self._deliver_to(receiver)
+
+    def _deliver_to(self, receiver: Receiver) -> None:
+        rm_id = receiver.rm_id
+        facts, next_id, overwritten = self._log.facts_since(self._next_ids.get(rm_id, 0))
+        self._next_ids[rm_id] = next_id
+        room = self._log.request_capacity(rm_id)
+        records: list[EventRecord] = []
+        created = overwritten
+        for fact in facts:
+            if fact[1] != rm_id:
+                continue
+            created += fact[0]
+            if len(records) < room:
+                records += expand(fact)
+        del records[room:]
+        self._log.count_delivery(stored=len(records), not_stored=created - len(records))
+        for start in range(0, len(records), _MESSAGE_RECORDS_MAX):
+            receiver.send(records[start : start + _MESSAGE_RECORDS_MAX])
+
+    def close(self) -> None:
+        """End the thread, and deliver what has happened up to now."""
+        self._stop.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        self.deliver()

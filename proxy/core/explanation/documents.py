@@ -13,6 +13,7 @@ from ....model.resources.resource import Resource
 from ....model.state.preemption_log import PreemptionRecord
 from ....model.values.documents import quantities_shown
 from ....model.views.rows import preemption_document, victim_document
+from ..documents.applications import PreemptionDocument, VictimDocument
 from ..documents.explanations import (
     BlockerDocument,
     ExplainedAskDocument,
@@ -29,7 +30,6 @@ from ..documents.explanations import (
     RefusingNodesDocument,
     RuleAnswerDocument,
 )
-from ..documents.preemptions import PreemptionDocument, VictimDocument
 from .sentences import Where, changes_of, place_of, what_blocks, withheld_lines
 
 

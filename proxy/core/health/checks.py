@@ -28,9 +28,9 @@ from ....model.views.shown import (
     unknown_to_applications,
     unknown_to_nodes,
 )
-from ..documents.paging import paged, size_of_application, size_of_node
-from ..metrics.counts import Metrics
-from .report import HealthCheck, HealthReport
+from ..documents.fields import paged, size_of_application, size_of_node
+from ..documents.monitoring import HealthDocument
+from ..metrics.figures import Metrics
 
 _SUSPECTS_MAX: Final = 100
 """How many allocations are looked at again in one turn."""
@@ -267,3 +267,41 @@ def active_applications(ask_all: AskAll, partition: Partition) -> Iterator[Shown
 
     for page in paged(names, ask, size_of_application):
         yield from page
+
+
+class HealthCheck(NamedTuple):
+    """The outcome of one check."""
+
+    name: str
+    description: str
+    succeeded: bool
+    diagnosis: str
+
+
+class HealthReport(NamedTuple):
+    """The outcome of all checks."""
+
+    made_at_ns: int
+    """Nanoseconds since 1970."""
+    checks: tuple[HealthCheck, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether all checks have succeeded."""
+        return all(check.succeeded for check in self.checks)
+
+
+def health_document(report: HealthReport) -> HealthDocument:
+    """Return the document of a report, as the REST interface shows it."""
+    return {
+        "Healthy": report.healthy,
+        "HealthChecks": [
+            {
+                "Name": check.name,
+                "Succeeded": check.succeeded,
+                "Description": check.description,
+                "DiagnosisMessage": check.diagnosis,
+            }
+            for check in report.checks
+        ],
+    }

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from time import monotonic
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from ....actors.services.log import Log
 from ....model.errors import RequestError
-from .history import HISTORY_SECONDS
+from ..documents.monitoring import ApplicationCountDocument, ContainerCountDocument
 
 _JOIN_SECONDS: Final = 5
+HISTORY_MAX: Final = 1440
+"""How many entries are kept; the oldest one is dropped for a new one."""
+HISTORY_SECONDS: Final = 60
+"""The time between two entries."""
 
 
 @final
@@ -93,3 +98,35 @@ class HealthWatch:
             pass  # The scheduler is being stopped.
         except Exception:  # noqa: BLE001 - it is logged, and the next one is tried
             self._log.exception("a health check or its history failed, please report")
+
+
+class _Entry(NamedTuple):
+    time_ns: int
+    applications: int
+    containers: int
+
+
+@final
+class History:
+    """The history of one scheduler. One thread at a time adds, any thread reads."""
+
+    def __init__(self) -> None:
+        self._entries: deque[_Entry] = deque(maxlen=HISTORY_MAX)
+
+    def add(self, time_ns: int, *, applications: int, containers: int) -> None:
+        """Add how many applications run, and how many allocations there are."""
+        self._entries.append(_Entry(time_ns, applications, containers))
+
+    def applications(self) -> list[ApplicationCountDocument]:
+        """Return the documents of the applications, the oldest first."""
+        return [
+            {"timestamp": entry.time_ns, "totalApplications": str(entry.applications)}
+            for entry in self._entries.copy()
+        ]
+
+    def containers(self) -> list[ContainerCountDocument]:
+        """Return the documents of the containers, the oldest first."""
+        return [
+            {"timestamp": entry.time_ns, "totalContainers": str(entry.containers)}
+            for entry in self._entries.copy()
+        ]

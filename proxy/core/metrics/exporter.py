@@ -1,17 +1,25 @@
-"""The metrics of a scheduler for Prometheus."""
+"""The metrics of a scheduler for Prometheus.
+
+Names, labels and buckets are those that dashboards know. If several partitions have a queue of one path, its
+values are added up: the names have no label for the partition.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCollector, ProcessCollector
 from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
-from ....model.state.counters import TimedPart, merged
+from ....model.applications.state import ApplicationState
+from ....model.state.counters import BOUNDS_NS, HistogramFigures, TimedPart, merged
 from ....model.values.states import ManagerState
-from .families import gauge, histogram, shared_families, single
+from ....model.views.rows import NodeRow, PartitionFigures
+from ....model.views.shown import QueueView
 from .figures import MetricsSource, SchedulerFigures
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -20,6 +28,44 @@ _PHASES: Final = {
     "reserved": TimedPart.RESERVED,
     "placeholder": TimedPart.PLACEHOLDER,
     "regular": TimedPart.REGULAR,
+}
+_NS: Final = 10**9
+_ACTIVE: Final = (
+    ApplicationState.NEW,
+    ApplicationState.ACCEPTED,
+    ApplicationState.RUNNING,
+    ApplicationState.RESUMING,
+    ApplicationState.FAILING,
+    ApplicationState.COMPLETING,
+)
+_ENDED: Final = (ApplicationState.COMPLETED, ApplicationState.FAILED, ApplicationState.REJECTED)
+_RANGES: Final = ("[0,10%]", *(f"({low}%,{low + 10}%]" for low in range(10, 100, 10)))
+_HISTOGRAMS: Final = (
+    (
+        "yunikorn_scheduler_scheduling_latency_milliseconds",
+        "How long a pass over a partition took",
+        TimedPart.CYCLE,
+    ),
+    ("yunikorn_scheduler_scheduling_cycle_milliseconds", "How long a scheduling cycle took", TimedPart.CYCLE),
+    (
+        "yunikorn_scheduler_trynode_evaluation_milliseconds",
+        "How long the nodes were searched for one ask",
+        TimedPart.NODE_SEARCH,
+    ),
+    (
+        "yunikorn_scheduler_trypreemption_latency_milliseconds",
+        "How long victims were looked for",
+        TimedPart.PREEMPTION,
+    ),
+)
+_EVENTS: Final = {
+    "yunikorn_event_total_created": "Events that have happened",
+    "yunikorn_event_total_channeled": "Events that were kept",
+    "yunikorn_event_total_not_channeled": "Events that were dropped: more happened at once than can be taken",
+    "yunikorn_event_total_processed": "Events that have an id",
+    "yunikorn_event_total_stored": "Events that were kept for a resource manager",
+    "yunikorn_event_total_not_stored": "Events that a resource manager has not got, since its store was full",
+    "yunikorn_event_total_collected": "Events that were sent to a resource manager",
 }
 
 
@@ -179,3 +225,210 @@ def _number(value: float) -> str:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def shared_families(figures: SchedulerFigures) -> Iterator[Metric]:
+    """Return the families of one scrape."""
+    yield from (
+        single(name, text, getattr(figures.events, name.removeprefix("yunikorn_event_total_")))
+        for name, text in _EVENTS.items()
+    )
+    yield from _counts(figures)
+    yield from _applications_and_nodes(figures)
+    yield from _times(figures)
+    yield from _node_usage([node for partition in figures.current for node in partition.nodes])
+    yield from _queue_applications(figures)
+    yield from _queue_resources([queue for partition in figures.current for queue in partition.queues])
+    yield from _queue_containers(figures.partitions)
+
+
+def counter(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
+    """Return a counter with one label; its name gets no `_total`, unlike prometheus-client's own."""
+    return _plain(name, text, "counter", label, values)
+
+
+def gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
+    """Return a gauge with one label."""
+    return _plain(name, text, "gauge", label, values)
+
+
+def single(name: str, text: str, value: float) -> Metric:
+    """Return a gauge without labels."""
+    family = Metric(name, text, "gauge")
+    family.add_sample(name, {}, value)
+    return family
+
+
+def _plain(name: str, text: str, kind: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = Metric(name, text, kind)
+    for value_of_label, value in values.items():
+        family.add_sample(name, {label: value_of_label}, value)
+    return family
+
+
+def histogram(name: str, text: str, rows: Sequence[tuple[Mapping[str, str], HistogramFigures]]) -> Metric:
+    """Return a histogram in seconds, with the labels of each row."""
+    family = Metric(name, text, "histogram")
+    for labels, figures in rows:
+        total = 0
+        for bound_ns, count in zip(BOUNDS_NS, figures.counts, strict=False):
+            total += count
+            family.add_sample(f"{name}_bucket", {**labels, "le": f"{bound_ns / _NS:g}"}, total)
+        family.add_sample(f"{name}_bucket", {**labels, "le": "+Inf"}, figures.durations)
+        family.add_sample(f"{name}_sum", dict(labels), figures.total_ns / _NS)
+        family.add_sample(f"{name}_count", dict(labels), figures.durations)
+    return family
+
+
+def _counts(figures: SchedulerFigures) -> Iterator[Metric]:
+    counts = figures.counts
+    yield counter(
+        "yunikorn_scheduler_container_allocation_attempt_total",
+        "Allocations that were reported to resource managers, and requests for some that were refused",
+        "state",
+        {
+            "allocated": sum(each.placed for each in counts),
+            "rejected": sum(each.rejected for each in counts),
+            "error": sum(each.rejected for each in counts),
+            "released": sum(each.released for each in counts),
+        },
+    )
+    yield counter(
+        "yunikorn_scheduler_application_submission_total",
+        "Applications that came: taken into a queue, accepted for scheduling, or rejected",
+        "result",
+        {
+            "new": sum(each.applications_new for each in counts),
+            "accepted": sum(each.applications_accepted for each in counts),
+            "rejected": sum(each.applications_rejected for each in counts),
+        },
+    )
+
+
+def _applications_and_nodes(figures: SchedulerFigures) -> Iterator[Metric]:
+    states: Counter[ApplicationState] = Counter()
+    active = [partition.active for partition in figures.current]
+    for counted in (*active, *(partition.ended for partition in figures.partitions)):
+        for (_, state), count in counted.items():
+            states[state] += count
+    shown = (*_ACTIVE[2:], ApplicationState.COMPLETED, ApplicationState.FAILED)
+    yield gauge(
+        "yunikorn_scheduler_application_total",
+        "Applications by state; completed and failed: all since the partition was made",
+        "state",
+        {state.value.lower(): states[state] for state in shown},
+    )
+    nodes = [node for partition in figures.current for node in partition.nodes]
+    yield gauge(
+        "yunikorn_scheduler_node",
+        "Nodes: active ones, those of them that drain; refused for want of a partition; removed",
+        "state",
+        {
+            "active": len(nodes),
+            "draining": sum(not node.schedulable for node in nodes),
+            "failed": sum(counts.nodes_failed for counts in figures.counts),
+            "decommissioned": sum(partition.nodes_removed for partition in figures.partitions),
+        },
+    )
+
+
+def _times(figures: SchedulerFigures) -> Iterator[Metric]:
+    def timed(part: TimedPart) -> HistogramFigures:
+        return merged(partition.times[part] for partition in figures.partitions)
+
+    for name, text, part in _HISTOGRAMS:
+        yield histogram(name, f"{text}, in seconds", [({}, timed(part))])
+    yield histogram(
+        "yunikorn_scheduler_node_sorting_latency_milliseconds",
+        "How long the order of queues and applications was brought up to date, in seconds",
+        [
+            ({"level": "app"}, timed(TimedPart.APPLICATION_ORDER)),
+            ({"level": "queue"}, timed(TimedPart.QUEUE_ORDER)),
+        ],
+    )
+    predicates = merged(manager.counts.predicates for manager in figures.managers.values())
+    yield histogram(
+        "yunikorn_scheduler_trynode_latency_milliseconds",
+        "How long each predicate of a resource manager took, in seconds",
+        [({}, predicates)],
+    )
+
+
+def _node_usage(nodes: Sequence[NodeRow]) -> Iterator[Metric]:
+    """Return for each type of resource how many nodes use how much of theirs."""
+    usage: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(_RANGES))
+    for node in nodes:
+        for name, total in node.capacity.items():
+            if total > 0:
+                used = total - node.available.get(name, 0)
+                # The tenth part that the share falls into, each with its upper border.
+                index = -(-10 * used // total) - 1
+                usage[_sanitised(name)][min(max(index, 0), len(_RANGES) - 1)] += 1
+    for name, counts in sorted(usage.items()):
+        yield gauge(
+            f"yunikorn_scheduler_{name}_node_usage_total",
+            f"Nodes by how much of their {name} is used",
+            "range",
+            dict(zip(_RANGES, counts, strict=True)),
+        )
+
+
+def _queue_applications(figures: SchedulerFigures) -> Iterator[Metric]:
+    active: Counter[tuple[str, ApplicationState]] = Counter()
+    ended: Counter[tuple[str, ApplicationState]] = Counter()
+    for partition in figures.current:
+        for queue in partition.queues:
+            if queue.is_leaf:
+                active.update({(queue.path, state): 0 for state in _ACTIVE})
+        active.update(partition.active)
+    for partition in figures.partitions:
+        ended.update(partition.ended)
+    states = Metric("yunikorn_queue_app", "Applications of a queue by state", "gauge")
+    totals = Metric(
+        "yunikorn_queue_app_total", "Applications of a queue that have ended, by state", "counter"
+    )
+    for (path, state), count in sorted(
+        (*active.items(), *ended.items()), key=lambda row: (row[0][0], row[0][1].value)
+    ):
+        labels = {"queue": path, "state": state.value.lower()}
+        states.add_sample(states.name, labels, count)
+        if state in _ENDED:
+            totals.add_sample(totals.name, labels, count)
+    yield from (states, totals)
+
+
+def _queue_resources(queues: Sequence[QueueView]) -> Iterator[Metric]:
+    amounts: Counter[tuple[str, str, str]] = Counter()
+    for queue in queues:
+        amounts[queue.path, "apps", "maxRunningApps"] += queue.max_applications
+        used = {"allocated": queue.allocated, "pending": queue.pending}
+        others = {"guaranteed": queue.guaranteed, "max": queue.maximum, "preempting": queue.preempting}
+        for kind, resource in (*others.items(), *used.items()):
+            for name, quantity in () if resource is None else resource.items():
+                amounts[queue.path, name, kind] += quantity
+                for always in used:  # So that an expression such as used over maximum has a value.
+                    amounts[queue.path, name, always] += 0
+    family = Metric("yunikorn_queue_resource", "Quotas of a queue, and what is used and waits there", "gauge")
+    for (path, name, kind), quantity in sorted(amounts.items()):
+        family.add_sample(family.name, {"queue": path, "resource": name, "state": kind}, quantity)
+    yield family
+
+
+def _queue_containers(partitions: Sequence[PartitionFigures]) -> Iterator[Metric]:
+    containers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for partition in partitions:
+        for queue in partition.queues:
+            if queue.is_leaf:
+                counts = containers[f"yunikorn_{_sanitised(queue.path)}_queue_container"]
+                placed, ended = (
+                    part.get(queue.path, 0) for part in (partition.placed_in, partition.ended_in)
+                )
+                counts.update(allocated=placed, released=ended)
+    for name, counts in sorted(containers.items()):
+        yield counter(name, "Allocations that came to the queue, and that ended there", "state", counts)
+
+
+def _sanitised(name: str) -> str:
+    """Return a text as a part of the name of a metric."""
+    plain = re.sub("[^a-zA-Z0-9_:]", "_", name)
+    return f"_{plain}" if plain[:1].isdigit() else plain

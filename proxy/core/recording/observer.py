@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol, final
 
 from ....model.configuration.schema import PartitionConfig
+from ....model.errors import LicorneError
 from ....model.partition import Partition
+from ....model.predicates.node_checks import many_questions, one_question
 from ....model.state.host import PartitionHost
+from ....model.values.allocation import PlacementHalt, RefusalReason
 from ....model.values.documents import Document
-from ....model.values.messages import Announcement
+from ....model.values.messages import Announcement, NumberedQuestion, PredicateAnswer
 from ...si.older_answers import Delivery, Generation
+from .turn_documents import AskedLater, TakenAnswer
+
+_CONGESTED: Final = PlacementHalt(reason=RefusalReason.CONGESTED)
 
 
 class Observer(Protocol):
@@ -119,3 +128,161 @@ class Unobserved:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+class ReplayDifferenceError(LicorneError):
+    """The replay does something else than what was recorded."""
+
+
+class MadePartition(NamedTuple):
+    """A partition that a registration or reload has made."""
+
+    incarnation: str
+    generation: Generation
+
+
+@final
+class ReplayedAnswers(Unobserved):
+    """Makes the partitions of a replay, and answers them what the recorded ones were answered."""
+
+    ends_partitions = False
+
+    def __init__(self) -> None:
+        self.asked: AskedLater | bool = False
+        """How the partitions that are made ask predicates, see `how_asked`."""
+        self.made: dict[str, MadePartition] = {}
+        """The partitions that were made and are not numbered yet, by full name."""
+        self._answers: deque[str | int | None] = deque()
+        self._taken: deque[TakenAnswer] = deque()
+        self._cycles = 0
+        """How many cycles of the turn have taken answers, also none."""
+        self._in_turn = False
+        self._halted: set[str] = set()
+        """The partitions whose last turn placed nothing, by incarnation."""
+
+    def begin_turn(
+        self,
+        incarnation: str,
+        answers: Iterable[str | int | None],
+        taken: Iterable[TakenAnswer],
+        *,
+        is_halted: bool,
+    ) -> None:
+        """Answer a partition this from now on."""
+        self._in_turn = True
+        self._answers = deque(answers)
+        self._taken = deque(taken)
+        self._cycles = 0
+        (self._halted.add if is_halted else self._halted.discard)(incarnation)
+
+    def end_turn(self, *, has_failed: bool) -> None:
+        """Make sure that all was asked, unless the turn has failed.
+
+        Raises:
+            ReplayDifferenceError: it was not.
+        """
+        self._in_turn = False
+        if has_failed:
+            return
+        if self._answers:
+            raise ReplayDifferenceError(
+                f"{len(self._answers)} of the recorded answers of predicates were not asked for: "
+                f"the next one is {self._answers[0]!r}"
+            )
+        if self._taken:
+            raise ReplayDifferenceError(
+                f"{len(self._taken)} of the recorded answers of predicates were not taken: "
+                f"the next one is for cycle {self._taken[0].cycle} of the turn, which had {self._cycles}"
+            )
+
+    # ------------------------------------------------------------------------------ the predicates
+
+    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:  # noqa: ARG002 - its name counts
+        """Return the next recorded answer.
+
+        Raises:
+            ReplayDifferenceError: there is none.
+        """
+        answer = self._next(allocation_key, node_id)
+        if isinstance(answer, int):
+            raise ReplayDifferenceError(
+                f"{answer} was recorded for {allocation_key!r} on {node_id!r}: no reason"
+            )
+        return answer
+
+    def preemption_index(
+        self,
+        allocation_key: str,
+        node_id: str,
+        victim_keys: tuple[str, ...],  # noqa: ARG002 - the place of the answer says all
+        start_index: int,  # noqa: ARG002 - likewise
+    ) -> int | None:
+        """Return the next recorded answer.
+
+        Raises:
+            ReplayDifferenceError: there is none.
+        """
+        answer = self._next(allocation_key, node_id)
+        if isinstance(answer, str):
+            raise ReplayDifferenceError(
+                f"{answer!r} was recorded for {allocation_key!r} on {node_id!r}: no index"
+            )
+        return answer
+
+    def _next(self, allocation_key: str, node_id: str) -> str | int | None:
+        if not self._answers:
+            raise ReplayDifferenceError(
+                f"no answer was recorded to whether {allocation_key!r} may run on {node_id!r}"
+            )
+        return self._answers.popleft()
+
+    def ask(self, questions: Sequence[NumberedQuestion]) -> None:
+        """Do nothing: the answers are in the lines of later turns."""
+
+    def take(self) -> Sequence[PredicateAnswer]:
+        """Return the answers that were recorded for this cycle."""
+        cycle = self._cycles
+        self._cycles += 1
+        answers: list[PredicateAnswer] = []
+        while self._taken and self._taken[0].cycle == cycle:
+            answers.append(self._taken.popleft().answer)
+        return answers
+
+    # ------------------------------------------------------------------------------ the partitions
+
+    def make_partition(
+        self,
+        *,
+        incarnation: str,
+        name: str,
+        rm_id: str,
+        config: PartitionConfig,
+        host: PartitionHost,
+        generation: Generation,
+    ) -> Partition:
+        """Make a partition that asks the recording."""
+        self.made[name] = MadePartition(incarnation, generation)
+        asked = self.asked
+        host = replace(
+            host,
+            placement_halt=partial(self._placement_halt, incarnation, host.placement_halt),
+            predicates=self if asked is True else None,
+            question_channel=None,
+        )
+        if isinstance(asked, AskedLater):
+            host = replace(
+                host,
+                question_channel=self,
+                answer_timeout_ns=asked.timeout_ns,
+                open_questions_max=many_questions if asked.may_overtake else one_question,
+            )
+        return Partition(name, rm_id, config, host)
+
+    def _placement_halt(
+        self, incarnation: str, of_manager: Callable[[], PlacementHalt | None]
+    ) -> PlacementHalt | None:
+        """Return whether a turn places anything as the recording says, and between turns why it does not."""
+        is_halted = incarnation in self._halted
+        if self._in_turn and not is_halted:
+            return None
+        return of_manager() or (_CONGESTED if is_halted else None)

@@ -42,14 +42,10 @@ from ....model.values.documents import Document, Json
 from ....model.values.messages import Announcement, short_partition_name
 from ...si.constants import NODE_PARTITION
 from ...si.older_answers import Delivery, Generation, InGeneration
-from .anonymous_configuration import anonymous_configuration, tags_of_rules
-from .answers import how_asked, written_how_asked
-from .callback_documents import callback_document
-from .files import FORMAT_VERSION, RecordingFiles, new_folder
-from .partition_turns import PartitionTurns
-from .pseudonyms import Pseudonyms
-from .recorded_partition import RecordedPartition
-from .recording import Recording
+from .partition_turns import PartitionTurns, RecordedPartition
+from .pseudonyms import Pseudonyms, anonymous_configuration, tags_of_rules
+from .recording import FORMAT_VERSION, Recording, RecordingFiles, new_folder
+from .turn_documents import callback_document, how_asked, written_how_asked
 
 _encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 """It writes ASCII: half a character in what a predicate raised does no harm."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, final
 
-from .ldap_values import PLACE_OF_THE_USER
+from .ldap_settings import PLACE_OF_THE_USER
 from .resolver import ResolverSettingsError, ResolverUnavailableError, UserResolutionError
 
 if TYPE_CHECKING:

@@ -16,10 +16,15 @@ from ....model.configuration.problems import ConfigurationError, Problem, RuleFi
 from ....model.configuration.reader import DEFAULT_SOURCE
 from ....model.configuration.schema import PartitionConfig, SchedulerConfig
 from ....model.values.messages import full_partition_name
-from .cached import CachedResolver
 from .ldap_resolver import LdapResolver, check_ldap_is_installed
 from .ldap_settings import LdapSettings, read_ldap_settings
-from .resolver import ResolverSettingsError, ResolverUnavailableError, UserResolutionError, UserResolver
+from .resolver import (
+    CachedResolver,
+    ResolverSettingsError,
+    ResolverUnavailableError,
+    UserResolutionError,
+    UserResolver,
+)
 
 LDAP_FOLDER: Final = Path("/run/secrets/ldap")
 _OPERATING_SYSTEM: Final = "os"

@@ -17,8 +17,8 @@ from ....model.values.states import ManagerState
 from ...si import reading
 from ...si import si_pb2 as si
 from ...si.older_generation import ask_terms
-from ..recording.answers import AskedLater, TakenAnswer
-from ..recording.replaying import MadePartition, ReplayDifferenceError, ReplayedAnswers
+from ..recording.observer import MadePartition, ReplayDifferenceError, ReplayedAnswers
+from ..recording.turn_documents import AskedLater, TakenAnswer
 from .scheduler import Scheduler
 
 

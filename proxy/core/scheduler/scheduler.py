@@ -28,13 +28,11 @@ from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback
 from ...si.arguments import check_type, rm_id_of
 from ...si.older_generation import ask_terms
-from ..events.delivery import EventDelivery
-from ..events.log import EventLog
-from ..metrics.counts import Metrics
+from ..events.log import EventDelivery, EventLog
+from ..metrics.figures import Metrics
 from ..recording.recording import Recording
-from ..resolvers.look_up import with_groups
 from ..resolvers.partition_resolvers import LDAP_FOLDER, ResolverMaker
-from ..resolvers.resolver import UserResolver
+from ..resolvers.resolver import UserResolver, with_groups
 from .answering.answers import Answers
 from .answering.monitoring import Monitoring
 from .answering.questions import QuestionSide, StoppedError

@@ -11,8 +11,8 @@ from typing import Any, Final, final
 
 from ....model.explanation.values import AskStatus
 from ....model.values.allocation import RefusalReason
-from ...core.recording.callback_documents import message_document
 from ...core.recording.recording import Recording
+from ...core.recording.turn_documents import message_document
 from ...core.scheduler.answering.questions import NotKnownError
 from ...core.scheduler.scheduler import Scheduler
 from ...play.transcripts.replay import replay_recording

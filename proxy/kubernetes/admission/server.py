@@ -25,10 +25,9 @@ from starlette.routing import Route
 
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
-from ...views.rest.closing import ConnectionTimes
-from ...views.rest.connections import bounded_connections
+from ...views.rest.connections import ConnectionTimes, bounded_connections
 from ...views.rest.limits import LimitsSettings, RequestLimits
-from ...views.rest.serving import BACKLOG, AsgiServer, ServingThread
+from ...views.rest.running import BACKLOG, AsgiServer, ServingThread
 from ..client.api_client import ApiClient
 from .certificate_keeper import CertificateKeeper
 from .certificates import ServingCertificate

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from .... import __version__
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
-from ...core.explanation.one_line import explanation_line
+from ...core.explanation.text import explanation_line
 from ...si import si_pb2 as si
 from ...wire.client.recovery import Recovery
 from ...wire.client.recovery_parts import RecoveryState

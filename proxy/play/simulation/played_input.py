@@ -18,7 +18,7 @@ from ....model.errors import LicorneError
 from ...base.files.input_files import read_text
 from ...base.files.located_yaml import read_located_yaml
 from ...core.explanation.sentences import Where
-from ...core.resolvers.user_file import read_users
+from ...core.resolvers.resolver import read_users
 from ...core.scheduler.engine_names import EngineName
 from ...core.scheduler.scheduler import Scheduler
 from ...si import si_pb2 as si

@@ -9,8 +9,8 @@ from typing import final
 
 from ....model.errors import LicorneError, RequestError
 from ....model.values.documents import Json
-from ...core.recording.callback_documents import CALLBACK_KEYS
-from ...core.recording.replaying import ReplayDifferenceError
+from ...core.recording.observer import ReplayDifferenceError
+from ...core.recording.turn_documents import CALLBACK_KEYS
 from ...core.scheduler.calling import CallingSide
 from ...core.scheduler.recorded_turns import RecordedTurns
 from ...core.scheduler.scheduler import Scheduler

@@ -21,9 +21,9 @@ from ....model.state.partition_state import BrokenKind
 from ....model.values.documents import Document, Json
 from ....model.values.messages import LookedUp, LookUpFailure
 from ....model.values.states import ManagerState
-from ...core.recording.answers import AskedLater, TakenAnswer, read_answer, read_how_asked, read_taken
-from ...core.recording.files import FORMAT_VERSION
-from ...core.recording.recorded_partition import STEPS
+from ...core.recording.partition_turns import STEPS
+from ...core.recording.recording import FORMAT_VERSION
+from ...core.recording.turn_documents import AskedLater, TakenAnswer, read_answer, read_how_asked, read_taken
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ from typing import Final, final
 from ....actors.services.clocks import EPOCH_2000_NS
 from ....model.errors import LicorneError
 from ....model.values.documents import Json
-from ...core.recording.callback_documents import CallbackWriter
+from ...core.recording.observer import ReplayDifferenceError
 from ...core.recording.recording import Recording
-from ...core.recording.replaying import ReplayDifferenceError
+from ...core.recording.turn_documents import CallbackWriter
 from ...core.resolvers.resolver import UserResolutionError, UserResolver
 from ...core.scheduler.engine_names import EngineName
 from ...core.scheduler.scheduler import Scheduler

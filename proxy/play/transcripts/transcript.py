@@ -17,7 +17,7 @@ from ....model.values.documents import Document, Json
 from ...base.files.input_errors import InputError
 from ...base.files.json_messages import MessageError, read_message
 from ...base.files.json_text import JsonError, parse_json
-from ...core.recording.files import FILE_PATTERN
+from ...core.recording.recording import FILE_PATTERN
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from .recorded_lines import (

@@ -74,7 +74,7 @@ def compare(
     Ends with status 1 if a condition of --fail-if holds.
     """
     from ...base.files.output_files import check_writable, write_whole
-    from ...core.resolvers.user_file import read_users
+    from ...core.resolvers.resolver import read_users
     from ...play.comparison.conditions import read_condition
     from ...play.simulation.core import SchedulerCore
 

@@ -76,7 +76,7 @@ def door(
     with ends_on(LicorneError, "licorne door"), ExitStack() as stack:
         check_installed("server")
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # What it would print is in our own messages.
-        from ...views.rest.access import read_token
+        from ...views.rest.requests import read_token
         from ...wire.door.door import Door
         from ...wire.door.view.application import DoorRest
         from ...wire.door.view.worker_client import WorkerClient, worker_tls

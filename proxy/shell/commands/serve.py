@@ -190,7 +190,7 @@ def serve(
         from ...base.files.policy_options import given_policies
         from ...core.scheduler.engine_names import engine_named
         from ...core.scheduler.scheduler import Scheduler
-        from ...views.dumps.periodic import PeriodicDumps
+        from ...views.dumps.state_dump import PeriodicDumps
         from ...wire.server.watchdog import Watchdog, end_with_parent, read_orders
 
         chosen_format = log_format_named(log_format)
@@ -411,7 +411,7 @@ def rest_settings(
     Raises:
         LicorneError: An option cannot be used; the text quotes it.
     """
-    from ...views.rest.access import read_token
+    from ...views.rest.requests import read_token
     from ...views.rest.running import RestSettings
     from ...wire.server.addresses import read_address
 

@@ -137,7 +137,7 @@ def simulate_command(
     ) -> None:
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
         from ...base.files.policy_options import given_policies
-        from ...core.resolvers.user_file import read_users
+        from ...core.resolvers.resolver import read_users
 
         prepare_process()
         with ends_on(LicorneError, "licorne simulate"):

@@ -13,7 +13,7 @@ import typer
 from ....model.errors import LicorneError
 from ...base.terminal.bad_input import ends_on
 from ...base.terminal.tables import is_for_people
-from ...views.top.views import View
+from ...views.top.reading import View
 from .options import TokenOption, seconds_of, value_option
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def top(
         if once or as_json or not is_for_people():
             _print_once(client, view, partition, resource, as_json=as_json)
             return
-        from ...views.top.app import TopApp
-        from ...views.top.screen_state import ScreenState
+        from ...views.top.main_screen import TopApp
+        from ...views.top.tables_of_views import ScreenState
 
         state = ScreenState(view=view, partition=partition, resource=resource)
         with _drawn_on_standard_output():
@@ -115,7 +115,7 @@ def _print_once(
 ) -> None:
     import asyncio
 
-    from ...views.top.printing import print_as_json, print_as_text
+    from ...views.top.details import print_as_json, print_as_text
     from ...views.top.reading import ServerReader
     from ...views.top.tables_of_views import table_of
 

@@ -39,7 +39,7 @@ def replay(
     ] = None,
 ) -> None:
     """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
-    from ...core.resolvers.user_file import read_users
+    from ...core.resolvers.resolver import read_users
 
     with ends_on(LicorneError, "licorne replay"):
         resolver = None if users is None else read_users(users)

@@ -1,4 +1,4 @@
-"""The answers to what a person asks about one thing: why an application waits, and what runs on a node."""
+"""The answers about one thing: why an application waits, what runs on a node, how locks nest."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final, final
 
+from ....actors.locks.guards import LOCK_ORDER
+from ....lockcheck.checking.active import current
+from ....lockcheck.sessions.summaries import summary_of
 from ....model.configuration.durations import short_duration_text
 from ....model.configuration.problems import Position
 from ....model.explanation import AskExplanation, AskStatus, Blocker, Explanation
@@ -13,14 +16,14 @@ from ....model.explanation.dry_run import Prospect
 from ....model.nodes.node import NodeFacts
 from ....model.resources.texts import resource_text
 from ....model.values.allocation import Allocation
-from ...core.documents.pages import PageAllocationDocument, PageNodeDocument
-from ...core.documents.sentences import (
+from ...core.documents.explanations import (
     BlockerLineDocument,
     ProspectLinesDocument,
     SentencesDocument,
     SettingDocument,
     WaitingDocument,
 )
+from ...core.documents.monitoring import LocksDocument, PageAllocationDocument, PageNodeDocument
 from ...core.explanation.sentences import (
     changes_of,
     ending_text,
@@ -186,3 +189,39 @@ def _allocation(allocation: Allocation) -> PageAllocationDocument:
         "priority": ask.priority,
         "placeholder": ask.placeholder,
     }
+
+
+def locks_document() -> LocksDocument:
+    """Return the classes of locks, the declared order between them, and the edges that were observed.
+
+    The locks are those of the engine `threads`. Edges are observed in a process that
+    checks its locks, such as one started with `LOCKCHECK=full`; `observed` is `None` in others.
+    """
+    order = LOCK_ORDER
+    own = [name for name in order.classes if not name.endswith("-actor")]
+    declared = dict.fromkeys(
+        (outer, inner)
+        for chain in order.chains
+        for outer, inner in zip(chain.names, chain.names[1:], strict=False)
+        if outer in own and inner in own
+    )
+    edges = [[outer, inner] for outer, inner in declared]
+    return {
+        "classes": [
+            {"name": name, "leaf": name in order.leaves, "exclusive": name in order.exclusive} for name in own
+        ],
+        "declared": edges,
+        "observed": _observed(frozenset(own)),
+    }
+
+
+def _observed(own: frozenset[str]) -> list[list[str | int]] | None:
+    watch = current()
+    if watch is None:
+        return None
+    counts: dict[tuple[str, str], int] = {}
+    for edge in summary_of(watch).class_edges:
+        if edge.held in own and edge.wanted in own:
+            ends = (edge.held, edge.wanted)
+            counts[ends] = counts.get(ends, 0) + edge.count
+    return [[held, wanted, count] for (held, wanted), count in sorted(counts.items())]

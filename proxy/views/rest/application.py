@@ -25,13 +25,19 @@ from ...core.documents.operations import Operation
 from ...core.scheduler.scheduler import Scheduler
 from ...si.arguments import check_names, check_type
 from ..page.application import Page
-from .access import Access, check_tokens
-from .errors import RestError, error_response
 from .event_texts import EventTexts, LoggedEvents
-from .limits import LimitsSettings, RequestLimits
-from .pacing import Pace, Pacing
+from .limits import LimitsSettings, Pace, Pacing, RequestLimits
+from .requests import Access, check_tokens
+from .responses import (
+    EscapedSlashes,
+    RestError,
+    error_response,
+    method_refused,
+    not_found,
+    redirect,
+    repaired_path,
+)
 from .routes import OPERATIONS, all_routes
-from .unrouted import EscapedSlashes, method_refused, not_found, redirect, repaired_path
 
 
 def rest_app(

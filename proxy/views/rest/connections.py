@@ -1,20 +1,161 @@
-"""Connections of the REST server: a request that takes too long, and what is no request, gets a status."""
+"""Connections of the REST server: a request that takes too long, and what is no request, gets a status.
+
+A socket that is closed while bytes wait to be read resets the connection, and the client discards what it has
+not read yet. So an answer that is given before its request has come to its end would be lost. Here such a
+connection goes on to read, and throws away what it reads, until the client has ended it or time is up.
+"""
 
 from __future__ import annotations
 
+import socket
+import struct
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, final
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-from .closing import ClosingTransport, ConnectionTimes
 
 if TYPE_CHECKING:
     import asyncio
 
 _HINTED: Final = frozenset({HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, HTTPStatus.NOT_IMPLEMENTED})
+_DISCARD_IDLE_SECONDS: Final = 2.0
+"""How long a client may send nothing before a connection ends that only discards."""
+_PROGRESS_BYTES: Final = 256 << 10
+"""How many bytes of an answer a client has to take in `write_seconds`, if so many are left."""
+_AT_ONCE: Final = struct.pack("ii", 1, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionTimes:
+    """How long what a client does may take."""
+
+    head_seconds: float = 10.0
+    """To send the head of a request."""
+    write_seconds: float = 20.0
+    """To take the next part of an answer."""
+    discard_seconds: float = 30.0
+    """To send the rest of a request that has been answered already."""
+
+
+@final
+class ClosingTransport:
+    """The transport of a connection, whose `close` loses no answer and waits for no client for ever.
+
+    Args:
+        transport: What it stands for.
+        loop: The event loop of that.
+        times: How long a client may take.
+        is_whole: Returns whether the client has sent all of its request.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        times: ConnectionTimes,
+        is_whole: Callable[[], bool],
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._times = times
+        self._is_whole = is_whole
+        self._timer: asyncio.TimerHandle | None = None
+        self._discards_until: float | None = None
+        self._left_bytes = 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._transport, name)
+
+    @property
+    def is_discarding(self) -> bool:
+        """Whether what comes is thrown away."""
+        return self._discards_until is not None
+
+    def is_closing(self) -> bool:
+        """Return whether nothing more is to be written."""
+        return self.is_discarding or self._transport.is_closing()
+
+    def write(self, data: bytes) -> None:
+        """Write bytes when the client takes them."""
+        self._transport.write(data)
+
+    def close(self) -> None:
+        """End the connection when all is written, and when the client has sent its request, or time is up."""
+        if self.is_closing():
+            return
+        if self._is_whole():
+            self.end()
+        else:
+            self.discard_rest()
+
+    def end(self) -> None:
+        """End the connection when all is written; what the client still sends resets it."""
+        self._discards_until = None
+        self._transport.close()
+        self.watch_writing()
+
+    def discard_rest(self) -> None:
+        """Write what is to be written, and throw away what comes until the client ends, or time is up."""
+        self._discards_until = self._loop.time() + self._times.discard_seconds
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._transport.resume_reading()
+        self.discard()
+
+    def discard(self) -> None:
+        """Wait for more to throw away."""
+        assert self._discards_until is not None, (
+            "bytes of a request that is still read are dropped: please report"
+        )
+        left_seconds = self._discards_until - self._loop.time()
+        if left_seconds > 0:
+            self._set_timer(min(_DISCARD_IDLE_SECONDS, left_seconds), self.end)
+        else:
+            self.end()
+
+    def watch_writing(self) -> None:
+        """End the connection unless the client takes what waits to be written."""
+        if self.is_discarding:
+            return
+        self._left_bytes = self._transport.get_write_buffer_size()
+        if self._left_bytes:
+            self._set_timer(self._times.write_seconds, self._end_if_stuck)
+        else:
+            self.stop_watching()
+
+    def writing_goes_on(self) -> None:
+        """Take note that little waits to be written; more may come, unless this is the end."""
+        if self._transport.is_closing():
+            self.watch_writing()
+        elif not self.is_discarding:
+            self.stop_watching()
+
+    def stop_watching(self) -> None:
+        """Let the client take its time."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _set_timer(self, seconds: float, action: Callable[[], None]) -> None:
+        self.stop_watching()
+        self._timer = self._loop.call_later(seconds, action)
+
+    def _end_if_stuck(self) -> None:
+        taken = self._left_bytes - self._transport.get_write_buffer_size()
+        if taken < min(_PROGRESS_BYTES, self._left_bytes):
+            self._abort()
+        else:
+            self.watch_writing()
+
+    def _abort(self) -> None:
+        connection = self._transport.get_extra_info("socket")
+        if connection is not None:  # Otherwise the system goes on to offer what it holds to the client.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        self._transport.abort()
 
 
 class BoundedConnection(H11Protocol):

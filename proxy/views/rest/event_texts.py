@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, Protocol, final
 
 from ....model.values.events import EventRecord
-from ...core.documents.events import event_document
+from ...core.documents.monitoring import event_document
 from ...core.events.log import EventLog
 from ...core.events.streams import EventStream
 from .responses import json_bytes

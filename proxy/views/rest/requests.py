@@ -1,25 +1,40 @@
-"""What the routes read of a request: the scheduler, and the parameters of its path."""
+"""What a request says: who reads, of which scheduler, and the parameters of its path."""
 
 from __future__ import annotations
 
+import hmac
+import ipaddress
 import re
+import socket
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
 from urllib.parse import unquote_plus
 
 from anyio import CapacityLimiter
+from starlette.datastructures import Headers
 from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ....model.configuration.names import QUEUE_NAME_RULE, is_queue_name
+from ....model.errors import LicorneError
 from ...core.scheduler.answering.views import UnknownPartitionError, Views
-from .errors import RestError
+from .responses import RestError, error_response
 
 if TYPE_CHECKING:
     from ...core.scheduler.scheduler import Scheduler
     from .event_texts import EventTexts
-    from .pacing import Pace
+    from .limits import Pace
 
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
+_TOKEN: Final = re.compile(r"[!-~]{16,}")
+_FILE_BYTES_MAX: Final = 4_096
+_PRIVATE_ZONES: Final = frozenset({"internal", "local", "localhost", "svc"})
+"""The last parts of names that no public name has: `svc` and `local` are those of services in Kubernetes."""
+_DATA: Final = ("/ws/", "/licorne/", "/debug/")
+"""Where all paths are that answer with data."""
 
 
 def scheduler_of(request: Request) -> Scheduler:
@@ -86,3 +101,95 @@ def queue_path_of(request: Request) -> str:
     if not all(is_queue_name(part) for part in path.split(".")):
         raise RestError(HTTPStatus.BAD_REQUEST, QUEUE_NAME_RULE)
     return path.lower()
+
+
+def read_token(path: Path) -> str:
+    """Return the token in a file; blanks and newlines around it do not count.
+
+    Raises:
+        LicorneError: The file cannot be read, or has no token. The text does not quote it.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_FILE_BYTES_MAX)
+    except OSError as error:
+        raise LicorneError(f"{path}: cannot be read: {error.strerror or error}") from error
+    token = content.decode(errors="replace").strip()
+    if not _TOKEN.fullmatch(token):
+        raise LicorneError(f"{path}: a token has 16 visible ASCII characters at least, and no spaces")
+    return token
+
+
+def check_tokens(tokens: Sequence[str]) -> None:
+    """Refuse what is not a list of tokens; one text would be a list of tokens of one letter.
+
+    Raises:
+        LicorneError: It is something else; the text does not quote it.
+    """
+    is_list = isinstance(tokens, Sequence) and not isinstance(tokens, str | bytes)
+    if not is_list or not all(isinstance(token, str) and token for token in tokens):
+        raise LicorneError("tokens: expected a list of texts that are not empty")
+
+
+@final
+class Access:
+    """Lets in requests that have one of the tokens; without tokens, those that are meant for this server.
+
+    A web page can have a name of its own lead to any address, and so make a browser read a server that the
+    browser alone reaches. Such a request has that name in `Host`. A number, a name without dots and one of a
+    private zone are not that of a page, and over TLS the browser compares the name with the certificate: all
+    of these are let in, and the names that are given.
+
+    The files of the page tell nothing, and a browser asks for them without a token: they are for all. So is
+    OPTIONS, which says how a path may be asked: before a request with a token a browser sends it without one.
+    """
+
+    def __init__(self, app: ASGIApp, tokens: Sequence[str], hosts: Sequence[str] = ()) -> None:
+        self._app = app
+        self._hosts = frozenset(map(str.lower, (socket.gethostname(), *hosts)))
+        self._tokens = [token.encode() for token in tokens]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it with 401 or 421."""
+        is_data = scope["type"] == "http" and scope["method"] != "OPTIONS" and scope["path"].startswith(_DATA)
+        refusal = self._refusal(scope) if is_data else None
+        await (self._app if refusal is None else refusal)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that is not let in, `None` for one that is."""
+        headers = Headers(scope=scope)
+        if self._tokens:
+            if self._is_known(headers):
+                return None
+            response = error_response(HTTPStatus.UNAUTHORIZED, "a valid bearer token is required")
+            response.headers["WWW-Authenticate"] = "Bearer"
+            return response
+        host = _host_of(headers)
+        if scope.get("scheme") == "https" or _is_private(host) or host in self._hosts:
+            return None
+        text = f"the host {host!r:.100} is not known here: see --rest-host and --rest-token"
+        return error_response(HTTPStatus.MISDIRECTED_REQUEST, text)
+
+    def _is_known(self, headers: Headers) -> bool:
+        kind, _, given = headers.get("Authorization", "").partition(" ")
+        # All are compared, each in constant time: how long it takes tells nothing about a token.
+        found = [hmac.compare_digest(token, given.strip().encode()) for token in self._tokens]
+        return kind.lower() == "bearer" and any(found)
+
+
+def _host_of(headers: Headers) -> str:
+    """Return the name or number in `Host`, without port and brackets; empty if there is none."""
+    host = headers.get("Host", "").strip().lower()
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    return name.removesuffix(".")
+
+
+def _is_private(host: str) -> bool:
+    """Return whether a host is not the name of a web page: a number, or a name that cannot be registered."""
+    if "." not in host and ":" not in host:
+        return True
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return host.rpartition(".")[2] in _PRIVATE_ZONES
+    return True

@@ -1,4 +1,4 @@
-"""All routes of the REST interface; here those of the parts are put together.
+"""All routes of the REST interface, and their description: here the parts are put together.
 
 A module with endpoints has a table `OPERATIONS`; its endpoints find the scheduler by `requests.scheduler_of`.
 An endpoint that is no coroutine runs on a thread: it may wait for the scheduler.
@@ -7,32 +7,32 @@ An endpoint that is no coroutine runs on a thread: it may wait for the scheduler
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, wraps
+from http import HTTPStatus
+from importlib import resources
 from inspect import iscoroutinefunction
-from typing import Final
+from typing import Any, Final
 
+import yaml
+from pydantic import ConfigDict, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ...core.documents.operations import Operation
+from ...core.documents.monitoring import ErrorDocument
+from ...core.documents.operations import Operation, Parameter
 from ..page.application import Page
-from .cross_origin import SHARED, CrossOrigin
-from .description import description_of
-from .handlers import (
-    applications,
-    clusters,
-    configurations,
-    debugging,
-    events,
-    monitoring,
-    nodes,
-    questions,
-    queues,
-)
+from .handlers import applications, events, monitoring, questions, queues
 from .requests import pace_of
-from .unrouted import allowed_methods
+from .responses import SHARED, CrossOrigin, allowed_methods
+
+_SUFFIX: Final = "Document"
+_REFERENCE: Final = "#/components/schemas/"
+_CONFIG: Final = ConfigDict(use_attribute_docstrings=True)
+_TWICE: Final = "escapes count twice, in the path and in the name"
+_TEXT: Final = {"type": "string"}
+_NAME: Final = "[a-zA-Z0-9_:#/@-]{1,64}"
 
 
 @cache
@@ -56,14 +56,10 @@ OPERATIONS: Final[Sequence[Operation]] = [
         {_TYPE: dict[str, object]},
         is_open=True,
     ),
-    *clusters.OPERATIONS,
-    *configurations.OPERATIONS,
     *queues.OPERATIONS,
-    *nodes.OPERATIONS,
     *applications.OPERATIONS,
     *events.OPERATIONS,
     *questions.OPERATIONS,
-    *debugging.OPERATIONS,
     *monitoring.OPERATIONS,
 ]
 """All operations but those of the page."""
@@ -96,3 +92,143 @@ def _counted(endpoint: Callable[[Request], object]) -> Callable[[Request], objec
             return endpoint(request)
 
     return counted
+
+
+def _in_path(name: str, description: str, pattern: str = "") -> Parameter:
+    schema = _TEXT | {"pattern": pattern} if pattern else _TEXT
+    return Parameter(name, description, schema, "path", required=True)
+
+
+_IN_PATHS: Final = {
+    each.name: each
+    for each in (
+        _in_path("partition", "Its short or its full name"),
+        _in_path(
+            "queue",
+            f"The full path, such as `root.a`, in any case of letters; {_TWICE}",
+            rf"^{_NAME}(\.{_NAME})*$",
+        ),
+        _in_path("application", "Its id"),
+        _in_path("node", "The id of the node"),
+        _in_path("user", f"The user; {_TWICE}", "^[_a-zA-Z][a-zA-Z0-9:#/_.@-]*[$]?$"),
+        _in_path("group", f"The group; {_TWICE}", "^[_a-zA-Z][a-zA-Z0-9:_.-]*$"),
+    )
+}
+"""What the parameters in a path are, unless an operation says otherwise."""
+_REFUSALS: Final = {
+    HTTPStatus.MOVED_PERMANENTLY: "Moved",
+    HTTPStatus.BAD_REQUEST: "Refused",
+    HTTPStatus.UNAUTHORIZED: "Unauthorized",
+    HTTPStatus.NOT_FOUND: "Unknown",
+    HTTPStatus.REQUEST_TIMEOUT: "TooSlow",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "TooLarge",
+    HTTPStatus.MISDIRECTED_REQUEST: "Misdirected",
+    HTTPStatus.TOO_MANY_REQUESTS: "TooMany",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "NoEvents",
+    HTTPStatus.NOT_IMPLEMENTED: "NoProfiles",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Unavailable",
+}
+"""The answer that `openapi.yaml` describes for each status but 200; below a partition 404 is `NotFound`."""
+
+
+def description_of(operations: Sequence[Operation]) -> bytes:
+    """Return the text of the description, OpenAPI 3.1 as YAML in UTF-8."""
+    assert __package__ is not None, "a module of a package knows it: please report"
+    document = yaml.safe_load((resources.files(__package__) / "openapi.yaml").read_text(encoding="utf-8"))
+    types = [type_ for each in operations for type_ in (*each.returns.values(), *(each.body or {}).values())]
+    schemas, components = _schemas([*dict.fromkeys((ErrorDocument, *types))])
+    paths: dict[str, Any] = {}
+    for each in operations:
+        paths.setdefault(each.path, {})[each.method.lower()] = dict(_entries(each, schemas))
+    document |= {"paths": paths}
+    document["components"]["schemas"] = components
+    return yaml.dump(document, sort_keys=False, allow_unicode=True, width=120, Dumper=_Dumper).encode()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes without references of YAML."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - the signature is that of PyYAML
+        """Say that every value is written where it stands."""
+        return True
+
+
+def _entries(operation: Operation, schemas: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of an operation in the description.
+
+    Args:
+        operation: The operation.
+        schemas: The schemas of the types that operations have.
+    """
+    words = (operation.name or operation.endpoint.__name__).strip("_").split("_")
+    yield "tags", [operation.tag]
+    yield "operationId", words[0] + "".join(word.capitalize() for word in words[1:])
+    yield "summary", operation.summary
+    if operation.description:
+        yield "description", operation.description
+    if operation.is_open:
+        yield "security", [{}]
+    parameters = _parameters(operation)
+    if parameters:
+        yield "parameters", [*map(_parameter, parameters)]
+    if operation.body is not None:
+        note = {"description": operation.body_note} if operation.body_note else {}
+        required = {"required": HTTPStatus.BAD_REQUEST in operation.refusals}
+        yield "requestBody", required | note | _content(operation.body, schemas)
+    yield "responses", dict(_responses(operation, schemas))
+
+
+def _parameters(operation: Operation) -> list[Parameter]:
+    """Return all parameters of an operation, those in the path first."""
+    own = {each.name: each for each in operation.parameters if each.place == "path"}
+    in_path = [own.get(name) or _IN_PATHS[name] for name in re.findall(r"{(\w+)}", operation.path)]
+    return in_path + [each for each in operation.parameters if each.place != "path"]
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    required = {"required": True} if parameter.required else {}
+    names = {"name": parameter.name, "in": parameter.place}
+    rest = {"description": parameter.description, "schema": dict(parameter.schema)}
+    return {**names, **required, **rest, **parameter.further}
+
+
+def _responses(operation: Operation, schemas: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the answers of an operation by their statuses."""
+    if operation.answer:
+        yield "200", {"description": operation.answer} | _content(operation.returns, schemas)
+    has_names = "{" in operation.path
+    statuses = {429, 503, *operation.refusals}
+    statuses |= {401, 421} if not operation.is_open else set()
+    statuses |= {301, 404} if has_names else set()
+    statuses |= {408, 413} if operation.body is not None else set()
+    for status in sorted(statuses):
+        name = "NotFound" if has_names and status == HTTPStatus.NOT_FOUND else _REFUSALS[HTTPStatus(status)]
+        yield str(status), {"$ref": f"#/components/responses/{name}"}
+
+
+def _content(types: Mapping[str, Any], schemas: Mapping[Any, Any]) -> dict[str, Any]:
+    return {"content": {media: {"schema": schemas[type_]} for media, type_ in types.items()}}
+
+
+def _schemas(types: Sequence[Any]) -> tuple[dict[Any, Any], dict[str, Any]]:
+    """Return the schemas of types, and those of the documents that they refer to, by name."""
+    # A configuration is taken for no type of one's own: it is given to lists of them.
+    adapters: list[Any] = [(each, "validation", TypeAdapter(list[each], config=_CONFIG)) for each in types]  # type: ignore[valid-type] # found at run time
+    lists, found = TypeAdapter.json_schemas(adapters, ref_template=_REFERENCE + "{model}")
+    components = {name.removesuffix(_SUFFIX): schema for name, schema in sorted(found["$defs"].items())}
+    return {each: _plain(lists[each, "validation"]["items"]) for each in types}, _plain(components)
+
+
+def _plain(schema: Any) -> Any:
+    """Return a schema with short names and no titles; an object has no keys but those that it declares."""
+    if isinstance(schema, list):
+        return [*map(_plain, schema)]
+    if not isinstance(schema, dict):
+        return schema
+    plain = {key: _plain(value) for key, value in schema.items() if key not in {"title", "properties"}}
+    if "properties" in schema:
+        plain["properties"] = {name: _plain(value) for name, value in schema["properties"].items()}
+        plain.setdefault("additionalProperties", False)
+    if "$ref" in plain:
+        plain["$ref"] = plain["$ref"].removesuffix(_SUFFIX)
+    return plain

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import socket
 import ssl
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Self, final
+from typing import Any, Final, Self, final
 
 import uvicorn
+from anyio.to_thread import current_default_thread_limiter
+from loguru import logger
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
@@ -17,15 +25,22 @@ from ....model.errors import LicorneError
 from ...core.scheduler.scheduler import Scheduler
 from ...si.arguments import check_type
 from .application import rest_app
-from .closing import ConnectionTimes
-from .connections import bounded_connections
+from .connections import ConnectionTimes, bounded_connections
 from .limits import LimitsSettings
-from .serving import BACKLOG, AsgiServer, ServingThread
 
 _DRAIN_SECONDS: Final = 3
 """How long requests that are under way may take when the server stops."""
 _NAME: Final = "REST"
 _PORT_MAX: Final = 65_535
+BACKLOG: Final = 512
+"""How many connections may wait to be taken."""
+_THREADS: Final = 8
+"""How many requests may wait for something at once."""
+_AGAIN_SECONDS: Final = 1.0
+"""How soon a server that has ended starts again."""
+_LACKS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_QUIET_SECONDS: Final = 60
+"""From one line of the log about such a lack to the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,3 +180,180 @@ def _config(application: ASGIApp, settings: RestSettings) -> uvicorn.Config:
         ssl_ca_certs=None if settings.client_authorities is None else str(settings.client_authorities),
         ssl_cert_reqs=ssl.CERT_NONE if settings.client_authorities is None else ssl.CERT_REQUIRED,
     )
+
+
+@final
+class AsgiServer(uvicorn.Server):
+    """One run of uvicorn.
+
+    Args:
+        name: What is served, for the log.
+        config: What is served, and how.
+        on_stop: Called when the server begins to stop.
+        tls: What encrypts the connections, if the configuration names no certificate.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: uvicorn.Config,
+        *,
+        on_stop: Callable[[], None] = lambda: None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__(config)
+        self.config.load()  # What it imports is there before a client can take the last descriptor.
+        if tls is not None:
+            self.config.ssl = tls
+        self._name = name
+        self._on_stop = on_stop
+        self._on_start: Callable[[], None] = lambda: None
+        self._quiet_until = 0.0
+
+    async def run_on(self, listening: socket.socket, on_start: Callable[[], None]) -> None:
+        """Serve on a socket, which stays open; call a function when it begins to answer."""
+        self._on_start = on_start
+        current_default_thread_limiter().total_tokens = _THREADS
+        asyncio.get_running_loop().set_exception_handler(self._note)
+        with listening.dup() as own:
+            await self.serve([own])
+
+    def _note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log what no request gets to know; of a lack of descriptors asyncio tells 500 times a second."""
+        error = context.get("exception")
+        if self.should_exit and isinstance(error, ValueError) and "file descriptor" in str(error):
+            return  # After each lack asyncio tries again a second later, and the socket is closed by then.
+        if not isinstance(error, OSError) or error.errno not in _LACKS:
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._quiet_until:
+            self._quiet_until = loop.time() + _QUIET_SECONDS
+            logger.warning("{} can take no connection: {}", self._name, error)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to answer."""
+        await super().startup(sockets)
+        self._on_start()
+
+    def begin_stop(self) -> None:
+        """Take no new connections; returns at once."""
+        self._on_stop()
+        self.should_exit = True
+
+
+@final
+class ServingThread:
+    """Serves an application from `start` to `end`.
+
+    Args:
+        name: What is served, for the log and for errors.
+        make: Returns a server; called again when one has ended.
+        note_end: Called with what has ended a server, and with `None` when one answers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], AsgiServer],
+        note_end: Callable[[BaseException | None], None] = lambda _: None,
+    ) -> None:
+        self._name = name
+        self._make = make
+        self._note_end = note_end
+        self._socket: socket.socket | None = None
+        self._server: AsgiServer | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = threading.Event()
+        self._started: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, name=f"licorne-{name.lower()}", daemon=True)
+
+    def start(self, host: str, port: int) -> None:
+        """Listen, and return when requests are answered.
+
+        Raises:
+            LicorneError: The address cannot be listened on, or the server does not start.
+        """
+        try:
+            self._server = self._make()
+        except OSError as error:  # A certificate or key, of which the error names no more.
+            raise LicorneError(f"the {self._name} server does not start: {error}") from error
+        self._socket = _listening_socket(self._name, host, port)
+        self._thread.start()
+        try:
+            self._started.result()
+        except Exception as error:
+            self.end()
+            raise LicorneError(f"the {self._name} server does not start: {error!r}") from error
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        if self._socket is None:
+            raise LicorneError(f"the {self._name} server has not been started: use it in a `with` block")
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Have a function called while no connection begins; it may be called later."""
+        loop = self._loop
+        if loop is not None:
+            with suppress(RuntimeError):  # It is closed: this run has ended, and none has begun.
+                loop.call_soon_threadsafe(function)
+                return
+        function()
+
+    def begin_stop(self) -> None:
+        """Take no new connections, and let requests that are under way end; returns at once."""
+        self._stopping.set()
+        if self._server is not None:
+            self._server.begin_stop()
+
+    def end(self) -> None:
+        """Stop, and return when it has ended."""
+        self.begin_stop()
+        self._thread.join()
+        if self._socket is not None:
+            self._socket.close()
+
+    def _has_started(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._note_end(None)
+        if not self._started.done():
+            self._started.set_result(None)
+
+    def _run(self) -> None:
+        """Serve until the server stops; start again after what ended it."""
+        assert self._server is not None, "the server is made before its thread"
+        assert self._socket is not None, "the socket is made before the thread"
+        while not self._stopping.is_set():
+            try:
+                asyncio.run(self._server.run_on(self._socket, self._has_started))
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - it is logged, and it starts again
+                if not self._started.done():
+                    self._started.set_exception(error)
+                    return
+                self._note_end(error)
+                logger.opt(exception=error).error("the {} server has ended, and starts again", self._name)
+            if self._stopping.wait(_AGAIN_SECONDS):
+                return
+            with suppress(OSError):  # Without descriptors it cannot be made: the old one ends, and says so.
+                self._server = self._make()
+
+
+def _listening_socket(name: str, host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        LicorneError: The address cannot be listened on.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        where = f"[{host}]" if ":" in host else host
+        raise LicorneError(
+            f"cannot listen on {where}:{port} for {name}: {error.strerror or error}"
+        ) from error
+    # Connections inherit it. asyncio sets it only for sockets that name their protocol; this one does not.
+    # Without it the body of an answer, behind its head, waits 40 ms for a client to acknowledge the head.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening

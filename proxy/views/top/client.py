@@ -14,10 +14,9 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator, from_json
 
-from .errors import MissingDocumentError, ServerReadError
+from ....model.errors import LicorneError
 
 _Read = TypeVar("_Read")
-
 ANSWER_BYTES_MAX: Final = 256 << 20
 """Ten thousand nodes with ten allocations each are a sixth of it."""
 _MISSING: Final = frozenset({404, 500, 501, 503})
@@ -228,3 +227,12 @@ def _without_null(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_null(each) for key, each in value.items() if each is not None}
     return [*map(_without_null, value)] if isinstance(value, list) else value
+
+
+class ServerReadError(LicorneError):
+    """A server could not be read: it cannot be reached, refuses, or answers what cannot be understood."""
+
+
+@final
+class MissingDocumentError(ServerReadError):
+    """A server does not have what was asked for, or has switched it off: status 404, 500 or 503."""

@@ -1,20 +1,25 @@
-"""All that is known about one row, as lines of text."""
+"""What is shown as text: the lines above a table, all about one row, and a reading for pipes."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from operator import itemgetter
 from typing import Literal, assert_never
 
+from rich.table import Table
+from rich.text import Text
+
 from ....model.configuration.durations import short_duration_text
+from ...base.terminal.standard_output import write_line
+from ...base.terminal.tables import counted, output_console, print_table
 from ...core.documents.applications import AllocationDocument, ApplicationDocument
-from ...core.documents.nodes import NodeDocument
+from ...core.documents.clusters import NodeDocument, PartitionDocument
+from ...core.documents.explanations import BlockerLineDocument, SentencesDocument
 from ...core.documents.queues import QueueDocument
-from ...core.documents.sentences import BlockerLineDocument, SentencesDocument
-from .heading import health_lines
-from .quantities import short_resource, time_text
-from .reading import ServerReading
-from .tables import ViewTable, printable
-from .views import View
+from .reading import ServerReading, View, partition_name, worker_lines
+from .tables import Cell, ViewTable, printable, short_quantity, short_resource, time_text
 
 _LISTED_MAX = 200
 """How many asks or allocations of one thing are listed."""
@@ -164,3 +169,128 @@ def _allocations(
 def _left_out(count: int, what: str) -> Iterator[str]:
     if count > _LISTED_MAX:
         yield f"and {count - _LISTED_MAX:,} more {what}"
+
+
+def heading_lines(reading: ServerReading, resource: str, address: str, pace: str = "") -> list[str]:
+    """Return two lines, and more if the resource manager is not there, or the server is a door.
+
+    Args:
+        reading: What the server answered.
+        resource: The type of resource that quantities are of.
+        address: The address of the server.
+        pace: How many allocations it makes, in words; left out if empty.
+    """
+    partition = reading.partition
+    if partition is None:
+        return [address, health_text(reading)]
+    capacity = partition.get("capacity", {})
+    used = capacity.get("usedCapacity", {}).get(resource, 0)
+    whole = capacity.get("capacity", {}).get(resource)
+    share = capacity.get("utilization", {}).get(resource, 0)
+    first = (
+        printable(f"{partition_name(partition, reading.partitions)} {partition.get('state', '')}"),
+        address,
+        counted(partition.get("totalNodes", 0), "node"),
+        counted(partition.get("totalContainers", 0), "allocation"),
+    )
+    of = f"{short_quantity(resource, used)}/{short_quantity(resource, whole)} ({share} %)"
+    second = (printable(f"{resource} {of}") if resource else "no resources", pace, health_text(reading))
+    lines = ["  ".join(first), "  ".join(part for part in second if part)]
+    manager = reading.manager
+    if manager is not None and manager.get("state", "") not in ("", "Running"):
+        since = datetime.fromtimestamp(manager.get("since", 0) / 1e9).astimezone()
+        state, reason = manager.get("state", "").lower(), manager.get("reason", "")
+        lines.append(printable(f"RM {manager.get('rmID', '')} is {state} since {since:%H:%M:%S}: {reason}"))
+    return [*lines, *_worker_lines(reading, partition)]
+
+
+def _worker_lines(reading: ServerReading, partition: PartitionDocument) -> list[str]:
+    """Return where the partition runs behind a door, and which partitions no worker schedules."""
+    own = (partition.get("clusterId", ""), partition["name"])
+    lines = [
+        f"on worker {each.get('address', '')}, number {each.get('workerNumber', 0)}, "
+        f"{counted(each.get('requestsWaiting', 0), 'request')} waiting"
+        for each in reading.workers
+        if (each.get("rmID", ""), each.get("partition", "")) == own and each.get("state", "") == "Running"
+    ]
+    return [*map(printable, (*lines, *worker_lines(reading.workers)))]
+
+
+def health_text(reading: ServerReading) -> str:
+    """Return what the checks of the health found."""
+    if reading.health is None:
+        return "health unknown"
+    if reading.health["Healthy"]:
+        return "healthy"
+    failed = sum(not check["Succeeded"] for check in reading.health.get("HealthChecks", []))
+    return f"UNHEALTHY: {counted(failed, 'check')} failed"
+
+
+def pace_text(before: ServerReading | None, now: ServerReading, seconds: float) -> str:
+    """Return how many allocations a second were made between two readings, nothing if that is unknown.
+
+    The server counts from its start: a lower count than before is that of another server.
+    """
+    if before is None or before.allocated is None or now.allocated is None or seconds <= 0:
+        return ""
+    made = now.allocated - before.allocated
+    return f"{made / seconds:,.1f} allocations/s" if made >= 0 else ""
+
+
+def health_lines(reading: ServerReading) -> list[str]:
+    """Return all checks in words, those that failed first."""
+    lines = [health_text(reading)]
+    checks = reading.health.get("HealthChecks", []) if reading.health else ()
+    for check in sorted(checks, key=itemgetter("Succeeded")):
+        result = "ok" if check["Succeeded"] else "FAILED"
+        lines.append(f"{result}: {check.get('Name', '')}: {check.get('DiagnosisMessage', '')}")
+    return lines
+
+
+def print_as_text(reading: ServerReading, table: ViewTable, resource: str, address: str) -> None:
+    """Print what a server is like and a table, without bars, each row in a line."""
+    console = output_console()
+    for line in heading_lines(reading, resource, address):
+        console.print(Text(line), soft_wrap=True)
+    if table.note:
+        console.print(Text(table.note), soft_wrap=True)
+        return
+    places = [place for place, column in enumerate(table.columns) if not column.is_bar]
+    shown = Table()
+    for place in places:
+        column = table.columns[place]
+        shown.add_column(column.heading, justify="right" if column.is_number else "left")
+    for row in table.rows:
+        shown.add_row(*(Text(plain_text(row.cells[place])) for place in places))
+    print_table(shown, console, plain=True)
+
+
+def plain_text(cell: Cell) -> str:
+    """Return the text of a cell without indentation: of a queue the whole path."""
+    return printable(cell.value) if isinstance(cell.value, str) else cell.text
+
+
+def print_as_json(reading: ServerReading, table: ViewTable, resource: str, address: str, view: str) -> None:
+    """Print a JSON document; quantities are raw numbers of one type of resource, and ages in nanoseconds."""
+    partition = reading.partition
+    rows = [
+        {
+            column.key: cell.value
+            for column, cell in zip(table.columns, row.cells, strict=True)
+            if not column.is_bar
+        }
+        for row in table.rows
+    ]
+    document = {
+        "address": address,
+        "view": view,
+        "partition": partition["name"] if partition else None,
+        "state": partition.get("state", "") if partition else None,
+        "nodes": partition.get("totalNodes", 0) if partition else 0,
+        "allocations": partition.get("totalContainers", 0) if partition else 0,
+        "healthy": reading.health["Healthy"] if reading.health else None,
+        "resource": resource or None,
+        "note": table.note or None,
+        "rows": rows,
+    }
+    write_line(json.dumps(document, indent=2, ensure_ascii=False))

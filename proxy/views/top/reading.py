@@ -7,20 +7,16 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import Enum, unique
 from typing import Final, assert_never, final
 from urllib.parse import quote
 
 from ...core.documents.applications import ApplicationDocument
-from ...core.documents.clusters import PartitionDocument, WorkerDocument
-from ...core.documents.events import EventBatchDocument, EventDocument
-from ...core.documents.monitoring import HealthDocument, ManagerDocument
-from ...core.documents.nodes import NodeDocument, UtilizationsDocument
-from ...core.documents.queues import QueueDocument
-from ...core.documents.sentences import SentencesDocument
-from ...core.documents.usages import GroupUsageDocument, UsageDocument, UserUsageDocument
-from .client import DocumentReader, RestClient
-from .errors import MissingDocumentError, ServerReadError
-from .views import View
+from ...core.documents.clusters import NodeDocument, PartitionDocument, UtilizationsDocument, WorkerDocument
+from ...core.documents.explanations import SentencesDocument
+from ...core.documents.monitoring import EventBatchDocument, EventDocument, HealthDocument, ManagerDocument
+from ...core.documents.queues import GroupUsageDocument, QueueDocument, UsageDocument, UserUsageDocument
+from .client import DocumentReader, MissingDocumentError, RestClient, ServerReadError
 
 _PARTITIONS: Final = DocumentReader(list[PartitionDocument])
 _QUEUE: Final = DocumentReader(QueueDocument)
@@ -33,7 +29,6 @@ _HEALTH: Final = DocumentReader(HealthDocument)
 _UTILIZATIONS: Final = DocumentReader(list[UtilizationsDocument])
 _WORKERS: Final = DocumentReader(list[WorkerDocument])
 _EXPLANATION: Final = DocumentReader(SentencesDocument)
-
 _NO_PARTITION: Final = "no partition: no resource manager has registered yet"
 _ALLOCATED: Final = re.compile(
     r'^yunikorn_scheduler_container_allocation_attempt_total\{state="allocated"'
@@ -321,3 +316,18 @@ class EventFollower:
         self._instance = batch["InstanceUUID"]
         self._next_id = max(batch.get("LowestID", 0), batch.get("HighestID", 0) - EVENTS_MAX + 1)
         self._events.clear()
+
+
+@final
+@unique
+class View(Enum):
+    """What a table is about; the order is that of their keys 1 to 8."""
+
+    QUEUES = "queues"
+    APPLICATIONS = "applications"
+    NODES = "nodes"
+    USERS = "users"
+    GROUPS = "groups"
+    EVENTS = "events"
+    HEALTH = "health"
+    UTILIZATION = "utilization"

@@ -1,24 +1,20 @@
-"""The table of a view, made of a reading."""
+"""The table of a view, made of a reading and of what a user has chosen."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import Final, assert_never
+from typing import Final, assert_never, final
 
 from ....model.configuration.durations import short_duration_text
 from ...core.documents.applications import ApplicationDocument
-from ...core.documents.events import EventDocument
-from ...core.documents.monitoring import HealthDocument
-from ...core.documents.nodes import NodeDocument, UtilizationsDocument
-from ...core.documents.queues import QueueDocument
-from ...core.documents.usages import UsageDocument
+from ...core.documents.clusters import NodeDocument, UtilizationsDocument
+from ...core.documents.monitoring import EventDocument, HealthDocument
+from ...core.documents.queues import QueueDocument, UsageDocument
 from ...core.events.words import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
-from .quantities import percent, time_text
-from .reading import ServerReading
-from .tables import Bar, Cell, Column, ViewRow, ViewTable, name_cell, quantity_cell
-from .views import View
+from .reading import ServerReading, View
+from .tables import Bar, Cell, Column, ViewRow, ViewTable, name_cell, percent, quantity_cell, time_text
 
 _QUEUE_COLUMNS: Final = (
     Column("queue", "queue"),
@@ -205,8 +201,6 @@ def _rows(name: str, usage: UsageDocument, resource: str, depth: int) -> Iterato
 
 
 _FULL: Final = "bold red"
-
-
 _CHECKS: Final = (
     Column("check", "check", 32),
     Column("result", "result", 7),
@@ -347,3 +341,79 @@ def _table(
             return utilization_table(reading.utilization())
         case _:
             assert_never(view)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SortOrder:
+    """A column to sort by, and the direction."""
+
+    key: str
+    descending: bool
+
+    def reversed(self) -> SortOrder:
+        """Return the other direction."""
+        return SortOrder(self.key, not self.descending)
+
+
+@final
+@dataclass(slots=True)
+class ScreenState:
+    """The choices of a user; each view has an order and a filter of its own."""
+
+    view: View = View.QUEUES
+    partition: str | None = None
+    resource: str | None = None
+    orders: dict[View, SortOrder] = field(default_factory=dict)
+    filters: dict[View, str] = field(default_factory=dict)
+    folded: set[str] = field(default_factory=set)
+
+    @property
+    def filter(self) -> str:
+        """The filter of the view, empty for none."""
+        return self.filters.get(self.view, "")
+
+    def table(self, reading: ServerReading, now_ns: int) -> ViewTable:
+        """Return the table of a reading as the user wants it."""
+        folded = () if self.filter else self.folded  # a filter searches everything
+        table = table_of(self.view, reading, self.type_of(reading), now_ns, folded)
+        order = self.orders.get(self.view)
+        if order is not None:
+            table = table.ordered(order.key, descending=order.descending)
+        return table.filtered(self.filter)
+
+    def type_of(self, reading: ServerReading) -> str:
+        """Return the type of resource that is shown: the chosen one, or that which is used most."""
+        types = reading.types()
+        return self.resource if self.resource in types else next(iter(types), "")
+
+    def next_type(self, reading: ServerReading) -> None:
+        """Choose the type of resource that follows by name."""
+        types = sorted(reading.types())
+        if types:
+            self.resource = types[(types.index(self.type_of(reading)) + 1) % len(types)]
+
+    def next_order(self, table: ViewTable) -> None:
+        """Sort by the column that follows, after the last one as the view itself does.
+
+        Numbers come largest first, texts in the order of letters.
+        """
+        columns = [column for column in table.columns if not column.is_bar]
+        order = self.orders.get(self.view)
+        place = next((i for i, column in enumerate(columns) if order and column.key == order.key), -1) + 1
+        if place < len(columns):
+            self.orders[self.view] = SortOrder(columns[place].key, columns[place].is_number)
+        else:
+            self.orders.pop(self.view, None)
+
+    def reverse_order(self, table: ViewTable) -> None:
+        """Turn the order round; without one, sort by the first column the other way."""
+        order = self.orders.get(self.view)
+        if order is not None:
+            self.orders[self.view] = order.reversed()
+        elif table.columns:
+            self.orders[self.view] = SortOrder(table.columns[0].key, descending=True)
+
+    def fold(self, path: str) -> None:
+        """Hide what is below a queue, or show it again."""
+        self.folded ^= {path}

@@ -19,7 +19,7 @@ from ....model.values.messages import PredicateQuestion
 from ...base.files.json_text import JsonError, parse_json
 from ...core.explanation.documents import document_of, next_asks_document, prospect_document
 from ...core.explanation.dry_run import dry_run_document
-from ...core.health.report import health_document
+from ...core.health.checks import health_document
 from ...core.scheduler.answering.questions import TITLES
 from ...core.scheduler.answering.sent_values import VALUE_VERSION, value_to_json
 from ...core.scheduler.prepared_configuration import PreparedConfiguration, commit_refused

@@ -9,7 +9,7 @@ import pytest
 from licorne.model.configuration.schema import FilterConfig
 from licorne.model.placement.rules import Filter
 from licorne.model.values.messages import User
-from licorne.proxy.core.documents.rules import filter_document
+from licorne.proxy.core.documents.queues import filter_document
 
 BOB = User("bob", ("x", "dev"))
 

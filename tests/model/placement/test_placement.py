@@ -20,7 +20,7 @@ from licorne.model.placement import (
     RuleOutcome,
 )
 from licorne.model.values.messages import User
-from licorne.proxy.core.documents.rules import rule_document
+from licorne.proxy.core.documents.queues import rule_document
 
 NO_MATCH = "application rejected: no placement rule matched"
 NOT_FORCED = RuleOutcome("recovery", 1, "the application is not forced")

@@ -24,7 +24,7 @@ from licorne.model.placement.rules import (
     build_rule,
 )
 from licorne.model.values.messages import User
-from licorne.proxy.core.documents.rules import rule_document
+from licorne.proxy.core.documents.queues import rule_document
 
 QUEUES = FakeQueues(paths=("root.a", "root.p.x"), parents=("root.p", "root.dev"))
 

@@ -10,7 +10,7 @@ from licorne.model.nodes.node import Node
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import NodeAction, NodesAnswered, NodeUpdate, Rejection
 from licorne.model.views.shown import shown_partition
-from licorne.proxy.core.documents.nodes import node_document
+from licorne.proxy.core.documents.clusters import node_document
 
 FOUR = a_resource(memory=4)
 SIX = a_resource(memory=6)

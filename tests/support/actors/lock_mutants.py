@@ -23,7 +23,7 @@ SOURCES: Final = (
     "actors/services/rm_link.py",
     "actors/services/clocks.py",
     "proxy/core/scheduler/managers/registrations.py",
-    "proxy/core/resolvers/cached.py",
+    "proxy/core/resolvers/resolver.py",
     "proxy/core/resolvers/partition_resolvers.py",
 )
 REENTRANT: Final = "self._changed"

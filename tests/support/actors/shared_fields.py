@@ -29,7 +29,7 @@ from licorne.model.nodes.order import NodeOrder
 from licorne.model.partition import Partition
 from licorne.model.state.host import PartitionTimers
 from licorne.model.state.partition_state import PartitionState
-from licorne.proxy.core.resolvers import cached, partition_resolvers
+from licorne.proxy.core.resolvers import partition_resolvers, resolver
 
 
 class Shared(NamedTuple):
@@ -51,7 +51,7 @@ SHARED: Final = (
     ),
     Shared(GuardedPartition, "lock", ("_turn",)),
     Shared(RealClock, "_changed", ("_due", "_thread", "_closed")),
-    Shared(cached.CachedResolver, "_guard", ("_outage", "_cleaned_ns"), written=("_answers",)),
+    Shared(resolver.CachedResolver, "_guard", ("_outage", "_cleaned_ns"), written=("_answers",)),
     Shared(partition_resolvers.TimedResolver, "_guard", ("_running",)),
 )
 
@@ -156,7 +156,7 @@ def classes_watched(classes: Iterable[Shared], modules: Iterable[ModuleType]) ->
 def fields_watched() -> Iterator[list[str]]:
     """Watch all shared fields; what is found goes to the list, and fails at the end."""
     sharing = threading.local()
-    with classes_watched(SHARED, (cached, partition_resolvers)) as watching:
+    with classes_watched(SHARED, (resolver, partition_resolvers)) as watching:
         put, violations = watching.put, watching.violations
         put(Partition, "place_concurrently", _reported_by(Partition.place_concurrently, sharing))
         for woven in INSTRUMENTED.values():

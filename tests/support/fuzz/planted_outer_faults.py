@@ -162,7 +162,7 @@ OUTER_FAULTS: Final = (
     ),
     Fault(
         "an old dump is removed before the new one is complete",
-        "proxy/views/dumps/periodic.py",
+        "proxy/views/dumps/state_dump.py",
         "            unfinished.replace(path)\n        finally:\n",
         "            unfinished.replace(path)\n        except OSError:\n"
         "            min(self._folder.glob(_PATTERN), default=path).unlink(missing_ok=True)\n"

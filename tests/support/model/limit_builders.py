@@ -11,7 +11,7 @@ from licorne.model.limits.usage_tree import UsageTree, UsageView, usage_rows
 from licorne.model.limits.user_limits import UserLimits, usage_views
 from licorne.model.resources.resource import Resource, fits_undefined_unlimited
 from licorne.model.values.messages import User
-from licorne.proxy.core.documents.usages import group_document, user_document
+from licorne.proxy.core.documents.queues import group_document, user_document
 
 BOB = User("bob", ("dev",))
 DAN = User("dan", ("ops",))

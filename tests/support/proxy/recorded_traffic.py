@@ -15,7 +15,7 @@ from support.proxy.listening import Listener
 
 from licorne import Scheduler
 from licorne.model.values.messages import PredicateQuestion, PreemptionQuestion
-from licorne.proxy.core.recording.callback_documents import message_document
+from licorne.proxy.core.recording.turn_documents import message_document
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.play.transcripts.replay import Replay, replay_recording
 from licorne.proxy.play.transcripts.transcript import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from licorne.proxy.core.resolvers.resolver import ResolverUnavailableError
-from licorne.proxy.core.resolvers.user_file import StaticResolver
+from licorne.proxy.core.resolvers.resolver import ResolverUnavailableError, StaticResolver
 
 
 class StandingClock:

@@ -11,9 +11,9 @@ from textual.pilot import Pilot
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
-from licorne.proxy.views.top.app import TopApp
 from licorne.proxy.views.top.client import RestClient
-from licorne.proxy.views.top.screen_state import ScreenState
+from licorne.proxy.views.top.main_screen import TopApp
+from licorne.proxy.views.top.tables_of_views import ScreenState
 
 _NEVER_SECONDS = 1_000_000.0
 

@@ -38,7 +38,7 @@ from ....si import si_pb2 as si
 from ....si.older_answers import Generation
 from ....si.reading import RequestReader
 from ...health.checks import AskAll
-from ...resolvers.look_up import with_groups
+from ...resolvers.resolver import with_groups
 from ..managers.extra_configurations import ExtraConfigurations
 from ..managers.managers import Manager, Managers
 from .monitoring import Monitoring

@@ -15,10 +15,8 @@ from .....model.values.documents import Document, Json
 from .....model.views.rows import PartitionFigures, partition_figures
 from .....model.views.shown import use_to_keep
 from ....si.api import StateDumpPlugin
-from ...health.checks import AskAll, HealthChecks
-from ...health.history import History
-from ...health.report import HealthReport
-from ...health.watch import HealthWatch
+from ...health.checks import AskAll, HealthChecks, HealthReport
+from ...health.watch import HealthWatch, History
 from ...metrics.figures import SchedulerFigures
 from ..managers.callbacks import text_of
 from ..managers.extra_configurations import ExtraConfigurations

@@ -70,10 +70,8 @@ from .....model.values.messages import User
 from .....model.values.states import ManagerState, ObjectState
 from .....model.views.rows import NodeRow, PartitionFigures
 from .....model.views.shown import QueueView
-from ...health.report import HealthCheck, HealthReport
-from ...metrics.counts import SentCounts
-from ...metrics.event_counters import EventCounters
-from ...metrics.figures import ManagerFigures, SchedulerFigures
+from ...health.checks import HealthCheck, HealthReport
+from ...metrics.figures import EventCounters, ManagerFigures, SchedulerFigures, SentCounts
 from ..managers.manager_life import ManagerStatus
 from .questions import QueueAndUser
 

@@ -41,10 +41,8 @@ from .....model.views.shown import (
     shown_partition,
 )
 from ...documents.applications import snapshot_application
-from ...documents.clusters import snapshot_partition
-from ...documents.nodes import node_document
-from ...documents.queues import QueueDocument, queue_document
-from ...documents.usages import group_document, user_document
+from ...documents.clusters import node_document, snapshot_partition
+from ...documents.queues import QueueDocument, group_document, queue_document, user_document
 from ...recording.requests import allocation_request, application_request, node_request
 from .questions import ask_each
 

@@ -28,10 +28,8 @@ from ....si.api import Connected, DeferredPredicates, ResourceManagerCallback
 from ....si.event_messages import EventsHappened
 from ....si.older_answers import Delivery, Generation, InGeneration
 from ....si.writing import callback_for, dispatch
-from ...events.delivery import Receiver, takes_events
-from ...events.log import EventLog
-from ...metrics.counts import ManagerCounts, Metrics
-from ...metrics.figures import ManagerFigures
+from ...events.log import EventLog, Receiver, takes_events
+from ...metrics.figures import ManagerCounts, ManagerFigures, Metrics
 from ...recording.observer import Observer
 from ...resolvers.partition_resolvers import PartitionResolver
 from ...resolvers.resolver import UserResolver

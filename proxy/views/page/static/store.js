@@ -4,7 +4,7 @@ import { listen } from "./stream.js";
 
 const TABLES = ["queues", "nodes", "applications", "users", "groups", "ended"];
 
-/** The columns of the rows, as `licorne.proxy.views.page.rows` writes them. */
+/** The columns of the rows, as `licorne.proxy.views.page.feed` writes them. */
 export const NODE = { capacity: 0, available: 1, flags: 2 };
 export const SCHEDULABLE = 1;
 export const RESERVED = 2;

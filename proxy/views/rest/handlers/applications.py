@@ -1,23 +1,33 @@
-"""The routes of applications."""
+"""The routes of nodes and applications, whose long lists are made and sent page by page."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Final
+from itertools import chain
+from typing import Final, TypeVar
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
+from .....model.values.messages import short_partition_name
 from .....model.views.shown import ListedApplication
 from ....core.documents.applications import ApplicationDocument, application_document
+from ....core.documents.clusters import (
+    NodeDocument,
+    UtilizationsDocument,
+    node_document,
+    utilizations_document,
+)
 from ....core.documents.operations import JSON, Operation, Parameter
-from ..errors import RestError
-from ..requests import partition_of, queue_path_of, views_of
-from ..responses import json_response
-from .pages import paged_response
+from ..limits import Pace
+from ..requests import pace_of, partition_of, queue_path_of, views_of
+from ..responses import JSON_TYPE, RestError, json_bytes, json_response
 
 _BELOW: Final = "/ws/v1/partition/{partition}"
 _STATUSES: Final = ("new", "accepted", "running", "completing", "failing", "resuming")
+_BELOW_NODES = "/ws/v1/partition/{partition}"
+T = TypeVar("T")
 
 
 def _applications_of_queue(request: Request) -> Response:
@@ -103,7 +113,6 @@ def _one(request: Request, partition: str, queue: str | None = None) -> Response
 
 
 _QUEUE: Final = f"{_BELOW}/queue/{{queue}}"
-
 _MANY: Final = "The applications; those that end while the list is made are left out"
 _STATUS: Final = Parameter(
     "status",
@@ -118,7 +127,7 @@ def _state(*states: str) -> Parameter:
     return Parameter("state", "Which applications, in any case of letters", schema, "path", required=True)
 
 
-OPERATIONS = [
+_APPLICATIONS = [
     Operation(
         f"{_BELOW}/applications/{{state}}",
         _applications,
@@ -166,3 +175,96 @@ OPERATIONS = [
         refusals=[400],
     ),
 ]
+
+
+def _nodes(request: Request) -> Response:
+    return paged_response(request, views_of(request).nodes(partition_of(request)), node_document)
+
+
+def _node(request: Request) -> Response:
+    node = views_of(request).node(partition_of(request), request.path_params["node"])
+    if node is None:
+        raise RestError(HTTPStatus.NOT_FOUND, "Node not found")
+    return json_response(node_document(node))
+
+
+def _node_utilizations(request: Request) -> Response:
+    views = views_of(request)
+    return json_response(
+        [
+            utilizations_document(
+                partition.rm_id,
+                short_partition_name(partition.name),
+                (node for page in views.nodes(partition.name) for node in page),
+            )
+            for partition in views.partitions()
+        ]
+    )
+
+
+_NODES = [
+    Operation(
+        f"{_BELOW_NODES}/nodes",
+        _nodes,
+        "partition",
+        "All nodes, by id, with what runs on them",
+        "The nodes; those that go while the list is made are left out",
+        {JSON: list[NodeDocument]},
+    ),
+    Operation(
+        f"{_BELOW_NODES}/node/{{node}}",
+        _node,
+        "partition",
+        "A node, with what runs on it",
+        "The node",
+        {JSON: NodeDocument},
+    ),
+    Operation(
+        "/ws/v1/scheduler/node-utilizations",
+        _node_utilizations,
+        "cluster",
+        "Which nodes are how full, for each partition and resource type, in ten classes",
+        "One entry a partition",
+        {JSON: list[UtilizationsDocument]},
+    ),
+]
+
+
+def paged_response(
+    request: Request, pages: Iterator[Sequence[T]], document: Callable[[T], Mapping[str, object]]
+) -> Response:
+    """Return the answer with a list of documents; what fails in the first page is an error of the request.
+
+    Args:
+        request: The request; the time that its pages take counts as time of readers.
+        pages: The values, in pages; each page is asked for when the one before it has been sent.
+        document: Makes the document of a value.
+    """
+    first = next(pages, ())
+    second = next(pages, None)
+    if second is None:
+        return json_response([document(value) for value in first])
+    body = _counted(pace_of(request), _parts(chain((first, second), pages), document))
+    return StreamingResponse(body, headers={"Content-Type": JSON_TYPE})
+
+
+def _counted(pace: Pace, parts: Iterator[bytes]) -> Iterator[bytes]:
+    while True:
+        with pace.step():
+            part = next(parts, None)
+        if part is None:
+            return
+        yield part
+
+
+def _parts(pages: Iterator[Sequence[T]], document: Callable[[T], Mapping[str, object]]) -> Iterator[bytes]:
+    """Yield the text of the list, a page a part."""
+    before = b"["
+    for page in pages:
+        if page:  # All that was on it may be gone.
+            yield before + json_bytes([document(value) for value in page])[1:-1]
+            before = b","
+    yield b"]\n" if before == b"," else b"[]\n"
+
+
+OPERATIONS = [*_NODES, *_APPLICATIONS]

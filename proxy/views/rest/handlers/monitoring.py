@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -9,7 +12,7 @@ from http import HTTPStatus
 from typing import IO, Final
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from .....model.values.messages import short_partition_name
 from .....model.values.states import ManagerState
@@ -22,15 +25,18 @@ from ....core.documents.monitoring import (
     StateDumpDocument,
 )
 from ....core.documents.operations import JSON, Operation
-from ....core.health.report import health_document
+from ....core.health.checks import health_document
 from ....core.scheduler.managers.manager_life import ManagerStatus
 from ...dumps.state_dump import state_dump_file
-from ..errors import RestError
 from ..requests import scheduler_of
-from ..responses import JSON_TYPE, json_response
+from ..responses import JSON_TYPE, RestError, error_response, json_response, redirect
 
 _PIECE: Final = 2**16
 """How many bytes of a state dump are sent at once."""
+_PROFILES = (
+    *("", "heap", "threadcreate", "goroutine", "allocs", "block"),
+    *("mutex", "cmdline", "profile", "symbol", "trace"),
+)
 
 
 def _metrics(request: Request) -> Response:
@@ -124,7 +130,7 @@ def _pieces(file: IO[bytes], kept: ExitStack) -> Iterator[bytes]:
             yield piece
 
 
-OPERATIONS = [
+_MONITORING = [
     Operation(
         "/ws/v1/metrics",
         _metrics,
@@ -175,3 +181,58 @@ OPERATIONS = [
         {JSON: StateDumpDocument},
     ),
 ]
+
+
+def _stack(_: Request) -> Response:
+    """Return where each thread stands, with the innermost call last."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    parts = [
+        f"thread {ident} [{names.get(ident, 'not of Python')}]:\n{''.join(traceback.format_stack(frame))}"
+        for ident, frame in sorted(sys._current_frames().items())  # noqa: SLF001 - there is no other way
+    ]
+    return PlainTextResponse("\n".join(parts))
+
+
+def _stack_moved(request: Request) -> Response:
+    return redirect("/debug/stack", request.method)
+
+
+def _state_dump_moved(request: Request) -> Response:
+    return redirect("/debug/fullstatedump", request.method)
+
+
+def _profile(_: Request) -> Response:
+    text = "There are no profiles of Go here: use py-spy on the process, or /debug/stack"
+    return error_response(HTTPStatus.NOT_IMPLEMENTED, text)
+
+
+_DEBUGGING = [
+    Operation(
+        "/debug/stack",
+        _stack,
+        "debugging",
+        "Where each thread of the process stands",
+        "The threads",
+        {"text/plain": str},
+    ),
+    Operation("/ws/v1/stack", _stack_moved, "debugging", "Redirects to `/debug/stack`", refusals=[301]),
+    Operation(
+        "/ws/v1/fullstatedump",
+        _state_dump_moved,
+        "monitoring",
+        "Redirects to `/debug/fullstatedump`",
+        refusals=[301],
+    ),
+    *(
+        Operation(
+            f"/debug/pprof/{name}",
+            _profile,
+            "debugging",
+            "A profile of Go, which there is not",
+            refusals=[501],
+            name=f"profile_{name}" if name else "profiles",
+        )
+        for name in _PROFILES
+    ),
+]
+OPERATIONS = [*_DEBUGGING, *_MONITORING]

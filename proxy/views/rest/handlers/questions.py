@@ -22,19 +22,18 @@ from ....core.documents.explanations import (
     DryRunRequestDocument,
     ExplanationDocument,
     NextAsksDocument,
+    SentencesDocument,
 )
 from ....core.documents.monitoring import LocksDocument
 from ....core.documents.operations import JSON, Operation, numbered, text
-from ....core.documents.sentences import SentencesDocument
 from ....core.explanation.documents import document_of, next_asks_document, prospect_document
 from ....core.explanation.dry_run import dry_run_document
 from ....core.scheduler.answering.questions import NotKnownError, StoppedError
 from ....core.scheduler.scheduler import Scheduler
 from ....si import si_pb2 as si
 from ...page.answers import ConfigurationLines, explanation_document
-from ..errors import RestError
 from ..requests import pace_of, scheduler_of
-from ..responses import json_response
+from ..responses import RestError, json_response
 
 T = TypeVar("T")
 M = TypeVar("M", si.AddApplicationRequest, si.Allocation)
@@ -159,7 +158,7 @@ def _nowhere(_: Position) -> str:
 
 def _locks(request: Request) -> Response:
     """Return the graph of the locks."""
-    from ...page.locks import locks_document  # noqa: PLC0415 - loads the reports of lockcheck
+    from ...page.answers import locks_document  # noqa: PLC0415 - loads the reports of lockcheck
 
     parameters_of(request)
     engine = scheduler_of(request).engine_name

@@ -1,28 +1,50 @@
-"""The routes of queues, of placement rules, and of what users and groups have."""
+"""The routes of the cluster, its partitions, its configuration, its queues, and users and groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Final
+from typing import Annotated, Any, Final
 
+import yaml
+from anyio.to_thread import run_sync
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from .....model.configuration.names import is_group_name, is_user_name
+from .....model.configuration.problems import ConfigurationError
+from .....model.configuration.reader import DEFAULT_CONFIGURATION, load
+from .....model.configuration.schema import SchedulerConfig
 from .....model.limits.limits import HolderKind
 from .....model.limits.usage_tree import UsageView
 from .....model.values.messages import short_partition_name
-from ....core.documents.operations import JSON, Operation, Parameter
-from ....core.documents.queues import QueueDocument, queue_document
-from ....core.documents.rules import RuleDocument, rule_document
-from ....core.documents.usages import GroupUsageDocument, UserUsageDocument, group_document, user_document
+from ....core.documents.clusters import (
+    ClusterDocument,
+    PartitionDocument,
+    WorkerDocument,
+    cluster_document,
+    partition_document,
+)
+from ....core.documents.configurations import ConfigurationDocument, configuration_document
+from ....core.documents.monitoring import ValidationDocument
+from ....core.documents.operations import JSON, YAML, Operation, Parameter
+from ....core.documents.queues import (
+    GroupUsageDocument,
+    QueueDocument,
+    RuleDocument,
+    UserUsageDocument,
+    group_document,
+    queue_document,
+    rule_document,
+    user_document,
+)
 from ....core.scheduler.answering.views import UnknownPartitionError
-from ..errors import RestError
-from ..requests import partition_of, queue_path_of, unescaped, views_of
-from ..responses import json_response
+from ..requests import checks_of, partition_of, queue_path_of, scheduler_of, unescaped, views_of
+from ..responses import JSON_TYPE, RestError, json_response
 
 _BELOW = "/ws/v1/partition/{partition}"
+_YAML_TYPE = "application/x-yaml; charset=UTF-8"
 
 
 def _queues(request: Request) -> Response:
@@ -91,8 +113,7 @@ def _whose(request: Request) -> Sequence[str]:
 _ALL: Final = "Its short or its full name; one that is unknown stands for all partitions"
 _PARTITION_OR_ALL: Final = Parameter("partition", _ALL, {"type": "string"}, "path", required=True)
 _SUBTREE: Final = "With it, whatever its value, all queues below are shown as well"
-
-OPERATIONS = [
+_QUEUES = [
     Operation(
         f"{_BELOW}/queues",
         _queues,
@@ -160,3 +181,114 @@ OPERATIONS = [
         refusals=[400],
     ),
 ]
+
+
+def _clusters(request: Request) -> Response:
+    views = views_of(request)
+    builds = views.builds()
+    return json_response(
+        [cluster_document(name, views.started_at_ns, builds) for name in views.partition_names()]
+    )
+
+
+def _partitions(request: Request) -> Response:
+    return json_response([partition_document(values) for values in views_of(request).partitions()])
+
+
+def _workers(_: Request) -> Response:
+    """Return nothing: the partitions of a scheduler of this process have no workers."""
+    return json_response([])
+
+
+_CLUSTERS = [
+    Operation(
+        "/ws/v1/clusters",
+        _clusters,
+        "cluster",
+        "The partitions, with the resource managers and what they said of their programs",
+        "One entry a partition",
+        {JSON: list[ClusterDocument]},
+    ),
+    Operation(
+        "/ws/v1/partitions",
+        _partitions,
+        "cluster",
+        "The partitions with their capacity, their use, and how many applications are in each state",
+        "The partitions, by resource manager and name",
+        {JSON: list[PartitionDocument]},
+    ),
+    Operation(
+        "/licorne/v1/workers",
+        _workers,
+        "questions",
+        "Where each partition runs, and how it is",
+        "One entry a partition behind a door; none where all run in the process that answers",
+        {JSON: list[WorkerDocument]},
+    ),
+]
+
+
+def _config(request: Request) -> Response:
+    """Return the configuration of the first resource manager."""
+    configurations = views_of(request).configurations()
+    rm_id, config = configurations[0] if configurations else ("", SchedulerConfig())
+    extra = scheduler_of(request).extra_configuration(rm_id).texts if configurations else {}
+    return config_response(request, config, extra)
+
+
+def config_response(request: Request, config: SchedulerConfig, extra: Mapping[str, str]) -> Response:
+    """Return the answer with a configuration, as JSON or YAML, whichever the request wants.
+
+    Args:
+        request: The request.
+        config: The configuration of the queues.
+        extra: The extra configuration, as it came.
+    """
+    if request.headers.get("accept") == JSON_TYPE.partition(";")[0]:
+        return json_response(configuration_document(config, extra, yaml=False))
+    document = configuration_document(config, extra, yaml=True)
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, indent=4)
+    return Response(text, headers={"Content-Type": _YAML_TYPE})
+
+
+async def validate_configuration(request: Request) -> Response:
+    """Return whether the configuration in the body could be used; one is checked at a time."""
+    body = await request.body()
+    return json_response(await run_sync(_outcome, body, limiter=checks_of(request)))
+
+
+def _outcome(body: bytes) -> ValidationDocument:
+    try:
+        load(body.decode() or DEFAULT_CONFIGURATION, source="configuration")
+    except UnicodeDecodeError as error:
+        return {"allowed": False, "reason": f"no text in UTF-8: {error}"}
+    except ConfigurationError as error:
+        return {"allowed": False, "reason": str(error)}
+    return {"allowed": True}
+
+
+_CONFIGURATIONS = [
+    Operation(
+        "/ws/v1/config",
+        _config,
+        "configuration",
+        "The configuration of the first resource manager",
+        "The configuration in effect",
+        {
+            JSON: ConfigurationDocument,
+            YAML: Annotated[dict[str, object], Field(description="The same in the names of the YAML file")],
+        },
+        description="JSON if the header `Accept` is exactly `application/json`, otherwise YAML.",
+    ),
+    Operation(
+        "/ws/v1/validate-conf",
+        validate_configuration,
+        "configuration",
+        "Say whether a configuration could be used; it does not come into effect",
+        "Whether it could be used, and if not, why",
+        {JSON: ValidationDocument},
+        body={YAML: Any},
+        body_note="The configuration as YAML, whatever its type is said to be; anything is checked",
+    ),
+]
+OPERATIONS = [*_CLUSTERS, *_CONFIGURATIONS, *_QUEUES]

@@ -21,8 +21,7 @@ from starlette.responses import Response, StreamingResponse
 
 from ....core.documents.configurations import configuration_document
 from ....core.documents.monitoring import OpenStreamDocument
-from ....views.rest.errors import RestError
-from ....views.rest.responses import JSON_TYPE
+from ....views.rest.responses import JSON_TYPE, RestError
 from .merging import Json, clusters, effective_configuration, summed_history
 from .reading import AskedWorker, DoorReader, WorkerAnswers, noted, reader_of
 from .worker_client import WorkerSilentError

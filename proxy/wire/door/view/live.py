@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 
 from ....core.documents.clusters import WorkerDocument
 from ....views.page.feed import VIEWERS_MAX
-from ....views.rest.errors import RestError
+from ....views.rest.responses import RestError
 from ..workers import LinkState
 from .merging import worker_document
 from .reading import AskedWorker, DoorReader, full_name, reader_of

@@ -16,12 +16,11 @@ from .....model.configuration.reader import load
 from .....model.configuration.schema import SchedulerConfig
 from ....core.documents.clusters import WorkerDocument
 from ....core.documents.monitoring import ManagedPartitionDocument
-from ....core.health.history import HISTORY_MAX
-from ....views.rest.errors import RestError
-from ....views.rest.handlers.configurations import config_response
+from ....core.health.watch import HISTORY_MAX
 from ....views.rest.handlers.monitoring import managers_document
 from ....views.rest.handlers.questions import parameters_of
-from ....views.rest.responses import json_response
+from ....views.rest.handlers.queues import config_response
+from ....views.rest.responses import RestError, json_response
 from ..workers import PartitionPlace
 from .reading import AskedWorker, DoorReader, WorkerAnswers, full_name, noted, reader_of
 

@@ -14,9 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from ....core.metrics.exporter import CONTENT_TYPE, process_registry, text_of
-from ....views.rest.errors import RestError
 from ....views.rest.handlers.questions import parameters_of
-from ....views.rest.responses import json_response
+from ....views.rest.responses import RestError, json_response
 from ..workers import LinkState, PartitionPlace
 from .reading import DoorReader, Said, WorkerAnswers, full_name, noted, reader_of
 from .worker_client import HeaderFields, WorkerAnswer, WorkerSilentError

@@ -10,8 +10,8 @@ from support.proxy.event_rows import records_of
 from support.proxy.manager_requests import ONE, node_request
 
 from licorne import ResourceManager, Scheduler
-from licorne.proxy.core.events import delivery as delivery_module
-from licorne.proxy.core.events.delivery import takes_events
+from licorne.proxy.core.events import log as delivery_module
+from licorne.proxy.core.events.log import takes_events
 from licorne.proxy.si import si_pb2 as si
 
 

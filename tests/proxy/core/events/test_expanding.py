@@ -12,7 +12,7 @@ from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import Ask
 from licorne.model.values.events import ChangeDetail, ChangeType, EventRecord, EventType
 from licorne.model.values.facts import HeadroomFact, UnschedulableFact
-from licorne.proxy.core.events.expanding import expand, message_text
+from licorne.proxy.core.events.ring import expand, message_text
 
 CONFORMANCE: Final = Path(__file__).parents[3] / "conformance"
 UNUSED: Final = {ChangeDetail.NODE_OCCUPIED, ChangeDetail.APP_EXPIRED}

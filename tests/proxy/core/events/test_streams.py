@@ -13,9 +13,8 @@ from licorne.model.errors import RequestError
 from licorne.model.resources.resource import EMPTY
 from licorne.model.values.events import ChangeDetail, ChangeType, EventType
 from licorne.model.values.facts import SingleFact
-from licorne.proxy.core.events.recent import KEPT_MAX, RecentRecords
 from licorne.proxy.core.events.ring import FactRing
-from licorne.proxy.core.events.streams import EventStream
+from licorne.proxy.core.events.streams import KEPT_MAX, EventStream, RecentRecords
 
 
 def report(ring: FactRing, *numbers: int) -> None:

@@ -10,7 +10,7 @@ from support.model.explained import explained
 from support.model.harness import Harness
 
 from licorne import explanation_line
-from licorne.proxy.core.explanation.one_line import LINE_CHARACTERS_MAX
+from licorne.proxy.core.explanation.text import LINE_CHARACTERS_MAX
 
 
 def waiting(

@@ -19,9 +19,8 @@ from licorne.model.resources.resource import Resource
 from licorne.model.state.partition_state import BrokenKind, PartitionState
 from licorne.model.views.shown import PlacedOn, listed_applications, unknown_to_applications, unknown_to_nodes
 from licorne.proxy.core.health import checks
-from licorne.proxy.core.health.history import HISTORY_MAX, History
-from licorne.proxy.core.health.report import HealthReport, health_document
-from licorne.proxy.core.health.watch import HealthWatch
+from licorne.proxy.core.health.checks import HealthReport, health_document
+from licorne.proxy.core.health.watch import HISTORY_MAX, HealthWatch, History
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
 

@@ -17,10 +17,9 @@ from support.transcripts.simulated_transcripts import simulated_transcript
 from licorne import Recording, ResourceManager, Scheduler
 from licorne.model.configuration.queue_properties import PROPERTIES
 from licorne.model.configuration.reader import load
-from licorne.proxy.core.recording.anonymous_configuration import anonymous_configuration
-from licorne.proxy.core.recording.pseudonyms import Pseudonyms
+from licorne.proxy.core.recording.pseudonyms import Pseudonyms, anonymous_configuration
 from licorne.proxy.core.recording.recorder import AnonymousLines, TurnRecorder
-from licorne.proxy.core.resolvers.user_file import StaticResolver
+from licorne.proxy.core.resolvers.resolver import StaticResolver
 from licorne.proxy.fuzz.configurations import random_configuration
 from licorne.proxy.play.transcripts.replay import Replay
 from licorne.proxy.play.transcripts.transcript import read_transcript

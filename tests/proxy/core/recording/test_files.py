@@ -13,7 +13,7 @@ from support.proxy.recorded_traffic import Hearing, callbacks_in, recorded_lines
 from support.proxy.running_scheduler import begin
 
 from licorne import LicorneError, Recording, Scheduler
-from licorne.proxy.core.recording.files import RecordingFiles, new_folder
+from licorne.proxy.core.recording.recording import RecordingFiles, new_folder
 
 
 def a_header(number: int) -> bytes:

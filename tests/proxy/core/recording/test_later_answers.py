@@ -24,7 +24,8 @@ from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import LicorneError, Recording, Scheduler
 from licorne.model.values.messages import NoAnswer, NodesAnswer, PredicateAnswer, VictimsAnswer
-from licorne.proxy.core.recording.answers import (
+from licorne.proxy.core.recording.observer import ReplayDifferenceError
+from licorne.proxy.core.recording.turn_documents import (
     AskedLater,
     TakenAnswer,
     read_how_asked,
@@ -32,7 +33,6 @@ from licorne.proxy.core.recording.answers import (
     written_how_asked,
     written_taken,
 )
-from licorne.proxy.core.recording.replaying import ReplayDifferenceError
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.play.transcripts.player import PlayedManager, TranscriptPlayer, TranscriptRules
 from licorne.proxy.play.transcripts.transcript import read_transcript

@@ -23,9 +23,9 @@ from licorne import Scheduler
 from licorne.model.marks import marked_methods
 from licorne.model.partition import Partition
 from licorne.model.state.partition_state import BrokenKind
-from licorne.proxy.core.recording.recorded_partition import STEPS, RecordedPartition
-from licorne.proxy.core.recording.replaying import ReplayDifferenceError
-from licorne.proxy.core.resolvers.user_file import StaticResolver
+from licorne.proxy.core.recording.observer import ReplayDifferenceError
+from licorne.proxy.core.recording.partition_turns import STEPS, RecordedPartition
+from licorne.proxy.core.resolvers.resolver import StaticResolver
 from licorne.proxy.si import si_pb2 as si
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from support.proxy.resolver_fakes import CountingResolver, StandingClock
 
-from licorne.proxy.core.resolvers.cached import CachedResolver
-from licorne.proxy.core.resolvers.resolver import UserResolutionError
+from licorne.proxy.core.resolvers.resolver import CachedResolver, UserResolutionError
 
 
 class Scene:

@@ -10,8 +10,7 @@ import pytest
 from support.proxy.resolver_fakes import CountingResolver
 
 from licorne.model.values.messages import ApplicationSubmission, LookedUp, LookUpFailure
-from licorne.proxy.core.resolvers.look_up import with_groups
-from licorne.proxy.core.resolvers.resolver import UserResolver
+from licorne.proxy.core.resolvers.resolver import UserResolver, with_groups
 
 
 def a_submission(user: str, *groups: str) -> ApplicationSubmission:

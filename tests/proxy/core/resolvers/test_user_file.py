@@ -11,8 +11,7 @@ from support.proxy.command_runs import run
 from support.proxy.simulation_builders import written
 
 from licorne.model.errors import LicorneError
-from licorne.proxy.core.resolvers.resolver import UserResolutionError
-from licorne.proxy.core.resolvers.user_file import StaticResolver, read_users
+from licorne.proxy.core.resolvers.resolver import StaticResolver, UserResolutionError, read_users
 
 CONFIGURATION = """
 partitions:

@@ -23,7 +23,7 @@ from licorne import (
     explanation_line,
     rest_app,
 )
-from licorne.proxy.core.metrics.counts import Metrics
+from licorne.proxy.core.metrics.figures import Metrics
 from licorne.proxy.core.scheduler.managers.callbacks import CallbackThreads
 from licorne.proxy.core.scheduler.managers.predicates import CallbackPredicates
 from licorne.proxy.si import si_pb2 as si

@@ -17,8 +17,8 @@ from support.proxy.page_cluster import fetch
 
 from licorne import Scheduler
 from licorne.lockcheck import session
+from licorne.proxy.views.page.answers import locks_document
 from licorne.proxy.views.page.application import POINTS_MAX, Timeline
-from licorne.proxy.views.page.locks import locks_document
 
 QUEUES = """
 partitions:

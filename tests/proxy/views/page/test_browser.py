@@ -16,8 +16,7 @@ from support.waiting import WAIT_SECONDS, wait_until
 from licorne import Scheduler
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.views.page.feed import LiveFeed
-from licorne.proxy.views.page.rows import LiveTables
+from licorne.proxy.views.page.feed import LiveFeed, LiveTables
 
 WAITING = """
 async () => {

@@ -13,7 +13,7 @@ from support.proxy.manager_requests import application_request, ask_request, nod
 
 from licorne import Scheduler
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.views.page.rows import LiveTables, Types
+from licorne.proxy.views.page.feed import LiveTables, Types
 
 QUEUES = """
 partitions:

@@ -23,7 +23,7 @@ from support.proxy.described import described, operations, undescribed
 from support.proxy.rest_scenario import rest_scenario
 from support.waiting import WAIT_SECONDS
 
-from licorne.proxy.views.rest import pacing
+from licorne.proxy.views.rest import limits
 from licorne.proxy.views.rest.running import RestServer
 
 EXAMPLES: Final = 8
@@ -68,7 +68,7 @@ class Server(NamedTuple):
 def server() -> Iterator[Server]:
     """Serve nodes, queues, applications, asks, limits and events."""
     with pytest.MonkeyPatch.context() as patch, rest_scenario("threads") as scheduler:
-        patch.setattr(pacing, "SHARE", 1.0)  # Nothing is scheduled here that requests could slow down.
+        patch.setattr(limits, "SHARE", 1.0)  # Nothing is scheduled here that requests could slow down.
         scheduler.check_health()
         scheduler.record_history()
         with RestServer(scheduler) as rest, requests.Session() as session:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from support.waiting import on_a_loop
 
-from licorne.proxy.views.rest.closing import ClosingTransport, ConnectionTimes
+from licorne.proxy.views.rest.connections import ClosingTransport, ConnectionTimes
 
 
 class Socket(asyncio.Transport):

@@ -14,7 +14,7 @@ from support.proxy.certificates import Certificates
 from support.proxy.rest_servers import connected, received, rest, sent
 from support.waiting import WAIT_SECONDS
 
-from licorne.proxy.views.rest.closing import ConnectionTimes
+from licorne.proxy.views.rest.connections import ConnectionTimes
 from licorne.proxy.views.rest.limits import LimitsSettings
 
 MEGABYTE = 1 << 20

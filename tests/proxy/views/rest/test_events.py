@@ -14,7 +14,7 @@ from support.proxy.manager_requests import ONE, node_request
 from support.proxy.rest_clients import Reader, scope_of
 
 from licorne import ResourceManager, Scheduler
-from licorne.proxy.views.rest.handlers import event_streams
+from licorne.proxy.views.rest.handlers import events as event_streams
 
 DATA: Final = Path(__file__).parents[3] / "conformance" / "rest"
 

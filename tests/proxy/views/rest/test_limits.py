@@ -10,9 +10,9 @@ from support.proxy.processes import serving
 from support.proxy.rest_servers import connected, received, rest, sent
 
 from licorne import LicorneError
-from licorne.proxy.views.rest.access import read_token
-from licorne.proxy.views.rest.closing import ConnectionTimes
+from licorne.proxy.views.rest.connections import ConnectionTimes
 from licorne.proxy.views.rest.limits import LimitsSettings
+from licorne.proxy.views.rest.requests import read_token
 
 TOKEN = "sesame-open-sesame"  # noqa: S105 - of these tests alone
 CLUSTERS = "/ws/v1/clusters"

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import anyio
 import pytest
 
-from licorne.proxy.views.rest.pacing import BURST_SECONDS, SHARE, Pace
+from licorne.proxy.views.rest.limits import BURST_SECONDS, SHARE, Pace
 
 
 class Clock:

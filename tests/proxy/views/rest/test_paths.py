@@ -28,11 +28,10 @@ from licorne.model.nodes.node import NodeFacts
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.state.partition_state import PartitionState
 from licorne.model.views.shown import ShownNode, holders
-from licorne.proxy.core.documents.nodes import utilizations_document
-from licorne.proxy.core.documents.paging import ROWS_MAX
-from licorne.proxy.core.documents.times import time_text
+from licorne.proxy.core.documents.clusters import utilizations_document
+from licorne.proxy.core.documents.fields import ROWS_MAX, time_text
 from licorne.proxy.core.scheduler.answering import views
-from licorne.proxy.views.rest.handlers import configurations
+from licorne.proxy.views.rest.handlers import queues as configurations
 
 BELOW = "/ws/v1/partition/default"
 MANY = 4 * ROWS_MAX + 1
@@ -231,7 +230,7 @@ def test_the_stacks_of_all_threads_are_shown(served: Reader) -> None:
 
     assert answer.headers["content-type"].startswith("text/plain")
     assert "[MainThread]" in answer.text
-    assert "debugging.py" in answer.text
+    assert "monitoring.py" in answer.text
 
 
 @pytest.mark.parametrize("path", ["/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/profile"])

@@ -29,8 +29,7 @@ from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import LicorneError
 from licorne.proxy.core.scheduler.engine_names import EngineName
-from licorne.proxy.views.rest.running import RestServer, RestSettings
-from licorne.proxy.views.rest.serving import AsgiServer, ServingThread
+from licorne.proxy.views.rest.running import AsgiServer, RestServer, RestSettings, ServingThread
 
 APPLICATION = Starlette(routes=[Route("/", lambda _: PlainTextResponse("here"))])
 

@@ -15,10 +15,15 @@ from support.proxy.certificates import Certificates
 from support.proxy.document_server import DocumentServer
 
 from licorne.proxy.views.top import client as client_module
-from licorne.proxy.views.top.client import DocumentReader, RestClient, checked_address, tls_context
-from licorne.proxy.views.top.errors import MissingDocumentError, ServerReadError
-from licorne.proxy.views.top.reading import ServerReader
-from licorne.proxy.views.top.views import View
+from licorne.proxy.views.top.client import (
+    DocumentReader,
+    MissingDocumentError,
+    RestClient,
+    ServerReadError,
+    checked_address,
+    tls_context,
+)
+from licorne.proxy.views.top.reading import ServerReader, View
 
 T = TypeVar("T")
 TOKEN = "visible-ASCII"  # noqa: S105 - of a server under test

@@ -148,7 +148,7 @@ def test_once_prints_although_there_is_a_terminal(
 ) -> None:
     """Without it the application is run, with what the options say."""
     from licorne.proxy.shell.commands import top as top_module
-    from licorne.proxy.views.top.app import TopApp
+    from licorne.proxy.views.top.main_screen import TopApp
 
     ran: list[float] = []
     monkeypatch.setattr(top_module, "is_for_people", lambda: True)

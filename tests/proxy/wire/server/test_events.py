@@ -10,7 +10,7 @@ from support.proxy.manager_requests import ONE, node_request
 from support.waiting import wait_until
 
 from licorne import RemoteScheduler
-from licorne.proxy.core.events import delivery
+from licorne.proxy.core.events import log
 from licorne.proxy.si import si_pb2 as si
 
 from .conftest import Served
@@ -32,7 +32,7 @@ def test_a_remote_resource_manager_gets_its_events(
     serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its callback, as one in the process."""
-    monkeypatch.setattr(delivery, "DELIVERY_SECONDS", 0.001)
+    monkeypatch.setattr(log, "DELIVERY_SECONDS", 0.001)
     served = serve()
     rm = Hearing()
     with RemoteScheduler(served.address) as scheduler:

@@ -9,11 +9,9 @@ import anyio
 import pytest
 from support.proxy.door_views import LiveWorkers
 
-from licorne.proxy.views.top.client import RestClient
-from licorne.proxy.views.top.errors import ServerReadError
-from licorne.proxy.views.top.heading import heading_lines
-from licorne.proxy.views.top.reading import ServerReader, ServerReading
-from licorne.proxy.views.top.views import View
+from licorne.proxy.views.top.client import RestClient, ServerReadError
+from licorne.proxy.views.top.details import heading_lines
+from licorne.proxy.views.top.reading import ServerReader, ServerReading, View
 from licorne.proxy.wire.door.view.application import DoorRest
 
 
