@@ -31,7 +31,8 @@ ROOMS: Final = (
 )
 """The rooms whose modules are compiled."""
 HOT: Final = (
-    *("actors/runtime/inflow.py", "actors/runtime/mailbox.py", "actors/services/rm_link.py"),
+    "actors/runtime/mailbox.py",
+    "actors/services/rm_link.py",
     "model/identifiers.py",
 )
 """Modules of other rooms that are compiled."""

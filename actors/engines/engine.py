@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol, final
+from typing import NamedTuple, Protocol, final
 
 from ...model.applications.application import Application
 from ...model.cluster import Cluster
@@ -19,11 +19,10 @@ from ...model.partition import Partition
 from ...model.state.host import PartitionHost
 from ..runtime.dispatcher import Dispatcher
 from ..runtime.errors import ActorEndedError
-from ..runtime.inflow import entries_of
-from ..runtime.invocation import Invocation
+from ..runtime.mailbox import entries_of
+from ..runtime.reference import Invocation
 from ..services.interrupts import Uninterrupted
 from ..services.log import Log
-from .engine_load import IDLE, EngineLoad
 from .handles import adopt, message_function, reference_of
 from .partition_actor import PartitionActor, PartitionRef
 
@@ -243,3 +242,20 @@ class ActorsEngine:
     def close(self) -> None:
         """Stop all actors, then the workers."""
         self.dispatcher.shutdown()
+
+
+class EngineLoad(NamedTuple):
+    """The load of an engine at one moment."""
+
+    threads: int
+    """Threads that run partitions, those that wait included."""
+    threads_waiting: int
+    """Those of them that wait: for work, an answer or a predicate."""
+    queued: int
+    """Mailboxes, or partitions, that wait for a thread."""
+    messages: Mapping[str, int]
+    """How many messages wait for each partition, by its full name."""
+
+
+IDLE = EngineLoad(0, 0, 0, {})
+"""An engine without threads: it has nothing that could wait."""

@@ -22,16 +22,14 @@ from ...model.errors import LicorneError
 from ...model.marks import marked_methods
 from ...model.nodes.node import Node
 from ...model.partition import Partition
+from ...model.state.partition_state import BrokenKind
 from ..runtime.actor import PooledActor
 from ..runtime.dispatcher import Dispatcher
 from ..runtime.reference import PooledRef
-from .error_origin import note_origin
 
 Entity = TypeVar("Entity")
-
 RANKS: Final[dict[type, int]] = {Cluster: 0, Partition: 1, Application: 2, Node: 3}
 """The order of asks: a blocking ask goes from a lower number to a higher one only."""
-
 IDENTITY: Final[dict[type, tuple[str, ...]]] = {
     Cluster: (),
     Partition: ("name", "rm_id"),
@@ -39,7 +37,6 @@ IDENTITY: Final[dict[type, tuple[str, ...]]] = {
     Node: ("node_id", "attributes", "instance_type"),
 }
 """The attributes that a handle copies from an entity: they never change."""
-
 PARTS: Final[dict[type, dict[str, type]]] = {
     Cluster: {},
     Partition: {},
@@ -52,6 +49,8 @@ PARTS: Final[dict[type, dict[str, type]]] = {
     Node: {},
 }
 """The parts of an entity that have marked methods of their own, by the names of its attributes."""
+_ORIGIN: Final = "_licorne_origin"
+"""An attribute of the error itself: a wrapper would show callers another error than was raised."""
 
 
 class EntityActor(PooledActor):
@@ -192,3 +191,31 @@ def message_function(handle: object, name: str) -> Callable[..., Any]:
     """Return the function that runs a marked method when it is sent to the handle's actor as a message."""
     assert isinstance(handle, _Handle), f"{handle!r} is no handle: please report"
     return handle._functions[name]  # noqa: SLF001 - made here
+
+
+def note_origin(error: BaseException, entity: object) -> bool:
+    """Note on an error that an entity raised it; return whether that was noted.
+
+    It is not noted if the error came from another entity below, or if it is no sign of a bug: misuse by a
+    caller, or a stopped actor, breaks nothing.
+    """
+    if isinstance(error, LicorneError) or origin_of(error) is not None:
+        return False
+    setattr(error, _ORIGIN, entity)
+    return True
+
+
+def origin_of(error: BaseException) -> object | None:
+    """Return the entity that raised an error first, `None` if it is not known."""
+    return getattr(error, _ORIGIN, None)
+
+
+def broken_entity(error: BaseException) -> tuple[BrokenKind, str, str] | None:
+    """Return the kind and id of the application or node that broke, and why; `None` for other origins."""
+    broken = origin_of(error)
+    reason = f"{type(error).__name__}: {error}"
+    if isinstance(broken, Application):
+        return BrokenKind.APPLICATION, broken.application_id, reason
+    if isinstance(broken, Node):
+        return BrokenKind.NODE, broken.node_id, reason
+    return None

@@ -23,12 +23,10 @@ from typing import Any, Final
 
 from ...model.partition import Partition
 from ...model.scheduling.cycle import CycleOutcome
-from ..runtime.inflow import Inflow
-from ..runtime.invocation import Invocation
+from ..runtime.mailbox import Inflow
 from ..runtime.pool import on_worker
-from ..runtime.reference import PooledRef
-from .error_origin import broken_entity
-from .handles import EntityActor
+from ..runtime.reference import Invocation, PooledRef
+from .handles import EntityActor, broken_entity
 
 CYCLES_PER_SLICE: Final = 16
 """The most cycles between two messages: a cycle that reserves a node of thousands takes some 0.2 ms."""

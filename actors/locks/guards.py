@@ -13,10 +13,13 @@ read one reference to a value that never changes; docs/threads.md names it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
+from types import TracebackType
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast, final
 
 from ...lockcheck import Order, RWLock
 from ...model.applications.application import Application
@@ -27,18 +30,13 @@ from ...model.nodes.node import Node
 from ...model.nodes.order import NodeOrder
 from ...model.queues.queue import Queue
 from ...model.state.counters import PlacedCounts
-from ..engines.error_origin import note_origin
-from ..engines.handles import IDENTITY, PARTS
-
-if TYPE_CHECKING:
-    from .deferred import DeferredActions
+from ..engines.handles import IDENTITY, PARTS, note_origin
+from ..services.log import Log
 
 Entity = TypeVar("Entity")
 T = TypeVar("T")
-
 _CONTENT: Final = ("application", "node", "counts")
 """The lock classes that a registration or a reload of the configuration does not take."""
-
 LOCK_ORDER: Final = Order(
     "registration < cluster < partition < queue < application < node, partition < limits, "
     "partition < node-order, partition < counts, registration < clock, "
@@ -78,6 +76,7 @@ LOCK_ORDER: Final = Order(
 )
 """The declared order of locks and asks of the engines `threads` and `actors`, and of the scheduler around
 them; see docs/threads.md."""
+Action: TypeAlias = Callable[[], None]
 
 
 class Guard:
@@ -200,3 +199,63 @@ INSTRUMENTED: Final[dict[type, type]] = {
 def instrument(kind: type[T]) -> type[T]:
     """Return the instrumented class of queues, limits, node orders or counts."""
     return INSTRUMENTED[kind]
+
+
+@final
+class DeferredActions(threading.local):
+    """A context that is entered before each lock of an engine; each thread has its own.
+
+    A lock is released before its context ends. So the deferred actions run, in order, when the outermost lock
+    has been released, also if the code under it raised. An action that fails is logged: its cause has
+    happened, and the other actions still run.
+
+    Args:
+        log: gets the failures.
+    """
+
+    def __init__(self, log: Log | None = None) -> None:
+        self._log = log or Log()
+        self._depth = 0
+        self._actions: list[Action] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether actions of this thread are deferred now, because it holds a lock."""
+        return self._depth > 0
+
+    def defer(self, action: Action) -> None:
+        """Defer an action; it runs at once if this thread holds no lock."""
+        if self._depth:
+            self._actions.append(action)
+        else:
+            action()
+
+    @contextmanager
+    def collected_in(self, actions: list[Action]) -> Iterator[None]:
+        """Collect the actions of the body instead of running them; no lock is held at either end."""
+        assert not self._depth, "actions that were deferred before would be collected as well: please report"
+        self._depth = 1
+        try:
+            yield
+        finally:
+            self._depth = 0
+            actions += self._actions
+            self._actions = []
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._depth -= 1
+        if not self._depth and self._actions:
+            actions, self._actions = self._actions, []
+            for action in actions:
+                try:
+                    action()
+                except BaseException:  # noqa: BLE001 - logged
+                    self._log.exception("a step after the release of a lock failed, please report")

@@ -13,11 +13,9 @@ from pykka._envelope import Envelope
 from pykka.messages import _ActorStop
 
 from .errors import ActorEndedError, DispatcherError
-from .failure import Failure
 from .future import PooledFuture
-from .invocation import Invocation, MethodTable, method_table
 from .mailbox import Mailbox, MessageEnvelope
-from .reference import PooledRef
+from .reference import Failure, Invocation, MethodTable, PooledRef, method_table
 
 if TYPE_CHECKING:
     from .dispatcher import Dispatcher

@@ -21,10 +21,9 @@ from ..services.log import Log
 from .actor import PooledActor
 from .direction import AskDirection, AskRule
 from .errors import DispatcherError
-from .failure import DeadLetter, DeadLetterHook, Failure, FailureHook
 from .mailbox import Mailbox
 from .pool import WorkerPool
-from .reference import AnyRef, PooledRef
+from .reference import AnyRef, DeadLetter, DeadLetterHook, Failure, FailureHook, PooledRef
 
 A = TypeVar("A", bound="PooledActor")
 P = ParamSpec("P")

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
+from dataclasses import dataclass
+from types import FunctionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    cast,
+    overload,
+)
 
 import pykka
 from pykka._envelope import Envelope
@@ -12,7 +25,6 @@ from pykka.messages import _ActorStop
 from .direction import AskRule
 from .errors import ActorEndedError, MailboxFullError
 from .future import PooledFuture
-from .invocation import AnyFunction, Invocation
 from .mailbox import Mailbox, MessageEnvelope
 
 if TYPE_CHECKING:
@@ -21,6 +33,8 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound="PooledActor")
 P = ParamSpec("P")
 R = TypeVar("R")
+AnyFunction: TypeAlias = Callable[..., Any]
+"""Any method; the typed ways to use it are `PooledRef.call` and `send`."""
 
 
 class PooledRef(pykka.ActorRef[A]):
@@ -190,3 +204,58 @@ class PooledRef(pykka.ActorRef[A]):
 
 AnyRef: TypeAlias = PooledRef[Any]
 """A reference to an actor of whatever class; Pykka's references are invariant in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An exception in an actor that was not the answer to an ask."""
+
+    ref: AnyRef
+    error: BaseException
+    message: object
+    """The message that was being handled; `None` in `on_start`, `on_stop` and `on_failure`."""
+    survived: bool
+    """Whether the actor goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A message sent by `tell` that was not delivered, since its actor had stopped."""
+
+    ref: AnyRef
+    message: object
+
+
+FailureHook: TypeAlias = Callable[[Failure], None]
+DeadLetterHook: TypeAlias = Callable[[DeadLetter], None]
+
+
+class Invocation(NamedTuple):
+    """Run `method(actor, *args, **kwargs)`."""
+
+    method: AnyFunction
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+    entries: int = 0
+    """How many entries are counted until a request is carried out, see `licorne.actors.runtime.mailbox`."""
+
+
+class MethodTable(dict[AnyFunction, AnyFunction]):
+    """From a method to the one that a class has for it, without a look-up by name.
+
+    Other functions stand for themselves. Never written after it was made.
+    """
+
+    def __missing__(self, function: AnyFunction) -> AnyFunction:
+        return function
+
+
+def method_table(owner: type) -> MethodTable:
+    """Map every method that `owner` inherits or overrides to the one that its instances have."""
+    table = MethodTable()
+    for base in owner.__mro__:
+        for name, function in vars(base).items():
+            found = getattr(owner, name, None)
+            if isinstance(function, FunctionType) and isinstance(found, FunctionType):
+                table[function] = found
+    return table

@@ -10,7 +10,7 @@ from loguru import logger
 from support.actors.shared_fields import fields_watched
 
 from licorne.actors.runtime.dispatcher import Dispatcher
-from licorne.actors.runtime.failure import DeadLetter, Failure
+from licorne.actors.runtime.reference import DeadLetter, Failure
 
 if TYPE_CHECKING:
     from loguru import Message, Record

@@ -12,9 +12,8 @@ from pykka._envelope import Envelope
 from licorne.actors.runtime.actor import PooledActor
 from licorne.actors.runtime.dispatcher import Dispatcher
 from licorne.actors.runtime.errors import AskCycleError, DispatcherError
-from licorne.actors.runtime.failure import Failure
 from licorne.actors.runtime.future import PooledFuture
-from licorne.actors.runtime.invocation import Invocation
+from licorne.actors.runtime.reference import Failure, Invocation
 
 if TYPE_CHECKING:
     from loguru import Record

@@ -12,10 +12,8 @@ from support.programs import run_python
 from licorne.actors.runtime.actor import PooledActor
 from licorne.actors.runtime.dispatcher import Dispatcher
 from licorne.actors.runtime.errors import AskCycleError, DispatcherError
-from licorne.actors.runtime.failure import DeadLetter, Failure
 from licorne.actors.runtime.future import PooledFuture
-from licorne.actors.runtime.invocation import Invocation
-from licorne.actors.runtime.reference import AnyRef, PooledRef
+from licorne.actors.runtime.reference import AnyRef, DeadLetter, Failure, Invocation, PooledRef
 from licorne.model.errors import LicorneError
 
 if TYPE_CHECKING:

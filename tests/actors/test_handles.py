@@ -25,7 +25,7 @@ from support.waiting import WAIT_SECONDS
 from licorne.actors.engines.handles import PARTS, RANKS, EntityActor, adopt, message_function, reference_of
 from licorne.actors.runtime.dispatcher import Dispatcher
 from licorne.actors.runtime.errors import AskDirectionError
-from licorne.actors.runtime.failure import Failure
+from licorne.actors.runtime.reference import Failure
 from licorne.model.applications.application import Application
 from licorne.model.cluster import Cluster
 from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from support.waiting import WAIT_SECONDS, stays
 
-from licorne.actors.runtime import inflow
-from licorne.actors.runtime.inflow import ENTRIES_MAX, Inflow, entries_of
+from licorne.actors.runtime import mailbox
+from licorne.actors.runtime.mailbox import ENTRIES_MAX, Inflow, entries_of
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_who_waits_goes_on_when_half_is_carried_out_or_the_partition_ends(
     relief: Callable[[Inflow], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not before: to wake for each entry would change threads each time."""
-    monkeypatch.setattr(inflow, "WAIT_SECONDS_MAX", WAIT_SECONDS)
+    monkeypatch.setattr(mailbox, "WAIT_SECONDS_MAX", WAIT_SECONDS)
     flow = Inflow()
     flow.add(ENTRIES_MAX)
     thread = waiting(flow)
@@ -63,7 +63,7 @@ def test_who_waits_goes_on_when_half_is_carried_out_or_the_partition_ends(
 
 def test_no_call_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """A caller may hold a lock that a predicate wants, for which the partition waits."""
-    monkeypatch.setattr(inflow, "WAIT_SECONDS_MAX", 0.01)
+    monkeypatch.setattr(mailbox, "WAIT_SECONDS_MAX", 0.01)
     flow = Inflow()
     flow.add(ENTRIES_MAX)
 

@@ -20,9 +20,8 @@ from licorne.actors.runtime import mailbox, pool, reference, waiting
 from licorne.actors.runtime.actor import PooledActor
 from licorne.actors.runtime.dispatcher import Dispatcher
 from licorne.actors.runtime.errors import AskCycleError
-from licorne.actors.runtime.failure import DeadLetter
 from licorne.actors.runtime.future import PooledFuture
-from licorne.actors.runtime.reference import AnyRef, PooledRef
+from licorne.actors.runtime.reference import AnyRef, DeadLetter, PooledRef
 from licorne.proxy.fuzz.world.standard_parts import ControlledLock
 from licorne.proxy.fuzz.world.thread_control import RandomPicker, ThreadControl
 

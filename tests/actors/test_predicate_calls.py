@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from support.model.builders import FakePredicates
 
-from licorne.actors.locks.predicate_calls import SLOW_NS, PredicateCalls
+from licorne.actors.locks.guarded_partition import SLOW_NS, PredicateCalls
 from licorne.model.values.messages import (
     NodesAnswer,
     NumberedQuestion,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from support.waiting import WAIT_SECONDS
 
-from licorne.actors.services import real_clock
-from licorne.actors.services.real_clock import RealClock
+from licorne.actors.services import clocks
+from licorne.actors.services.clocks import RealClock
 from licorne.model.state.host import Inspection, QueueCleaning, RetryAsks, TimerAction
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Timers:
 def timers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Timers]:
     """Give a clock that sees a wall of the test's own."""
     wall = Wall()
-    monkeypatch.setattr(real_clock, "time", wall)
+    monkeypatch.setattr(clocks, "time", wall)
     timers = Timers(wall)
     yield timers
     timers.clock.close()
@@ -119,7 +119,7 @@ def test_timers_fire_in_the_order_of_their_times(timers: Timers) -> None:
 
 def test_a_timer_fires_when_the_wall_is_set_ahead(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
     """Although nothing wakes the thread: it slept until the hour was over."""
-    monkeypatch.setattr(real_clock, "_SLEEP_MAX_SECONDS", 0.01)
+    monkeypatch.setattr(clocks, "_SLEEP_MAX_SECONDS", 0.01)
     timers.call_on(30, "late")
     timers.wall.days = 30
 

@@ -11,10 +11,8 @@ from pykka.messages import ProxyCall, ProxyGetAttr
 from licorne.actors.runtime.actor import PooledActor
 from licorne.actors.runtime.dispatcher import Dispatcher
 from licorne.actors.runtime.errors import AskCycleError
-from licorne.actors.runtime.failure import DeadLetter
 from licorne.actors.runtime.future import PooledFuture
-from licorne.actors.runtime.invocation import Invocation, method_table
-from licorne.actors.runtime.reference import PooledRef
+from licorne.actors.runtime.reference import DeadLetter, Invocation, PooledRef, method_table
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 

@@ -25,9 +25,7 @@ from pykka.messages import ProxyCall
 from licorne.actors.runtime.actor import PooledActor
 from licorne.actors.runtime.dispatcher import Dispatcher
 from licorne.actors.runtime.errors import AskCycleError, MailboxFullError
-from licorne.actors.runtime.failure import DeadLetter
-from licorne.actors.runtime.invocation import Invocation
-from licorne.actors.runtime.reference import PooledRef
+from licorne.actors.runtime.reference import DeadLetter, Invocation, PooledRef
 from licorne.actors.runtime.waiting import WAIT_GRAPH
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose

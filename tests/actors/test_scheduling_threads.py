@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from support.waiting import WAIT_SECONDS
 
-from licorne.actors.locks.scheduling_threads import SchedulingThreads
+from licorne.actors.locks.threads_engine import SchedulingThreads
 
 if TYPE_CHECKING:
     from licorne.actors.locks.guarded_partition import GuardedPartition

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from support.waiting import WAIT_SECONDS
 
-from licorne.actors.locks.deferred import DeferredActions
+from licorne.actors.locks.guards import DeferredActions
 from licorne.actors.locks.threads_engine import SteppingThreads
 from licorne.model.errors import LicorneError
 from licorne.model.partition import Partition

@@ -25,12 +25,10 @@ from support.waiting import wait_until
 
 from licorne import Scheduler
 from licorne.actors.engines.engine import ActorsEngine
-from licorne.actors.engines.error_origin import origin_of
-from licorne.actors.engines.handles import PARTS
+from licorne.actors.engines.handles import PARTS, origin_of
 from licorne.actors.engines.partition_actor import TURNS_PER_FLUSH
-from licorne.actors.locks.deferred import DeferredActions
 from licorne.actors.locks.guarded_partition import GuardedPartition
-from licorne.actors.locks.guards import LOCK_ORDER, guard
+from licorne.actors.locks.guards import LOCK_ORDER, DeferredActions, guard
 from licorne.actors.runtime.dispatcher import Dispatcher
 from licorne.lockcheck import held, session
 from licorne.lockcheck.reports.certificate import certify

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.model.builders import SECOND_NS, START_NS
 
-from licorne.actors.services.virtual_clock import EPOCH_2000_NS, VirtualClock
+from licorne.actors.services.clocks import EPOCH_2000_NS, VirtualClock
 from licorne.model.state.host import Inspection, QueueCleaning, RetryAsks, TimerAction
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from ....actors.engines.engine_load import EngineLoad
+from ....actors.engines.engine import EngineLoad
 from ....model.values.states import ManagerState
 from ....model.views.rows import PartitionFigures
 from .counts import SentCounts

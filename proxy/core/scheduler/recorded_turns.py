@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import final
 
 from ....actors.locks.threads_engine import ThreadsEngine
+from ....actors.services.clocks import VirtualClock
 from ....actors.services.interrupts import Uninterrupted
-from ....actors.services.virtual_clock import VirtualClock
 from ....model.errors import LicorneError
 from ....model.partition import Partition
 from ....model.state.host import TimerAction, timer_key

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar, final
 
 from ....actors.runtime.errors import ActorEndedError
+from ....actors.services.clocks import RealClock, VirtualClock
 from ....actors.services.interrupts import Uninterrupted, run_uninterrupted
-from ....actors.services.real_clock import RealClock
-from ....actors.services.virtual_clock import VirtualClock
 from ....model.cluster import Cluster
 from ....model.configuration.names import flag_of
 from ....model.errors import LicorneError, RequestError

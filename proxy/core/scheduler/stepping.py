@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ....actors.engines.engine import Engine
+from ....actors.services.clocks import RealClock, VirtualClock
 from ....actors.services.interrupts import Uninterrupted
-from ....actors.services.real_clock import RealClock
-from ....actors.services.virtual_clock import VirtualClock
 from ....model.cluster import Cluster
 from ....model.errors import LicorneError, RequestError
 from ....model.partition import Partition

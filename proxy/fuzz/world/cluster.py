@@ -15,7 +15,7 @@ from typing import Any, Final, final
 
 from google.protobuf.json_format import MessageToDict
 
-from ....actors.runtime import inflow
+from ....actors.runtime import mailbox
 from ....actors.services import rm_link
 from ....model.applications.allocations import ApplicationAllocations
 from ....model.applications.application import Application
@@ -57,7 +57,7 @@ _ADDRESS: Final = Address("127.0.0.1", 50_000)
 _NARROW_BOUNDS: Final = (
     (rm_link, "BACKLOG_MAX", 6),
     (remote_managers, "BACKLOG_MAX", 6),
-    (inflow, "ENTRIES_MAX", 8),
+    (mailbox, "ENTRIES_MAX", 8),
     (connection, "SENDING_MAX", 2),
     (callbacks, "WAITING_MAX", 4),
     (buffers.Inbox.__init__, "__defaults__", (2, buffers.INBOX_BYTES_MAX)),

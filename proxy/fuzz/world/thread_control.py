@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic, sleep
 from typing import Final, Protocol, TypeVar, final
 
-from ....actors.services.virtual_clock import EPOCH_2000_NS
+from ....actors.services.clocks import EPOCH_2000_NS
 from ....model.errors import LicorneError
 from .standard_parts import in_place
 

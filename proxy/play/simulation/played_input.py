@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, final
 
-from ....actors.services.virtual_clock import EPOCH_2000_NS
+from ....actors.services.clocks import EPOCH_2000_NS
 from ....model.configuration.durations import DurationError, parse_duration_ns
 from ....model.configuration.problems import Position
 from ....model.errors import LicorneError

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, final
 
-from ....actors.services.virtual_clock import EPOCH_2000_NS
+from ....actors.services.clocks import EPOCH_2000_NS
 from ....model.errors import LicorneError
 from ....model.values.documents import Json
 from ...core.recording.callback_documents import CallbackWriter

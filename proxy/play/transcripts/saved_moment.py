@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-from ....actors.services.virtual_clock import EPOCH_2000_NS
+from ....actors.services.clocks import EPOCH_2000_NS
 from ....model.requests.submission_terms import APPLICATION_CREATION_TAG
 from ....model.values.allocation import CHECKPOINT_TIME_TAG, CREATION_TIME_TAG, START_TIME_TAG
 from ....model.values.documents import Document

@@ -51,7 +51,7 @@ def _usage_of(path: Path | None) -> Mapping[str, KeptUse]:
     """
     if path is None:
         return {}
-    from ....actors.services.virtual_clock import EPOCH_2000_NS
+    from ....actors.services.clocks import EPOCH_2000_NS
     from ...views.dumps.usage_file import begun_at, read_usage
 
     return begun_at(EPOCH_2000_NS, *read_usage(path))

@@ -18,8 +18,8 @@ from licorne import RequestError, Scheduler
 from licorne.actors.engines import partition_actor
 from licorne.actors.engines.handles import reference_of
 from licorne.actors.engines.partition_actor import PartitionActor, PartitionRef
-from licorne.actors.runtime import inflow
-from licorne.actors.runtime.inflow import ENTRIES_MAX
+from licorne.actors.runtime import mailbox
+from licorne.actors.runtime.mailbox import ENTRIES_MAX
 
 
 def full(scheduler: Scheduler, predicate_listener: PredicateListener) -> Gate:
@@ -41,7 +41,7 @@ def in_a_thread(action: Callable[[], object]) -> threading.Thread:
 
 def test_a_call_waits_until_half_of_what_was_sent_is_carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls of another manager do not."""
-    monkeypatch.setattr(inflow, "WAIT_SECONDS_MAX", WAIT_SECONDS)
+    monkeypatch.setattr(mailbox, "WAIT_SECONDS_MAX", WAIT_SECONDS)
     predicate_listener, other = PredicateListener(), Listener()
     with running() as scheduler:
         gate = full(scheduler, predicate_listener)
@@ -59,7 +59,7 @@ def test_a_call_waits_until_half_of_what_was_sent_is_carried_out(monkeypatch: py
 
 def test_a_callback_and_a_predicate_never_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their own partition, or the link that calls them, would wait for them."""
-    monkeypatch.setattr(inflow, "WAIT_SECONDS_MAX", 1000 * WAIT_SECONDS)
+    monkeypatch.setattr(mailbox, "WAIT_SECONDS_MAX", 1000 * WAIT_SECONDS)
     predicate_listener = PredicateListener()
     with running() as scheduler:
 

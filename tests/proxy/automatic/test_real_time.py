@@ -19,7 +19,7 @@ from support.proxy.manager_requests import (
 from support.proxy.running_scheduler import begin, reserved_in
 
 from licorne import Scheduler
-from licorne.actors.services.real_clock import RealClock
+from licorne.actors.services.clocks import RealClock
 from licorne.model.applications import life as application_life
 from licorne.model.applications.state import ApplicationState
 from licorne.model.state import host

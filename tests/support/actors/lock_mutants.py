@@ -19,9 +19,9 @@ ROOT: Final = Path(__file__).parents[3]
 SOURCES: Final = (
     "actors/locks/guards.py",
     "actors/locks/guarded_partition.py",
-    "actors/locks/scheduling_threads.py",
+    "actors/locks/threads_engine.py",
     "actors/services/rm_link.py",
-    "actors/services/real_clock.py",
+    "actors/services/clocks.py",
     "proxy/core/scheduler/managers/registrations.py",
     "proxy/core/resolvers/cached.py",
     "proxy/core/resolvers/partition_resolvers.py",

@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple, cast
 
 from licorne.actors.locks.guarded_partition import GuardedPartition
 from licorne.actors.locks.guards import INSTRUMENTED
-from licorne.actors.locks.scheduling_threads import SchedulingThreads
-from licorne.actors.services.real_clock import RealClock
+from licorne.actors.locks.threads_engine import SchedulingThreads
+from licorne.actors.services.clocks import RealClock
 from licorne.actors.services.rm_link import RmLink
 from licorne.lockcheck import Lock
 from licorne.lockcheck.locks.rwlock import PlainRWLock

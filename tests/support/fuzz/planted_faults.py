@@ -237,19 +237,19 @@ FAULTS: Final = (
     ),
     Fault(
         "a partition that is asked for while it works gets no thread afterwards",
-        "actors/locks/scheduling_threads.py",
+        "actors/locks/threads_engine.py",
         "                self._wanted_since.add(partition)\n",
         "",
     ),
     Fault(
         "an earlier timer does not wake the clock",
-        "actors/services/real_clock.py",
+        "actors/services/clocks.py",
         "            elif is_next:\n                self._changed.notify()",
         "            elif is_next and not self._due:\n                self._changed.notify()",
     ),
     Fault(
         "actions that were deferred run in the wrong order",
-        "actors/locks/deferred.py",
+        "actors/locks/guards.py",
         "            for action in actions:\n                try:",
         "            for action in reversed(actions):\n                try:",
     ),

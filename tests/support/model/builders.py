@@ -8,7 +8,7 @@ from functools import lru_cache
 from textwrap import dedent, indent
 from typing import Any, Final
 
-from licorne.actors.services.virtual_clock import EPOCH_2000_NS
+from licorne.actors.services.clocks import EPOCH_2000_NS
 from licorne.model.applications.application import Application
 from licorne.model.applications.gang import GangSettings
 from licorne.model.configuration.reader import load

@@ -21,7 +21,7 @@ from support.model.builders import (
     an_ask_submission,
 )
 
-from licorne.actors.services.virtual_clock import VirtualClock
+from licorne.actors.services.clocks import VirtualClock
 from licorne.model.applications.application import Application
 from licorne.model.applications.pending_asks import AskRecord
 from licorne.model.nodes.node import NodeFacts

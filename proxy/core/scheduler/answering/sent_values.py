@@ -13,7 +13,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
 
-from .....actors.engines.engine_load import EngineLoad
+from .....actors.engines.engine import EngineLoad
 from .....model.applications.ask_walk import TryingPass
 from .....model.applications.report import Noted, TaskGroupCounts
 from .....model.applications.state import ApplicationState

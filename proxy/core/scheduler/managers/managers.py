@@ -11,9 +11,8 @@ from time import perf_counter_ns
 from typing import Final, final
 
 from .....actors.engines.engine import Engine
-from .....actors.services.real_clock import RealClock
+from .....actors.services.clocks import RealClock, VirtualClock
 from .....actors.services.rm_link import RmLink
-from .....actors.services.virtual_clock import VirtualClock
 from .....lockcheck import excludes
 from .....model.configuration.schema import PartitionConfig
 from .....model.errors import RequestError

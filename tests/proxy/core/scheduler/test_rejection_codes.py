@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from support.proxy.wire_manager import amount
 
 from licorne import ResourceManager, Scheduler
-from licorne.actors.services.virtual_clock import EPOCH_2000_NS
+from licorne.actors.services.clocks import EPOCH_2000_NS
 from licorne.model.values.messages import RejectionCode
 from licorne.proxy.si import si_pb2 as si
 

@@ -1,4 +1,4 @@
-"""The wall clock with timers: one thread that sleeps until the next one is due."""
+"""The clocks: that of the wall with its timers, and a virtual one whose caller moves the time."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ _STEP_NS: Final = 1_000_000
 """How far the wall clock must be ahead to have been set; the two clocks are not read at the same moment."""
 _SLEEP_MAX_SECONDS: Final = 1.0
 """A wall clock that is set ahead does not wake the thread: timers that are due then are late by so much."""
+EPOCH_2000_NS: Final = 946_684_800 * 1_000_000_000
+"""2000-01-01T00:00:00Z: where the clock of a transcript starts."""
 
 
 @final
@@ -100,3 +102,52 @@ class RealClock:
                     return self._due.pop()
                 self._changed.wait(min(wait_ns / _NS, _SLEEP_MAX_SECONDS))
         return None
+
+
+@final
+class VirtualClock:
+    """A clock of one thread. Timers fire in order of their time, then in the order they were set."""
+
+    def __init__(self, fire: Callable[[str, TimerAction], None], start_ns: int = EPOCH_2000_NS) -> None:
+        self._now_ns = start_ns
+        self._fire = fire
+        self._due = DueTimers()
+
+    def now_ns(self) -> int:
+        """Return the time, nanoseconds since 1970."""
+        return self._now_ns
+
+    def call_at(self, due_ns: int, partition: str, action: TimerAction) -> None:
+        """Set a timer of a partition; one in the past is due at once, not before now."""
+        self._due.add(due_ns, partition, action)
+
+    def cancel(self, partition: str, key: TimerKey) -> None:
+        """Cancel the timer of a partition that has a key."""
+        self._due.cancel(partition, key)
+
+    def forget(self, partition: str) -> None:
+        """Cancel all timers of a partition."""
+        self._due.forget(partition)
+
+    def next_due_ns(self) -> int | None:
+        """Return when the next timer is due, `None` if there is none."""
+        return self._due.next_due_ns()
+
+    def set_to(self, time_ns: int) -> None:
+        """Set the time, also back; no timer fires."""
+        self._now_ns = time_ns
+
+    def advance_to(self, time_ns: int) -> bool:
+        """Move to the next timer that is due by that time and fire it, or else move to that time.
+
+        Returns:
+            Whether a timer was fired, so that there may be more.
+        """
+        next_ns = self._due.next_due_ns()
+        if next_ns is not None and next_ns <= time_ns:
+            due_ns, _, partition, action = self._due.pop()
+            self._now_ns = max(self._now_ns, due_ns)
+            self._fire(partition, action)
+            return True
+        self._now_ns = max(self._now_ns, time_ns)
+        return False
