@@ -67,7 +67,7 @@ ENTRIES: Final = (
     "holding/chains.py LockIdentity.__init__",
     "holding/chains.py _refuse",
     "holding/runtime.py _Local.__init__",
-    "holding/runtime.py ",
+    *("holding/runtime.py handling_functions", "holding/runtime.py raised_by_handler"),
     "holding/runtime.py fails_open",
     "holding/runtime.py note_fault",
     "checking/slow_path.py many_members",
@@ -104,7 +104,7 @@ BEGINNINGS: Final = (
 """What the program calls itself to begin and to end, and the guards of what that calls."""
 OF_A_TRACE: Final = (
     "adoption/installation.py RLock",
-    "holding/runtime.py ",
+    *("holding/runtime.py has_global_lock", "holding/runtime.py this_thread"),
     "interception/hooks.py guarded.<locals>",
     "interception/signals.py signals_heard",
     "sessions/recording.py ",
