@@ -22,11 +22,20 @@ from .findings.errors import (
 from .findings.evidence import Frame, Kind, Rung
 from .findings.findings import Edge, Finding
 from .findings.levels import Environment, Level
-from .locks.contracts import excludes, leaf, requires, unexercised
-from .locks.executions import assert_held, fresh, held, note_write, publish, unit
+from .locks.contracts import (
+    assert_held,
+    excludes,
+    fresh,
+    held,
+    leaf,
+    note_write,
+    publish,
+    requires,
+    unexercised,
+    unit,
+)
 from .locks.factories import Condition, Lock, RLock, RWLock, lock_all
-from .order.order import Order
-from .order.same_class import forbid, key, tree, try_only
+from .order.order import Order, forbid, key, tree, try_only
 
 if TYPE_CHECKING:
     from .adoption.described import describe

@@ -24,12 +24,10 @@ from typing import Final, ParamSpec, Protocol, TypeVar
 import pytest
 
 from .adoption.installation import Adoption
-from .adoption.scope import HELP, Scope
-from .checking.actions import log_briefly
-from .checking.policy import NOTE_ALL
-from .commands.describing import described
+from .adoption.naming import HELP, Scope
+from .checking.policy import NOTE_ALL, log_briefly
 from .commands.pytest_confirm import Confirming
-from .commands.settings import ProjectSettings, project_settings
+from .commands.settings import ProjectSettings, described, project_settings
 from .findings.errors import LockCheckError, LockUsageError, fault_said
 from .findings.evidence import Rung
 from .findings.findings import Finding
@@ -42,9 +40,8 @@ from .reports.baseline import Baseline, Verdict, read_baseline
 from .reports.documents import from_json, to_json
 from .reports.writing import add_form_options, report_paths, write_reports
 from .sessions.running import named_order
-from .sessions.session import Session
+from .sessions.session import Session, blocking_lines, remarks
 from .sessions.summaries import Summary
-from .sessions.text import blocking_lines, remarks
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")

@@ -1,4 +1,4 @@
-"""Names of adopted locks: what the program assigns them to, else the place that makes them.
+"""Which new locks are adopted, and their names: what the program assigns them to, or where they are made.
 
 The expression that makes a lock is found in the source by its position. If it only returns the lock, the
 place that called the function names it: a helper that makes locks is no name for all of them.
@@ -8,9 +8,18 @@ from __future__ import annotations
 
 import ast
 import linecache
+import os
+import sysconfig
 from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from types import CodeType, FrameType
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias, final
+
+from ..environment.settings import level_for
+from ..findings.errors import LockUsageError
+from ..findings.levels import Level
+from ..holding.runtime import local
 
 _CLIMB_MAX: Final = 5
 """How many callers are asked for the name at most."""
@@ -18,14 +27,35 @@ _FILES_MAX: Final = 1000
 _PARSES_MAX: Final = 5
 _RETURNED: Final = ""
 """The target of an expression whose value is returned."""
-
 _Position: TypeAlias = tuple[int, int]
 _Targets: TypeAlias = dict[_Position, str]
-
 _targets_by_file: Final[dict[str, _Targets]] = {}
 """For each file that made a lock: by line and column of an expression, what its value is assigned to."""
 _found: Final[dict[tuple[CodeType, int], str | None]] = {}
 """The name at a place; `None` if its caller has it."""
+_libraries: Final[dict[str, bool]] = {}
+"""Whether each file belongs to the standard library."""
+PROGRAM: Final = "program"
+ALL: Final = "all"
+NONE: Final = "none"
+VARIABLE: Final = "LOCKCHECK_ADOPT"
+"""The variable of the environment that has the default."""
+HELP: Final = (
+    "whose locks of `threading` are checked: program (all but those of the standard library, of which "
+    "logging, concurrent.futures and queue count), all, none, or patterns of modules "
+    f"({VARIABLE}, else {PROGRAM})"
+)
+"""What the options say that name a scope."""
+_LIBRARY: Final = tuple({sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")})
+_INSTALLED: Final = tuple(
+    {sysconfig.get_paths()[name] + os.sep for name in ("purelib", "platlib")}
+    | {f"{path}{name}{os.sep}" for path in _LIBRARY for name in ("site-packages", "dist-packages")}
+)
+"""Folders inside of the standard library's with packages that are not of it."""
+_OF_PROGRAM: Final = frozenset({"logging", "concurrent", "queue"})
+"""Packages of the standard library whose locks programs meet with theirs: of handlers, pools and queues."""
+_RUNNERS: Final = frozenset({"_pytest", "pytest", "pluggy", "xdist", "execnet"})
+"""Packages that run the tests of a program, and are not of it."""
 
 
 def name_at(frame: FrameType) -> str:
@@ -201,3 +231,81 @@ def _text(node: ast.expr) -> str:
     if isinstance(node, ast.Subscript):
         return f"{_text(node.value)}[]"
     return ast.unparse(node)
+
+
+def adopted_for(scope: Scope | None, frame: FrameType | None) -> tuple[str, Level] | None:
+    """Return the name and the level of a lock that a frame makes now; `None` if it is not adopted.
+
+    Args:
+        scope: whose locks are adopted, if any are.
+        frame: where it is made; `None` if no program makes it.
+    """
+    execution = local.execution
+    if scope is None or frame is None or execution.inside:
+        return None
+    file = frame.f_code.co_filename
+    of_library = _libraries.get(file)
+    if of_library is None:
+        of_library = _libraries[file] = is_of_library(file)
+    if not scope.has(str(frame.f_globals.get("__name__", "")), of_library=of_library):
+        return None
+    level = level_for(None)
+    if level is Level.OFF:
+        return None
+    inside, execution.inside = execution.inside, True  # the source is read for the name
+    try:
+        return name_at(frame), level
+    finally:
+        execution.inside = inside
+
+
+def is_of_library(file: str) -> bool:
+    """Return whether a file of code belongs to the standard library."""
+    if file.startswith("<frozen "):
+        return True
+    return file.startswith(_LIBRARY) and not file.startswith(_INSTALLED)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The modules whose locks are adopted.
+
+    Args:
+        text: `program`, which is everything but what runs tests and the standard library, of which `logging`,
+            `concurrent.futures` and `queue` count; `all`; `none`; or patterns of names of modules, separated
+            by commas, such as `shop.*,billing`.
+    """
+
+    text: str
+    patterns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str, where: str = "adopt") -> Self:
+        """Return the scope that a text names.
+
+        Raises:
+            LockUsageError: the text is empty, or one of its patterns is; the message begins with `where`.
+        """
+        patterns = tuple(part.strip() for part in text.split(","))
+        if not all(patterns):
+            raise LockUsageError(
+                f"{where}: {text!r} does not say whose locks are adopted: program, all, none, or patterns of "
+                "modules"
+            )
+        return cls(text, patterns)
+
+    @classmethod
+    def of_environment(cls, given: str | None, where: str) -> Self:
+        """Return the scope that was given, else that of the environment, else that of the program."""
+        if given is not None:
+            return cls.of(given, where)
+        return cls.of(os.environ.get(VARIABLE) or PROGRAM, VARIABLE)
+
+    def has(self, module: str, *, of_library: bool) -> bool:
+        """Return whether locks are adopted that a module makes."""
+        if self.text in {PROGRAM, ALL, NONE}:
+            package = module.partition(".")[0]
+            is_of_program = package not in _RUNNERS and (not of_library or package in _OF_PROGRAM)
+            return self.text == ALL or (self.text == PROGRAM and is_of_program)
+        return any(fnmatchcase(module, pattern) for pattern in self.patterns)

@@ -6,35 +6,49 @@ over: it is left alone from then on, and what was found about it is taken back. 
 permits is left alone too.
 
 A semaphore keeps its class, and what it counts. Only those are known that are made while locks are adopted.
+
+All of them have a semaphore of `_multiprocessing` inside, which this takes the place of. Each is known as a
+semaphore that is used as a lock (`semaphores.py`), since another process may release what this one took. What
+a process that was forked does with them is not checked: it does not know what its parent holds.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
+import os
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
 from time import perf_counter_ns
 from types import FrameType
-from typing import Final, cast, final
+from typing import Any, Final, cast, final
 
 from ..checking.active import current
 from ..checking.slow_path import here, take_out, take_slow_path
+from ..checking.taken import forget_taken
 from ..checking.waiting import wait_noted
 from ..findings.evidence import Kind
 from ..findings.foreign import ByIdentity
 from ..holding.chains import Acquisition, Attempt, Execution, SemaphoreIdentity, TrieNode, holds_of
 from ..holding.runtime import fails_open, local, runtime
 from ..holding.stacks import caller
-from ..interception.hooks import Hooks
-from .makers import adopted_for
-from .scope import Scope
+from ..interception.hooks import Hooks, guarded
+from .naming import Scope, adopted_for
 
 _BOUNDED: Final = threading.BoundedSemaphore.__init__.__code__
-
 _known: Final[ByIdentity[Permits]] = ByIdentity()
 """The semaphores that are used as locks, as far as is known."""
+_MODULE: Final = "multiprocessing.synchronize"
+_MAKERS: Final = frozenset({_MODULE, "multiprocessing.context", "multiprocessing.sharedctypes"})
+"""Modules that make locks for their caller, which is the program: it can take them itself."""
+_UNTAKEN: Final = frozenset({"Event.__init__", "Barrier.__init__"})
+"""What makes locks that no program takes."""
+_RECURSIVE: Final = 0
+"""The kind of those that a thread may take again."""
+_shared: Final[ByIdentity[Permits]] = ByIdentity()
+"""Those that other processes may use too."""
 
 
 @final
@@ -235,3 +249,130 @@ def forget_all() -> None:
     """Leave all semaphores alone from now on."""
     for found in _known.values():
         found.identity.alive = False
+
+
+def _maker(frame: FrameType | None) -> FrameType | None:
+    """Return the frame that a new lock is for; `None` if no program takes it."""
+    while frame is not None and frame.f_globals.get("__name__") in _MAKERS:
+        if frame.f_code.co_qualname in _UNTAKEN:
+            return None
+        frame = frame.f_back
+    return frame
+
+
+@fails_open(cast("Permits | None", None))
+def _adopted(kind: int, permits: int, frame: FrameType | None, scope: Scope | None) -> Permits | None:
+    """Return who has the permits of a new semaphore; `None` if it is not adopted, or has none yet."""
+    made_for = adopted_for(scope, _maker(frame)) if permits > 0 else None
+    if made_for is None:
+        return None
+    found = Permits(made_for[0], permits)
+    found.identity.reentrant = kind == _RECURSIVE
+    return found
+
+
+def _new(scope_now: Callable[[], Scope | None], plain: type) -> Callable[..., Any]:
+    def new(
+        method: Callable[..., Any], cls: type, kind: int, value: int, *rest: object, **named: object
+    ) -> object:
+        permits = _adopted(kind, value, sys._getframe(2), scope_now())  # noqa: SLF001 - the caller of the guard
+        if permits is None:
+            return method(plain, kind, value, *rest, **named)
+        made = method(cls, kind, value, *rest, **named)
+        know_permits(made, permits)
+        _shared.put(made, permits)
+        return made
+
+    return new
+
+
+def _acquire_process_lock(
+    method: Callable[..., bool],
+    self: object,
+    block: object = True,  # noqa: FBT002 - as there
+    timeout: float | None = None,
+) -> bool:
+    found = permits_of(self)
+    if found is None:
+        return method(self, block, timeout)
+    limit = 0.0 if not block else None if timeout is None else max(timeout, 0.0)
+    breakable = not _is_wait(sys._getframe(2))  # noqa: SLF001 - the caller of the guard
+    taken = take_permit(functools.partial(method, self), found, limit, breakable=breakable)
+    if taken:
+        _check_owner(found)
+    return taken
+
+
+def _is_wait(caller: FrameType) -> bool:
+    """Return whether a condition takes its lock again after it waited."""
+    return caller.f_code.co_qualname == "Condition.wait" and caller.f_globals.get("__name__") == _MODULE
+
+
+@fails_open(None)
+def _check_owner(found: Permits) -> None:
+    """Leave a semaphore alone that another process has released while an execution here had it."""
+    if not found.identity.reentrant and found.exceeded_by(local.execution):
+        found.leave_alone()
+
+
+def _enter_process_lock(acquire: Callable[[object], bool]) -> Callable[[object], bool]:
+    def enter(self: object) -> bool:
+        found = permits_of(self)
+        if found is not None:
+            found.identity.certain = True
+        return acquire(self)
+
+    return enter
+
+
+def _release_process_lock(method: Callable[[object], None], self: object) -> None:
+    note_release(self, 1)
+    forget_taken()
+    method(self)
+
+
+def _exit(release: Callable[[object], None]) -> Callable[..., None]:
+    def leave(self: object, *_: object) -> None:
+        release(self)
+
+    return leave
+
+
+def put_process_locks(hooks: Hooks, scope_now: Callable[[], Scope | None]) -> None:
+    """Put a class that is checked in the place of the semaphores of `_multiprocessing`, if there are any.
+
+    Args:
+        hooks: remember the class that was there.
+        scope_now: returns whose locks are adopted.
+    """
+    try:
+        module = importlib.import_module("_multiprocessing")  # it does nothing but define them
+    except ImportError:  # not on every platform
+        return
+    plain = getattr(module, "SemLock", None)
+    if plain is None:
+        return
+    acquire, release = (
+        guarded(plain.acquire, _acquire_process_lock),
+        guarded(plain.release, _release_process_lock),
+    )
+    methods = {
+        "__new__": staticmethod(guarded(plain.__new__, _new(scope_now, plain))),
+        "acquire": acquire,
+        "release": release,
+        "__enter__": _enter_process_lock(acquire),
+        "__exit__": _exit(release),
+        "__module__": plain.__module__,
+    }
+    hooks.put(module, plain.__name__, type(plain.__name__, (plain,), methods))
+
+
+@fails_open(None)
+def _forked() -> None:
+    """Leave all of them alone: what the parent holds is its own to release."""
+    for found in _shared.values():
+        found.identity.alive = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

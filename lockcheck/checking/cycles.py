@@ -24,8 +24,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, final
 
-from ..holding.chains import LockIdentity
-from ..holding.happens_before import cause_of_order, concurrent
+from ..holding.chains import LockIdentity, cause_of_order, concurrent
 from ..holding.stacks import line_of
 from .graph import Dependency, Graph
 

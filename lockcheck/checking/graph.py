@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, final
 
-from ..findings.class_edges import ClassEdge
-from ..findings.evidence import Mode
-from ..holding.chains import Acquisition, LockIdentity
-from ..holding.happens_before import Segment
+from ..findings.evidence import ClassEdge, Mode
+from ..holding.chains import Acquisition, LockIdentity, Segment
 from ..holding.runtime import LATCH
 from ..holding.stacks import RawStack
 

@@ -31,9 +31,7 @@ from typing import Final
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, place_text
 from ..holding.chains import Acquisition, Execution, TrieNode, class_edge_text, copied
-from ..holding.handlers import handling_functions
-from ..holding.interpreter import Interpreter
-from ..holding.runtime import fails_open, runtime
+from ..holding.runtime import Interpreter, fails_open, handling_functions, runtime
 from ..holding.stacks import RawStack, resolve
 from .watch import Watch
 

@@ -15,8 +15,15 @@ from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, place_text
 from ..findings.levels import Level
 from ..findings.text import counted
-from ..holding.chains import Acquisition, Execution, SemaphoreIdentity, held_names, held_nodes
-from ..holding.happens_before import Segment, concurrent
+from ..holding.chains import (
+    Acquisition,
+    Execution,
+    Segment,
+    SemaphoreIdentity,
+    concurrent,
+    held_names,
+    held_nodes,
+)
 from ..holding.runtime import fails_open, local
 from ..holding.stacks import caller, capture, resolve
 from .active import current

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import final
 
 from ..findings.evidence import Frame, Mode, Rung
-from ..findings.findings import Finding
-from ..findings.witness import (
+from ..findings.findings import (
     Ending,
+    Finding,
     SchedulingPoint,
     SourcePlace,
     Witness,
@@ -16,11 +17,10 @@ from ..findings.witness import (
     role_of,
     waiting_order,
 )
-from ..holding.chains import Acquisition
+from ..holding.chains import Acquisition, Execution, held_nodes
 from ..holding.stacks import RawStack, resolve
 from ..traces.trace import NOWHERE
-from .blocked_execution import BlockedExecution
-from .graph import Dependency, EndIdentity
+from .graph import Dependency, EndIdentity, HeldLock
 
 
 def witness_of(finding: Finding) -> Witness | None:
@@ -105,3 +105,42 @@ def _innermost(stack: RawStack) -> SourcePlace:
 def place_of(frame: Frame) -> SourcePlace:
     """Return a frame as a place that another run can find again."""
     return SourcePlace(frame.file, frame.function, frame.source, frame.line)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BlockedExecution:
+    """An execution that is stuck, with what it holds and waits for."""
+
+    execution: str
+    held: tuple[HeldLock, ...]
+    """Outermost first."""
+    wanted: Acquisition | None
+    """`None` if it waits for the end of a thread."""
+    wait_text: str
+    """What it waits for, in words."""
+    signal: str | None
+    """What ends its wait, in words, if that is neither the release of a lock nor the end of a thread."""
+    stack: RawStack
+    times: int | None
+    """How often it had come there, if that was counted."""
+
+
+def blocked_execution(
+    execution: Execution, wanted: Acquisition | None, times: int | None = None
+) -> BlockedExecution:
+    """Return what an execution holds and waits for now."""
+    held = [
+        HeldLock(node.acquisition, node.stack, fresh=False)
+        for node in held_nodes(execution.node)
+        if node.acquisition
+    ]
+    return BlockedExecution(
+        execution=execution.name,
+        held=tuple(reversed(held)),
+        wanted=wanted,
+        wait_text=execution.wait.describe() if execution.wait is not None else str(wanted),
+        signal=execution.wait.signal if execution.wait is not None else None,
+        stack=execution.stack,
+        times=times,
+    )

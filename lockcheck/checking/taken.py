@@ -1,4 +1,4 @@
-"""What executions took before an end that others may wait for; see `ends`."""
+"""What executions took before an end that others may wait for."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, cast, final
 
 from ..holding.chains import Execution
-from ..holding.interpreter import Interpreter
-from ..holding.runtime import fails_open, runtime
+from ..holding.runtime import Interpreter, fails_open, runtime
 from .active import current
 from .graph import Dependency
 from .watch import Watch

@@ -17,10 +17,9 @@ from typing import Final, TypeAlias, cast, final
 
 from ..findings.errors import DeadlockError, LockUsageError
 from ..findings.evidence import Kind, Rung
-from ..findings.findings import Edge, Finding, fingerprint_of, fingerprint_of_steps
+from ..findings.findings import Edge, Finding, SchedulingPoint, fingerprint_of, fingerprint_of_steps
 from ..findings.foreign import shown
 from ..findings.text import finding_text
-from ..findings.witness import SchedulingPoint
 from ..findings.witness_file import with_replay
 from ..holding.chains import (
     Acquisition,
@@ -33,14 +32,11 @@ from ..holding.chains import (
     holds_of,
     modes_held,
 )
-from ..holding.interpreter import Interpreter
-from ..holding.runtime import LATCH, fails_open, runtime
+from ..holding.runtime import LATCH, Interpreter, fails_open, runtime
 from ..holding.stacks import RawStack, caller, capture, resolve
-from .actions import log_finding
 from .active import current
-from .blocked_execution import blocked_execution
-from .policy import VictimPolicy, youngest
-from .scheduling_points import points_of_participants, witness_of
+from .policy import VictimPolicy, log_finding, youngest
+from .scheduling_points import blocked_execution, points_of_participants, witness_of
 from .taken import forget_taken
 from .watch import Watch
 

@@ -16,12 +16,10 @@ from ..findings.foreign import ByIdentity, shown
 from ..findings.levels import Level
 from ..findings.statistics import UsageTallies, UsageTally
 from ..holding.chains import Acquisition, Execution, ExecutionWait, TrieNode
-from ..holding.handlers import raised_by_handler
-from ..holding.runtime import LATCH, local, runtime
+from ..holding.runtime import LATCH, local, raised_by_handler, runtime
 from ..holding.stacks import RawStack, caller, capture
-from .actions import act_on, act_on_elsewhere, edge_of, log_finding
 from .graph import Graph
-from .policy import Policy
+from .policy import Policy, act_on, act_on_elsewhere, edge_of, log_finding
 
 if TYPE_CHECKING:
     from .interruptions import Interruption

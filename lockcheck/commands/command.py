@@ -2,47 +2,53 @@
 
 It ends with 0 if all is clean, 1 if something fails, 2 if it was called wrongly, and 3 if the checker itself
 had an error. If a program fails by itself and the checker finds nothing, the code is that of the program.
+
+Each entry has a reason to fill in, and a last day. Entries of the file that are still found keep theirs.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
+import json
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 from ..checking.scheduling_points import witness_of
 from ..checking.standing import report_on_signal
 from ..confirming.steered_runs import Program
 from ..confirming.steering import PAUSE_SECONDS
-from ..findings.errors import LockCheckError, fault_said
+from ..findings.errors import CLEAN, FAULT, FOUND, USAGE, LockCheckError, LockUsageError, fault_said
 from ..findings.evidence import DEFAULT_FAIL_ON
-from ..findings.exit_codes import CLEAN, FAULT, FOUND, USAGE
+from ..findings.findings import Finding
 from ..findings.json_values import said
 from ..findings.levels import Level, level_of, max_hold_of
 from ..findings.text import counted, finding_text
 from ..findings.witness_file import FOLDER, write_witness
-from ..prediction.gc_pause import gc_paused
 from ..prediction.predicted_findings import findings_of
-from ..reports.baseline import Baseline, read_baseline
+from ..reports.baseline import NO_REASON, Accepted, Baseline, differences, read_baseline
 from ..reports.certificate import certify
 from ..reports.diagrams import dot, mermaid
-from ..reports.differences import differences
 from ..reports.documents import read_document
 from ..reports.page import to_html
-from ..reports.usage_tables import GROUPS, usage_table
-from ..reports.writing import add_report_options, report_paths, write_reports
+from ..reports.writing import GROUPS, add_report_options, report_paths, usage_table, write_reports
 from ..sessions.running import execute, run_program
-from ..sessions.text import text_report
+from ..sessions.session import text_report
+from ..sessions.summaries import merged
 from ..traces.file import read_trace
-from .adopting import add_adopt_option, adopting
-from .baseline import add_baseline_command
 from .confirm import TIMEOUT_SECONDS, add_confirm_commands, confirmed
-from .settings import project_settings
+from .settings import add_adopt_option, adopting, project_settings
+
+DAYS: Final = 90
+"""For how long an entry is accepted, unless `--expires` says otherwise."""
+FILE: Final = Path("lockcheck.toml")
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "python -m licorne.lockcheck") -> int:
@@ -248,3 +254,75 @@ def _analyze(given: argparse.Namespace) -> int:
         f"{counted(len(trace.events), 'event')}, {counted(len(findings), 'deadlock')} predicted\n"
     )
     return FOUND if findings else CLEAN
+
+
+def add_baseline_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command; it sets `work`, which returns the exit code."""
+    command = subparsers.add_parser("baseline", help="write a baseline that accepts what reports have found")
+    command.add_argument("reports", nargs="+", metavar="REPORT", help="what `--json` wrote")
+    command.add_argument(
+        "--into", type=Path, default=FILE, metavar="FILE",
+        help=f"the baseline ({FILE}); entries of it that are still found keep reason and last day",
+    )  # fmt: skip
+    command.add_argument("--expires", metavar="DAY", help=f"the last day of new entries (in {DAYS} days)")
+    command.add_argument("--fail-on", metavar="RUNGS", help="the rungs that fail (R2), such as R2,RB")
+    command.set_defaults(work=_write)
+
+
+def _write(options: argparse.Namespace) -> int:
+    today = datetime.now().astimezone().date()
+    expires = _day(options.expires) if options.expires else today + timedelta(days=DAYS)
+    failing = project_settings(Path.cwd()).with_given((), options.fail_on, "").fail_on
+    summary = merged(read_document(path) for path in options.reports)
+    findings = [finding for finding in summary.findings if finding.rung in failing]
+    path: Path = options.into
+    before = read_baseline(str(path)).entries if path.exists() else ()
+    kept = {entry.fingerprint: entry for entry in before}
+    try:
+        path.write_text(baseline_text(findings, kept, expires), encoding="utf-8")
+    except OSError as error:
+        raise LockUsageError(f"--into {path}: cannot be written: {error.strerror}") from None
+    print(f"{path}: {len(findings)} accepted, fill in their reasons")  # noqa: T201 - the command says so
+    return CLEAN
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise LockUsageError(f"--expires: {text!r} is no day such as 2027-03-31") from None
+
+
+def baseline_text(findings: Iterable[Finding], kept: Mapping[str, Accepted], expires: date) -> str:
+    """Return a baseline that accepts findings.
+
+    Args:
+        findings: what is accepted.
+        kept: entries whose reason and last day are kept, by fingerprint.
+        expires: the last day of the other ones.
+    """
+    return "\n".join(line for finding in findings for line in _entry(finding, kept, expires))
+
+
+def _entry(finding: Finding, kept: Mapping[str, Accepted], expires: date) -> Iterator[str]:
+    known = kept.get(finding.fingerprint)
+    place = next((edge.place for edge in finding.edges if edge.place), None)
+    for line in (str(finding), *([f"at {place}"] if place is not None else [])):
+        yield "# " + "".join(char if char.isprintable() else "?" for char in line)
+    yield "[[accepted]]"
+    yield f'fingerprint = "{finding.fingerprint}"'
+    yield f"reason = {json.dumps(known.reason if known else NO_REASON)}"
+    yield f"expires = {(known.expires if known else expires).isoformat()}"
+    yield ""
+
+
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """Collect no garbage while the body runs; its garbage is collected later."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -14,23 +14,19 @@ from ..checking.scheduling_points import witness_of
 from ..confirming.confirmation import ConfirmationOutcome, in_attempts, raised, ways_to_confirm
 from ..confirming.steered_runs import Program, first_run, observe_here, steer_here, steered_run
 from ..confirming.steering import PAUSE_SECONDS
-from ..findings.errors import LockUsageError
+from ..findings.errors import CLEAN, FOUND, LockUsageError
 from ..findings.evidence import Rung
-from ..findings.exit_codes import CLEAN, FOUND
-from ..findings.findings import Finding
+from ..findings.findings import Finding, Witness
 from ..findings.json_values import read_text
 from ..findings.text import finding_text
-from ..findings.witness import Witness
 from ..findings.witness_file import FOLDER, read_witness
-from ..prediction.predicted_findings import findings_of
-from ..prediction.predicted_points import finding_of
+from ..prediction.predicted_findings import finding_of, findings_of
 from ..reports.documents import FORMAT, read_document
 from ..reports.writing import add_report_options, report_paths, write_reports
+from ..sessions.session import text_report
 from ..sessions.summaries import Summary, merged
-from ..sessions.text import text_report
 from ..traces.file import is_trace, read_trace
-from .adopting import add_adopt_option, adopting
-from .settings import project_settings
+from .settings import add_adopt_option, adopting, project_settings
 
 TIMEOUT_SECONDS: Final = 60.0
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

@@ -23,8 +23,7 @@ import pytest
 from ..checking.scheduling_points import witness_of
 from ..confirming.confirmation import ConfirmationOutcome, confirm, raised, ways_to_confirm
 from ..findings.errors import LockUsageError
-from ..findings.findings import Finding
-from ..findings.witness import Witness
+from ..findings.findings import Finding, Witness
 from ..prediction.contradictions import contradictions_of
 from ..prediction.predicted_findings import findings_of
 from ..sessions.recording import events_written

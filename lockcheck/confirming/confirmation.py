@@ -17,16 +17,14 @@ from ..checking.policy import NOTE_ALL
 from ..checking.scheduling_points import points_of_participants, witness_of
 from ..findings.errors import DeadlockError, LockUsageError
 from ..findings.evidence import Rung
-from ..findings.findings import Finding
+from ..findings.findings import Finding, SchedulingPoint, Witness, WitnessLock
 from ..findings.levels import Level
-from ..findings.witness import SchedulingPoint, Witness, WitnessLock
 from ..findings.witness_file import with_replay
 from ..holding.runtime import LATCH, runtime
 from ..interception.steered_waits import HOOKS
 from ..order.order import Order
 from ..sessions.session import Session
-from .participants import edges_of
-from .point_matching import ATTEMPTS_MAX
+from .point_matching import ATTEMPTS_MAX, edges_of
 from .steering import PAUSE_SECONDS, Steering
 
 WAYS_MAX: Final = 4

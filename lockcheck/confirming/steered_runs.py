@@ -20,8 +20,7 @@ from typing import Final
 
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Rung
-from ..findings.findings import Finding
-from ..findings.witness import Witness
+from ..findings.findings import Finding, Witness
 from ..findings.witness_file import read_witness, write_witness
 from ..prediction.contradictions import contradictions_of
 from ..prediction.predicted_findings import findings_of

@@ -21,16 +21,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, final
 
-from ..checking.blocked_execution import BlockedExecution, blocked_execution
+from ..checking.scheduling_points import BlockedExecution, blocked_execution
 from ..checking.waiting import LockWait, wanted_lock
-from ..findings.findings import Finding
-from ..findings.witness import Ending, Witness
+from ..findings.findings import Ending, Finding, Witness
 from ..holding.chains import Acquisition, Execution, holds_of
-from ..holding.interpreter import Interpreter
-from ..holding.runtime import LATCH, runtime
+from ..holding.runtime import LATCH, Interpreter, runtime
 from ..holding.stacks import caller
-from .participants import Joining, Participant, Paused, are_stuck, chain_with, way_to
-from .point_matching import PointMatching
+from .point_matching import Joining, Participant, Paused, PointMatching, are_stuck, chain_with, way_to
 
 PAUSE_SECONDS: Final = 0.5
 """How long an execution is paused in the first attempt; twice as long in each further one."""

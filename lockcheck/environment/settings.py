@@ -28,7 +28,7 @@ def level_for(check: Level | str | None) -> Level:
         environment = Environment.read()
         opened = open_ambient_session(replace(environment, level=max(level, environment.level)))
         if opened is not None and environment.level >= Level.RECORD:
-            from .ambient_runs import begin  # noqa: PLC0415 - likewise
+            from .ambient import begin  # noqa: PLC0415 - likewise
 
             begin(environment.level)
     return level

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from .findings import Finding
+
+CLEAN: Final = 0
+FOUND: Final = 1
+"""Something that fails was found."""
+USAGE: Final = 2
+"""A command was called wrongly, or a file could not be read or written."""
+FAULT: Final = 3
+"""The checker itself had an error."""
 
 
 class LockCheckError(RuntimeError):

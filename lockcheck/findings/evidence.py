@@ -3,6 +3,8 @@
 A finding does not claim more than its evidence, so there are no false positives to argue about: R0 needs one
 stack and a declaration, RB is a call that may block while a lock is held, R1 is a cycle that something may
 guard, R2 is one without any guard that we know of, R5 has happened.
+
+Declared, learned and summed up edges are compared by their text.
 """
 
 from __future__ import annotations
@@ -17,13 +19,10 @@ from .errors import LockUsageError
 
 _INSTALLED: Final = f"{os.sep}site-packages{os.sep}"
 _LIBRARY: Final = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 - likewise
-
 Mode: TypeAlias = Literal["R", "W"]
 """How a lock is held or wanted; an exclusive lock knows W alone."""
-
 MODES: Final[Mapping[str, Mode]] = {"R": "R", "W": "W"}
 """As documents name them."""
-
 RWPolicy: TypeAlias = Literal["writer", "reader"]
 """Whether readers or writers go first while a writer waits for a read/write lock."""
 
@@ -110,3 +109,16 @@ def _shown(file: str) -> str:
         if found and (not before or folder == _INSTALLED):
             return after
     return file
+
+
+@dataclass(frozen=True, slots=True)
+class ClassEdge:
+    """An edge of two classes of locks."""
+
+    held: str
+    held_mode: Mode
+    wanted: str
+    wanted_mode: Mode
+
+    def __str__(self) -> str:
+        return f"{self.held}[{self.held_mode}] -> {self.wanted}[{self.wanted_mode}]"

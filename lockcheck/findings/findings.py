@@ -1,4 +1,9 @@
-"""Findings of the checker, as frozen values."""
+"""Findings of the checker, and the witnesses of deadlocks, as frozen values.
+
+It uses terms that are the same in every run: classes and keys of locks, roles of threads, and places in the
+code by file, function and text of the line. So it can be kept in a file and tried again after edits
+elsewhere, in another process and on another version of Python (`witness_file`).
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Final
+from typing import Final, final
 
-from .evidence import Frame, Kind, Rung
-from .witness import SchedulingPoint
+from .evidence import Frame, Kind, Mode, Rung
 
 _WORDS: Final[Mapping[tuple[Kind | None, Rung], str]] = {
     (Kind.CYCLE, Rung.R1): "No deadlock, since something guards it",
@@ -28,9 +32,12 @@ _WORDS: Final[Mapping[tuple[Kind | None, Rung], str]] = {
     (None, Rung.R5): "Fault, which happened",
 }
 """What a finding is, by kind and rung."""
-
 _LINE: Final = re.compile(r"(\.pyw?):\d+")
 """The line in the name of a lock that was named after its place."""
+_NUMBERED: Final = re.compile(r"^Thread-\d+(?: \((?P<target>.*)\))?$|^(?P<pool>.*?)(?:[-_]\d+)+$")
+"""Names that `threading` and pools make: `Thread-3 (work)`, `ThreadPoolExecutor-0_1`."""
+_PLACED: Final = re.compile(r"^(.*\.pyw?):\d+$")
+"""Names of locks whose line does not show what they are assigned to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +157,154 @@ def place_text(stack: Sequence[Frame]) -> str:
     if not stack:
         return ""
     return f"{PurePath(stack[0].file).name}:{stack[0].function}:{stack[0].source}"
+
+
+def role_of(name: str) -> str:
+    """Return the name of an execution without the numbers that differ from run to run."""
+    found = _NUMBERED.match(name)
+    if found is None:
+        return name
+    return found["target"] or found["pool"] or "Thread"
+
+
+def class_text(name: str) -> str:
+    """Return the class of a lock for comparisons: a name that was made from a place loses the line."""
+    return _PLACED.sub(r"\1", name)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SourcePlace:
+    """A place in the code; its line number is for people alone."""
+
+    file: str
+    function: str
+    source: str
+    """The text of the line."""
+    line: int
+
+    def is_at(self, frame: Frame, *, same_source: bool) -> bool:
+        """Return whether a frame is at this place; the folder of the file and the line may differ."""
+        return (
+            PurePath(self.file).name == PurePath(frame.file).name
+            and self.function == frame.function
+            and (not same_source or not self.source or self.source == frame.source)
+        )
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WitnessLock:
+    """A lock that is taken in one mode, and where."""
+
+    number: int
+    """The number of the lock in the witness, since two of one class may have no keys."""
+    lock: str
+    """Its class."""
+    key: str | None
+    mode: Mode
+    place: SourcePlace
+
+    def excludes(self, other: WitnessLock) -> bool:
+        """Return whether both are of the same lock, in modes that exclude each other."""
+        return self.number == other.number and "W" in {self.mode, other.mode}
+
+    def __str__(self) -> str:
+        named = self.lock if self.key is None else f"{self.lock} {self.key}"
+        return f"{named} [{self.mode}]"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a thread that is waited for, or what the thread signals later, and where."""
+
+    role: str
+    place: SourcePlace
+    what: str | None = None
+    """What the thread signals, in words, such as an event; `None` for its end."""
+
+    def __str__(self) -> str:
+        return f"the end of {self.role}" if self.what is None else f"{self.what}, from {self.role}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SchedulingPoint:
+    """A scheduling point, at which a thread gets stuck: what it holds, and what it wants."""
+
+    execution: str
+    """The name of the thread."""
+    role: str
+    """Its name without numbers."""
+    held: tuple[WitnessLock, ...]
+    """Outermost first."""
+    wanted: WitnessLock | Ending
+    occurrence: int | None = None
+    """How often the thread comes to the place until it is stuck there; `None` if that is not known."""
+    late: bool = False
+    """Whether the others are at their points before it takes what it holds."""
+
+    def shared_lock(self, before: SchedulingPoint) -> WitnessLock | None:
+        """Return the lock that it holds and the point before wants; `None` if that waits for its end."""
+        wanted = before.wanted
+        if isinstance(wanted, Ending):
+            return None
+        return next((held for held in self.held if held.number == wanted.number), None)
+
+    @property
+    def holds_and_wants(self) -> str:
+        """What it holds and wants, in words."""
+        return f"holds {', '.join(map(str, self.held)) or 'nothing'} and wants {self.wanted}"
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.holds_and_wants}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A deadlock and how to reach it: each point waits for the next one, and the last for the first."""
+
+    fingerprint: str
+    """The fingerprint of the finding."""
+    rung: Rung
+    """How strong the evidence for it is."""
+    kind: Kind
+    text: str
+    points: tuple[SchedulingPoint, ...]
+    order: tuple[int, ...]
+    """The indexes of the points, in the order in which they begin to wait."""
+    aside: tuple[str, ...] = ()
+    """Roles of other threads that have to be kept off the locks until then."""
+
+    @property
+    def steps(self) -> tuple[tuple[int, WitnessLock | Ending, bool], ...]:
+        """The forced schedule: index of the point, lock or end, and whether it is taken or waited for."""
+        by_time = sorted(range(len(self.points)), key=lambda at: self.points[at].late)
+        takes = ((at, held, True) for at in by_time for held in self.points[at].held)
+        return (*takes, *((at, self.points[at].wanted, False) for at in self.order))
+
+
+def waiting_order(points: tuple[SchedulingPoint, ...]) -> tuple[int, ...]:
+    """Return an order in which points can begin to wait: a writer before the readers that wait for it."""
+    order: list[int] = []
+    while len(order) < len(points):
+        left = [at for at in range(len(points)) if at not in order]
+        free = [at for at in left if _is_held(points, at) or (at + 1) % len(points) in order]
+        order.append((free or left)[0])
+    return tuple(order)
+
+
+def _is_held(points: tuple[SchedulingPoint, ...], at: int) -> bool:
+    """Return whether the next one holds what a point wants, so that it waits in any case."""
+    wanted = points[at].wanted
+    following = points[(at + 1) % len(points)]
+    return (
+        isinstance(wanted, Ending)
+        or wanted.mode == "W"
+        or any(held.excludes(wanted) for held in following.held)
+    )

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from .evidence import MODES, Kind, Rung
-from .findings import Finding
+from .findings import Ending, Finding, SchedulingPoint, SourcePlace, Witness, WitnessLock
 from .json_values import Fields, JsonValue, open_document, read_text
-from .witness import Ending, SchedulingPoint, SourcePlace, Witness, WitnessLock
 
 FOLDER: Final = Path("lockcheck-witnesses")
 """The default folder for replay files."""

@@ -6,32 +6,80 @@ nature, so this module is the only exception: every check finds the active sessi
 
 from __future__ import annotations
 
+import _thread
 import functools
 import os
+import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import FunctionType
 from typing import Final, ParamSpec, Protocol, TypeVar, cast, final
 
 from ..findings.errors import LockCheckError, LockOrderWarning
 from ..findings.evidence import Mode
 from ..findings.findings import Finding
 from ..findings.foreign import ByIdentity
-from .chains import Acquisition, Attempt, Execution, LockIdentity, TrieNode
-from .handlers import raised_by_handler
-from .happens_before import Segment, begin, knows, learn
-from .interpreter import Interpreter
+from .chains import Acquisition, Attempt, Execution, LockIdentity, Segment, TrieNode, begin, knows, learn
 from .stacks import waiting_frame
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
-
 LATCH: Final = threading.RLock()
 """Held for a moment while something new is noted. Meanwhile the checker does not wait, does not use the
 disk, and does not call, show, compare or drop anything of the program. It is re-entrant, since the garbage
 collector may
 run a finalizer that takes it too."""
+_SIGNALS: Final = tuple(map(int, signal.valid_signals()))
+_GETSIGNAL: Final[Callable[[int], object]] = signal._signal.getsignal  # type: ignore[attr-defined] # noqa: SLF001
+"""The function below the one of `signal`, which makes an enumeration of each result."""
+
+
+@final
+class Interpreter:
+    """Functions of the interpreter that programs replace: `threading.get_ident`, or clocks in their tests.
+
+    They are attributes of a class, since tools that stop the clock look through the names of all modules.
+    """
+
+    thread_number = staticmethod(_thread.get_ident)
+    """Returns the number of the calling thread."""
+    seconds = staticmethod(time.monotonic)
+    """Returns the time by a clock that only goes forwards."""
+
+
+def this_thread() -> threading.Thread:
+    """Return the calling thread; one that `threading` does not know gets an object there."""
+    known: Mapping[int, threading.Thread] = threading._active  # type: ignore[attr-defined] # noqa: SLF001 - unlike current_thread(), it calls nothing
+    return known.get(Interpreter.thread_number()) or threading.current_thread()
+
+
+def has_global_lock() -> bool:
+    """Return whether only one thread runs at any time; there are builds without this from Python 3.13 on."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
+def handling_functions() -> list[FunctionType]:
+    """Return the functions that handle signals; only the main thread runs them."""
+    if Interpreter.thread_number() != threading.main_thread().ident:
+        return []
+    every = list(map(_GETSIGNAL, _SIGNALS))
+    # Few signals have handlers of their own; there are many, so nothing is done in Python for each of them.
+    distinct = dict(zip(map(id, every), every, strict=True)).values()
+    found = (getattr(handler, "__func__", handler) for handler in distinct if callable(handler))
+    return [function for function in found if type(function) is FunctionType]
+
+
+def raised_by_handler(error: BaseException) -> bool:
+    """Return whether a handler of the program raised an error, or code that it called."""
+    codes, at = {function.__code__ for function in handling_functions()}, error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_code in codes:
+            return True
+        at = at.tb_next
+    return False
 
 
 class _Faults(Protocol):
@@ -138,6 +186,14 @@ class Steerer(Protocol):
         """Return the finding of executions that wait for each other, if they were steered into that."""
 
 
+def _below(node: TrieNode) -> Iterator[TrieNode]:
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        pending.extend(list(node.next.values()))
+        yield node
+
+
 @final
 class Runtime:
     """Which session is active, and which executions run."""
@@ -236,14 +292,6 @@ class Runtime:
         """Return the last segment of a thread that took locks, if it did."""
         execution = self.threads.get(thread)
         return execution.segment if execution is not None else None
-
-
-def _below(node: TrieNode) -> Iterator[TrieNode]:
-    pending = [node]
-    while pending:
-        node = pending.pop()
-        pending.extend(list(node.next.values()))
-        yield node
 
 
 runtime: Final = Runtime()

@@ -1,7 +1,7 @@
 """What threads and tasks took before their ends, given to those that wait for these ends under a lock.
 
-`checking/ends.py` judges that. These hooks are installed before those that learn the order of threads: what
-comes after an end is known only once the wait is over.
+`checking/acquisition_checks.py` judges that. These hooks are installed before those that learn the order of
+threads: what comes after an end is known only once the wait is over.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar, cast, final
 
-from ..checking.ends import End
+from ..checking.acquisition_checks import End
 from ..checking.graph import Dependency
 from ..checking.taken import forget_taken, note_come, taken_by
 from ..findings.foreign import ByIdentity
-from ..holding.interpreter import this_thread
-from ..holding.runtime import fails_open, local, runtime
+from ..holding.runtime import fails_open, local, runtime, this_thread
 from .hand_overs import is_checked
 from .hooks import Hooks, guarded, passed_on
 from .joins import result_text

@@ -19,12 +19,11 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Final, TypeVar, cast, final
 
-from ..checking.ends import End
+from ..checking.acquisition_checks import End
 from ..checking.taken import note_come, taken_by
 from ..findings.foreign import ByIdentity
-from ..holding.happens_before import Segment, together
-from ..holding.interpreter import Interpreter
-from ..holding.runtime import LATCH, fails_open, forget_order, local, next_segment
+from ..holding.chains import Segment, together
+from ..holding.runtime import LATCH, Interpreter, fails_open, forget_order, local, next_segment
 from .hooks import IS_SET, Hooks, guarded, passed_on
 
 Result = TypeVar("Result")

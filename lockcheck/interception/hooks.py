@@ -14,8 +14,7 @@ from types import BuiltinFunctionType, ModuleType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, final
 
 from ..findings.errors import LockCheckError, LockOrderWarning
-from ..holding.handlers import raised_by_handler
-from ..holding.runtime import LATCH, note_fault, note_fault_of_setup
+from ..holding.runtime import LATCH, note_fault, note_fault_of_setup, raised_by_handler
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

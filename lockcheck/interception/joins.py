@@ -19,10 +19,8 @@ from typing import Final, TypeAlias, TypeVar, final
 from ..checking.pool_waits import PoolWaits
 from ..checking.waiting import wait_in_slices
 from ..findings.foreign import ByIdentity, name_of_work
-from ..holding.chains import Execution
-from ..holding.happens_before import Segment
-from ..holding.interpreter import Interpreter
-from ..holding.runtime import fails_open, local, runtime
+from ..holding.chains import Execution, Segment
+from ..holding.runtime import Interpreter, fails_open, local, runtime
 from .hooks import DONE, IS_ALIVE, Hooks
 
 Result = TypeVar("Result")

@@ -29,10 +29,8 @@ from typing import Final, TypeVar, cast
 from ..checking.blocking import blocks, waits_with
 from ..checking.taken import taken_by
 from ..findings.foreign import ByIdentity, name_of_work
-from ..holding.chains import Execution
-from ..holding.happens_before import Segment, together
-from ..holding.interpreter import Interpreter, this_thread
-from ..holding.runtime import fails_open, go_on_as, local, next_segment, runtime
+from ..holding.chains import Execution, Segment, together
+from ..holding.runtime import Interpreter, fails_open, go_on_as, local, next_segment, runtime, this_thread
 from .awaited_ends import note_task_end
 from .hand_overs import end_of, is_checked, note_end
 from .hooks import DONE, IS_ALIVE, IS_SET, Hooks

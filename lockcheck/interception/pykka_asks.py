@@ -23,9 +23,8 @@ from pykka.messages import _ActorStop
 from ..checking.answering import Answerer, await_answer
 from ..findings.evidence import Rung
 from ..findings.foreign import ByIdentity
-from ..holding.happens_before import Segment
-from ..holding.interpreter import Interpreter
-from ..holding.runtime import LATCH, fails_open, local, next_segment, runtime
+from ..holding.chains import Segment
+from ..holding.runtime import LATCH, Interpreter, fails_open, local, next_segment, runtime
 from ..holding.stacks import Runtimes, caller_outside
 from .hooks import Hooks
 from .signals import awaited, signalled

@@ -3,7 +3,7 @@
 The first items of a queue are counted, and so is the room that is made for them: who gets the third item
 waits for the third put, and who puts the third item into a queue for two waits for the first get. Only what
 one execution alone puts, or gets, counts there; for the end of all tasks, everything that is done.
-`checking/ends.py` judges what was taken before.
+`checking/acquisition_checks.py` judges what was taken before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar, final
 
-from ..checking.ends import End
+from ..checking.acquisition_checks import End
 from ..checking.graph import Dependency
 from ..checking.taken import TAKEN_MAX, note_come, taken_by
 from ..findings.foreign import ByIdentity

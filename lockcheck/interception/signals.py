@@ -24,8 +24,7 @@ from typing import Final, TypeVar, cast, final
 
 from ..findings.evidence import Mode
 from ..findings.foreign import ByIdentity, name_of_work
-from ..holding.interpreter import Interpreter, this_thread
-from ..holding.runtime import LATCH, EventSink, fails_open, runtime
+from ..holding.runtime import LATCH, EventSink, Interpreter, fails_open, runtime, this_thread
 from ..traces.trace import ThingKind, TracedThing
 from .hooks import IS_ALIVE, Hooks, guarded, passed_on
 

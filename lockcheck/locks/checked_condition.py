@@ -17,8 +17,8 @@ from ..findings.levels import Level
 from ..holding.chains import TrieNode, held_nodes, holds_of
 from ..holding.runtime import fails_open, local
 from ..holding.stacks import caller
-from .exclusive import ExclusiveLock
-from .executions import identity_of
+from .contracts import identity_of
+from .factories import ExclusiveLock
 
 _WAIT_FOR: Final = inspect.unwrap(threading.Condition.wait_for).__code__  # it may be hooked already
 NO_PREDICATE: Final = "wait without a predicate"

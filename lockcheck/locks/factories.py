@@ -12,14 +12,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Final, cast
+from types import TracebackType
+from typing import Final, Protocol, cast
 
 from ..checking.active import current
 from ..environment.settings import level_for
 from ..findings.evidence import RWPolicy
 from ..findings.levels import Level
 from ..order.order import Order
-from .exclusive import ExclusiveLock
 from .rwlock import PlainRWLock
 
 _ASSIGNED: Final = re.compile(r"(?:^|;)\s*(?:\w+\.)*(\w+)\s*(?::[^=]+)?=\s*$")
@@ -153,3 +153,19 @@ def _name_here() -> str:
     if found is None:
         return f"{code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
     return f"{owner}.{found[1]}" if owner else found[1]
+
+
+class ExclusiveLock(Protocol):
+    """What `threading.Lock()` and `threading.RLock()` have in common."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
+        """Take the lock."""
+
+    def release(self) -> None:
+        """Release the lock."""
+
+    def __enter__(self) -> bool: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

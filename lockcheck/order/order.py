@@ -1,17 +1,31 @@
-"""The declared order of lock classes, as a value: which may be wanted while which are held."""
+"""The declared order of lock classes, as a value: which may be wanted while which are held.
+
+A rule gets two different instances, the one that is held and the one that is requested, and returns what is
+wrong, or nothing. A rule that allows waiting has to be a strict order of the keys: then there is no
+deadlock within the class.
+
+A step is "holds a class in one mode, wants another class in a mode". Two steps join if a thread that wants a
+class may have to wait for a thread that holds it:
+
+* one of the two writes: they wait at once;
+* both read: they wait as soon as a third one waits to write between them, unless readers of the class go
+  before waiting writers.
+
+A cycle of steps that join is a possible deadlock; one step a thread, and one more thread for each place where
+two readers meet. Steps within one class are ordered by the rule of the class and are no cycle by themselves.
+The search includes them, since a cycle may pass through one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Final, final
+from typing import Final, Protocol, final
 
-from ..findings.class_edges import ClassEdge
 from ..findings.errors import OrderDeclarationError
-from ..findings.evidence import Kind, Mode
-from .proof import OrderStep, find_strong_cycle
-from .same_class import FORBID, SameRule
+from ..findings.evidence import ClassEdge, Kind, Mode
+from ..findings.foreign import shown
 from .text import parse_arrow, parse_chains, reject
 
 _MODES: Final[tuple[Mode, Mode]] = ("R", "W")
@@ -264,3 +278,166 @@ def diagram(order: Order) -> str:
 
 def _listed(what: str, names: list[str]) -> list[str]:
     return [f"- {what}: {', '.join(names)}."] if names else []
+
+
+class SameRule(Protocol):
+    """A rule for locks of one class that are held together."""
+
+    @property
+    def nests(self) -> bool:
+        """Whether one instance may be waited for while another one is held."""
+
+    def describe(self, name: str) -> str:
+        """Return the rule of a class as one sentence."""
+
+    def objection(self, held: object, wanted: object) -> str | None:
+        """Return what is wrong with holding one key and wanting another, or `None`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TreeRule:
+    what: str
+    separator: str
+    siblings: bool
+    nests: bool = True
+
+    def describe(self, name: str) -> str:
+        others = f"unrelated ones by {self.what}" if self.siblings else "unrelated ones never together"
+        return f"Of two {name} locks the ancestor's comes first, by {self.what}; {others}."
+
+    def objection(self, held: object, wanted: object) -> str | None:
+        if not isinstance(held, str) or not isinstance(wanted, str):
+            return _missing(self.what, held, wanted)
+        if wanted.startswith(held + self.separator):
+            return None
+        outer, inner = held.split(self.separator), wanted.split(self.separator)
+        if outer[: len(inner)] == inner:
+            return f"{wanted} is above {held}, not below it"
+        if not self.siblings:
+            return f"{wanted} is not below {held}"
+        return None if outer < inner else f"{wanted} comes before {held}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    what: str
+    nests: bool = True
+
+    def describe(self, name: str) -> str:
+        return f"Of two {name} locks the one with the smaller {self.what} comes first."
+
+    def objection(self, held: object, wanted: object) -> str | None:
+        if held is None or wanted is None:
+            return _missing(self.what, held, wanted)
+        try:
+            smaller = bool(held < wanted)  # type: ignore[operator] # what cannot be compared is reported
+        except TypeError:
+            return f"{shown(held, repr)} and {shown(wanted, repr)} cannot be compared"
+        return None if smaller else f"{shown(wanted, repr)} does not come after {shown(held, repr)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Never:
+    advice: str
+    nests: bool = False
+
+    def describe(self, name: str) -> str:
+        return f"While one {name} lock is held, {self.advice}."
+
+    def objection(self, held: object, wanted: object) -> str | None:
+        return f"{shown(held, repr)} is held and {shown(wanted, repr)} is requested, but {self.advice}"
+
+
+FORBID: Final[SameRule] = _Never("no other one is taken")
+TRY_ONLY: Final[SameRule] = _Never("another one is only tried, never waited for")
+
+
+def tree(what: str = "path", *, separator: str = ".", siblings: bool = False) -> SameRule:
+    """Return the rule "ancestor before descendant"; the keys of the locks are their paths.
+
+    Args:
+        what: the name of the paths in messages.
+        separator: the text between the names of a path.
+        siblings: whether unrelated ones may be held together too, in the order of their paths.
+    """
+    return _TreeRule(what, separator, siblings)
+
+
+def key(what: str = "key") -> SameRule:
+    """Return the rule "smaller key first"."""
+    return _Key(what)
+
+
+def try_only() -> SameRule:
+    """Return the rule that a second one may be tried but never waited for."""
+    return TRY_ONLY
+
+
+def forbid() -> SameRule:
+    """Return the rule that two are never held together; it is the default."""
+    return FORBID
+
+
+def _missing(what: str, held: object, wanted: object) -> str:
+    return f"a {what} is missing: {shown(held, repr)} is held, {shown(wanted, repr)} is requested"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderStep(ClassEdge):
+    """An edge that a declaration allows, and the clause that allows it."""
+
+    clause: str
+
+
+def joins(wanted_mode: Mode, held_mode: Mode, *, readers_first: bool) -> bool:
+    """Return whether a thread that wants a lock may have to wait for one that holds it."""
+    return wanted_mode == "W" or held_mode == "W" or not readers_first
+
+
+def find_strong_cycle(steps: Sequence[OrderStep], readers_first: Collection[str]) -> tuple[OrderStep, ...]:
+    """Return a shortest strong cycle of steps, or nothing if there is none."""
+    steps = _in_cycles_of_classes(steps)
+    following = {
+        step: [
+            other
+            for other in steps
+            if other.held == step.wanted
+            and joins(step.wanted_mode, other.held_mode, readers_first=step.wanted in readers_first)
+        ]
+        for step in steps
+    }
+    found = [path for step in steps if step.held != step.wanted for path in [_round(step, following)] if path]
+    return min(found, key=len, default=())
+
+
+def _in_cycles_of_classes(steps: Sequence[OrderStep]) -> list[OrderStep]:
+    """Return the steps that may be part of a cycle: of most orders, none.
+
+    The others begin at a class that no other class leads to, or end at one that leads to no other one,
+    once those of such classes are left out.
+    """
+    left = list(steps)
+    while True:
+        between = [step for step in left if step.held != step.wanted]
+        classes = {step.held for step in between} & {step.wanted for step in between}
+        kept = [step for step in left if step.held in classes and step.wanted in classes]
+        if len(kept) == len(left):
+            return left
+        left = kept
+
+
+def _round(start: OrderStep, following: dict[OrderStep, list[OrderStep]]) -> tuple[OrderStep, ...]:
+    """Return a shortest path of steps from a step back to itself, by breadth."""
+    paths: dict[OrderStep, tuple[OrderStep, ...]] = {start: (start,)}
+    layer = [start]
+    while layer:
+        following_layer: list[OrderStep] = []
+        for step in layer:
+            for other in following[step]:
+                if other == start:
+                    return paths[step]
+                if other not in paths:
+                    paths[other] = (*paths[step], other)
+                    following_layer.append(other)
+        layer = following_layer
+    return ()

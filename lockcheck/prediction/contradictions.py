@@ -11,8 +11,7 @@ from itertools import combinations, product
 from typing import Final, NamedTuple, final
 
 from ..findings.evidence import Rung
-from ..findings.findings import Finding
-from ..findings.witness import SchedulingPoint, WitnessLock
+from ..findings.findings import Finding, SchedulingPoint, WitnessLock
 from ..traces.trace import NOWHERE, Event, EventKind, Trace
 from .trace_index import TraceIndex
 

@@ -1,4 +1,4 @@
-"""The baseline: findings that are accepted for now, each with a reason and a last day.
+"""The baseline, findings that are accepted for now; and the differences between the findings of two runs.
 
     [[accepted]]
     fingerprint = "65b39f5fc41b"
@@ -12,7 +12,7 @@ gets smaller.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from ..findings.errors import LockUsageError
 from ..findings.evidence import Rung
 from ..findings.findings import Finding
 from ..findings.json_values import read_text, shown
+from ..sessions.summaries import ObservedEdge, Summary
 
 NO_REASON: Final = "TODO: why this is accepted"
 """What `lockcheck baseline` writes as a reason, for a person to replace."""
@@ -144,3 +145,42 @@ def _read_entry(entry: object, where: str) -> Accepted:
     if not isinstance(expires, date) or isinstance(expires, datetime):
         raise LockUsageError(f"{where}: expires: {expires!r} is no date such as 2027-03-31")
     return Accepted(fingerprint, reason, expires)
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """What is new, and what is gone. A finding that reached a higher rung is new."""
+
+    findings_new: tuple[Finding, ...]
+    findings_gone: tuple[Finding, ...]
+    class_edges_new: tuple[ObservedEdge, ...]
+    class_edges_gone: tuple[ObservedEdge, ...]
+
+    def text(self) -> str:
+        """Yield the differences, one line each."""
+        return "\n".join(self._lines()) or "No difference."
+
+    def _lines(self) -> Iterator[str]:
+        yield from (f"+ {finding} [{finding.fingerprint}]" for finding in self.findings_new)
+        yield from (f"- {finding} [{finding.fingerprint}]" for finding in self.findings_gone)
+        for class_edge in self.class_edges_new:
+            at = ", ".join(class_edge.sites[:3]) + (" and others" if len(class_edge.sites) > 3 else "")
+            yield f"+ {class_edge} at {at}"
+        yield from (f"- {class_edge}" for class_edge in self.class_edges_gone)
+
+
+def differences(old: Summary, new: Summary) -> Differences:
+    """Compare two summaries: findings by fingerprint and rung, edges by classes and modes."""
+    before = {finding.fingerprint: finding for finding in old.findings}
+    after = {finding.fingerprint for finding in new.findings}
+    known, seen = set(map(str, old.class_edges)), set(map(str, new.class_edges))
+    return Differences(
+        tuple(
+            one
+            for one in new.findings
+            if one.fingerprint not in before or before[one.fingerprint].rung < one.rung
+        ),
+        tuple(one for one in old.findings if one.fingerprint not in after),
+        tuple(one for one in new.class_edges if str(one) not in known),
+        tuple(one for one in old.class_edges if str(one) not in seen),
+    )

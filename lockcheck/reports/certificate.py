@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..findings.evidence import DEFAULT_FAIL_ON
 from ..findings.findings import Finding
-from ..order.proof import OrderStep, find_strong_cycle
+from ..order.order import OrderStep, find_strong_cycle
 from ..sessions.summaries import Contract, ObservedEdge, Summary
 
 

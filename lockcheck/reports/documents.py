@@ -17,7 +17,7 @@ from ..findings.json_values import Fields, JsonValue, open_document, read_text
 from ..findings.statistics import Spread, Usage
 from ..findings.text import scenario, suggestion
 from ..findings.witness_file import json_of_point, read_point
-from ..order.proof import OrderStep
+from ..order.order import OrderStep
 from ..sessions.summaries import Contract, Declaration, ObservedEdge, Role, Summary
 
 FORMAT: Final = "licorne.lockcheck.report"

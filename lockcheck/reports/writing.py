@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Rung
+from ..findings.statistics import Spread, Usage, usages_together
 from ..sessions.summaries import Summary
 from .annotations import to_annotations
 from .documents import to_json
 from .junit import to_junit
 from .page import to_html
 from .sarif import to_sarif
+
+Group: TypeAlias = Literal["class", "site", "key"]
+GROUPS: Final[tuple[Group, ...]] = ("class", "site", "key")
+_SPREAD_HEADS: Final = ("total", "p50", "p99", "max")
 
 
 class ReportInput(NamedTuple):
@@ -118,3 +124,40 @@ def write_reports(
                 Path(path).write_text(text, encoding="utf-8")
             except OSError as error:
                 raise LockUsageError(f"--{name} {path}: cannot be written: {error.strerror}") from None
+
+
+def usage_table(usages: Iterable[Usage], by: Group = "site") -> str:
+    """Return usages as a table, in microseconds, the longest waits first.
+
+    Args:
+        usages: the usages.
+        by: what a line stands for: a class, a place in the code, or a key, each by mode.
+
+    Raises:
+        LockUsageError: nothing was noted by key.
+    """
+    usages = list(usages)
+    if by == "key" and usages and all(usage.key is None for usage in usages):
+        raise LockUsageError("no times were noted by key: `run --by-key` does, and `session(by_key=True)`")
+    groups = usages_together(_of(usage, by) for usage in usages)
+    heads = (*(f"wait {head}" for head in _SPREAD_HEADS), *(f"hold {head}" for head in _SPREAD_HEADS))
+    where = {"class": "", "site": "at", "key": "key"}[by]
+    rows: list[tuple[str, ...]] = [("lock", "taken", "contended", *heads, where)]
+    for usage in sorted(groups, key=lambda one: (-one.wait.total, -one.hold.total, one.lock, one.site)):
+        times = (f"{time / 1000:.1f}" for spread in (usage.wait, usage.hold) for time in _times(spread))
+        counts = (str(usage.hold.count), str(usage.wait.count))
+        last = {"class": "", "site": usage.site, "key": usage.key or "(none)"}[by]
+        rows.append((f"{usage.lock}[{usage.mode}]", *counts, *times, last))
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _of(usage: Usage, by: Group) -> Usage:
+    """Return a usage without what its group does not distinguish."""
+    return replace(usage, site=usage.site if by == "site" else "", key=usage.key if by == "key" else None)
+
+
+def _times(spread: Spread) -> tuple[int, int, int, int]:
+    return spread.total, spread.percentile(50), spread.percentile(99), spread.max

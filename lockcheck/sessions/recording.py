@@ -14,12 +14,11 @@ from typing import Final, TypeAlias, final
 from ..checking.policy import NOTE_ALL
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Mode
+from ..findings.findings import role_of
 from ..findings.foreign import ByIdentity
 from ..findings.levels import Level
-from ..findings.witness import role_of
 from ..holding.chains import Acquisition, Attempt, Execution, LockIdentity, TrieNode
-from ..holding.interpreter import this_thread
-from ..holding.runtime import fails_open, local, note_fault, runtime
+from ..holding.runtime import fails_open, local, note_fault, runtime, this_thread
 from ..holding.stacks import caller, is_ours, resolve
 from ..interception.signals import signals_heard, traced_thing
 from ..order.order import Order

@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from ..checking.acquisition_checks import edge_of_dependency
 from ..checking.graph import Dependency, Graph
 from ..checking.watch import Watch
-from ..findings.class_edges import ClassEdge
-from ..findings.evidence import Mode, Rung
+from ..findings.evidence import ClassEdge, Mode, Rung
 from ..findings.findings import Edge, Finding
 from ..findings.statistics import Usage, usages_together
 from ..holding.runtime import LATCH
 from ..holding.stacks import RawStack, line_of, resolve
-from ..order.order import Order
-from ..order.proof import OrderStep
+from ..order.order import Order, OrderStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Reading the file of a trace, also one whose process was killed; for the layout see `format`."""
+"""Reading the file of a trace, also one whose process was killed; for the layout see `trace`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final, cast, final
 from zlib import crc32
 
 from ..findings.evidence import Frame, RWPolicy
-from .format import (
+from .trace import (
     EXECUTION,
     FILE_HEAD,
     LOCK,
@@ -21,13 +21,8 @@ from .format import (
     SEGMENT_HEAD,
     SITE,
     THING,
-    WORD_BYTES,
-    packed_segment_head,
-    table_of,
-    unpacked_event,
-)
-from .trace import (
     THING_KINDS,
+    WORD_BYTES,
     Event,
     EventKind,
     Trace,
@@ -35,6 +30,9 @@ from .trace import (
     TracedLock,
     TracedThing,
     TraceFileError,
+    packed_segment_head,
+    table_of,
+    unpacked_event,
 )
 
 _ANY_VERSION: Final = MAGIC[: MAGIC.index(b"\n") - 1]

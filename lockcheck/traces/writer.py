@@ -22,8 +22,8 @@ from typing import Final, TypeAlias, final
 
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Frame
-from ..holding.interpreter import has_global_lock
-from .format import (
+from ..holding.runtime import has_global_lock
+from .trace import (
     EXECUTION,
     FILE_HEAD,
     LOCK,
@@ -33,12 +33,16 @@ from .format import (
     SITE,
     THING,
     WORD_BYTES,
+    Event,
+    EventKind,
+    TracedExecution,
+    TracedLock,
+    TracedThing,
     packed_event,
     packed_name,
     packed_segment_head,
     table_of,
 )
-from .trace import Event, EventKind, TracedExecution, TracedLock, TracedThing
 
 Said: TypeAlias = "TracedExecution | TracedLock | TracedThing | Frame | None"
 """The contents of a name besides its number."""

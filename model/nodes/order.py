@@ -74,7 +74,7 @@ class NodeOrder:
         self.reserved_gains: dict[str, NodeEntry] = {}
         """Reserved nodes that may have gained room since the pass over reserved asks looked, by id."""
         self.ranked: dict[Resource, list[NodeEntry]] = {}
-        """See `licorne.model.nodes.reservable`; empty after a change of a node that is not reserved."""
+        """Filled by searches for a node to reserve; empty after a change of a node that is not reserved."""
         self._order_by(rule, weights)
 
     def __len__(self) -> int:

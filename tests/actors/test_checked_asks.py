@@ -18,7 +18,7 @@ from licorne.actors.runtime.actor import PooledActor
 from licorne.actors.runtime.dispatcher import Dispatcher
 from licorne.actors.runtime.reference import AnyRef, PooledRef
 from licorne.lockcheck import DeadlockError, Kind, Lock, LockOrderError, Order, Rung, session, unit
-from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.locks.factories import ExclusiveLock
 
 
 class Clerk(PooledActor):

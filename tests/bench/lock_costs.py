@@ -22,7 +22,7 @@ from report import Figure
 from licorne import lockcheck
 from licorne.lockcheck.adoption.adopted import LOCKS, RLOCKS
 from licorne.lockcheck.findings.statistics import PENDING_MAX
-from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.locks.factories import ExclusiveLock
 from licorne.lockcheck.sessions.recording import recording
 
 CLASSES: Final = ("partition", "queue", "application", "node")

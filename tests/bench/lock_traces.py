@@ -13,8 +13,8 @@ from lock_costs import TIMES, time_taking
 from report import Figure
 
 from licorne import lockcheck
+from licorne.lockcheck.commands.command import gc_paused
 from licorne.lockcheck.findings.evidence import Frame
-from licorne.lockcheck.prediction.gc_pause import gc_paused
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.prediction.trace_index import TraceIndex
 from licorne.lockcheck.sessions.recording import recording

@@ -21,7 +21,7 @@ METHODS: Final = frozenset(
 )
 
 MADE_WHEN_RUNNING: Final = {
-    "lockcheck/adoption/scope.py": "names of modules of the program that is checked, by its own settings",
+    "lockcheck/adoption/naming.py": "names of modules of the program that is checked, by its own settings",
     "lockcheck/reports/page.py": "names of parts of a page, which are our own",
     "model/identifiers.py": "two classes of characters, one of which has a name",
     "proxy/fuzz/reference/plan.py": "a filter of a simulated cluster, which are our own",
@@ -32,7 +32,7 @@ MADE_WHEN_RUNNING: Final = {
 """Modules with an expression that is not a literal, and what it is made of."""
 
 REPEATS_OF_REPEATS: Final = {
-    "lockcheck/findings/witness.py": "each round begins with a sign that is not a digit",
+    "lockcheck/findings/findings.py": "each round begins with a sign that is not a digit",
     "lockcheck/locks/factories.py": "each round ends with a dot, which a name has not",
     "lockcheck/order/text.py": "each round begins with a hyphen, which a name has not",
     "proxy/core/resolvers/ldap_resolver.py": "a round ends with the first plus sign that is not escaped",

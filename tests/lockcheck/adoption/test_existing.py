@@ -16,7 +16,7 @@ from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import Session, adopt, session
 from licorne.lockcheck.adoption.adopted import is_adopted
-from licorne.lockcheck.sessions.text import text_report
+from licorne.lockcheck.sessions.session import text_report
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""

@@ -12,7 +12,7 @@ import pytest
 from licorne import lockcheck
 from licorne.lockcheck import Lock, Rung, session
 from licorne.lockcheck.checking.policy import NOTE_ALL
-from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.locks.factories import ExclusiveLock
 
 OURS = lockcheck.__file__.removesuffix("__init__.py")
 

@@ -14,7 +14,7 @@ import pytest
 from support.lockcheck.lock_corpus import RECORD
 
 from licorne.lockcheck import DeadlockPossibleError, Finding, Kind, Lock, RLock, Rung, session
-from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.locks.factories import ExclusiveLock
 
 
 class Resource:

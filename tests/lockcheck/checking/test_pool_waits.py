@@ -14,7 +14,7 @@ import pytest
 from support.waiting import wait_until
 
 from licorne.lockcheck import Lock, Rung, Session, session
-from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.locks.factories import ExclusiveLock
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""

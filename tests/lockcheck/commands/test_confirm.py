@@ -19,8 +19,8 @@ from licorne.lockcheck.commands import confirm
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome, ways_to_confirm
 from licorne.lockcheck.confirming.steered_runs import Program
+from licorne.lockcheck.findings.errors import CLEAN, FOUND, USAGE
 from licorne.lockcheck.findings.evidence import Kind
-from licorne.lockcheck.findings.exit_codes import CLEAN, FOUND, USAGE
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.reports.documents import read_document
 

@@ -19,8 +19,8 @@ from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, RWLock, session
 from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.confirming.confirmation import confirm
-from licorne.lockcheck.findings.exit_codes import FOUND
-from licorne.lockcheck.findings.witness import role_of
+from licorne.lockcheck.findings.errors import FOUND
+from licorne.lockcheck.findings.findings import role_of
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.reports.documents import read_document
 

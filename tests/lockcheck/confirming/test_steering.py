@@ -47,7 +47,7 @@ from support.waiting import WAIT_SECONDS, wait_until
 from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock, session
 from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome, confirm, steered
-from licorne.lockcheck.findings.witness import Witness
+from licorne.lockcheck.findings.findings import Witness
 from licorne.lockcheck.findings.witness_file import from_json, read_witness, to_json
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.prediction.predicted_findings import findings_of

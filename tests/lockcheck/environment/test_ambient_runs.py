@@ -11,7 +11,7 @@ from support.programs import run_python, written
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.commands.command import main
-from licorne.lockcheck.findings.exit_codes import FOUND
+from licorne.lockcheck.findings.errors import FOUND
 from licorne.lockcheck.findings.witness_file import read_witness
 
 AND_FORKS = "if os.fork() == 0: raise SystemExit\nos.wait()\n"

@@ -14,7 +14,7 @@ from support.waiting import EXPIRING_SECONDS
 from licorne.lockcheck import Condition, Lock, RWLock, session
 from licorne.lockcheck.findings.statistics import PENDING_MAX, Spread, Usage, limit_of, together
 from licorne.lockcheck.holding.runtime import runtime
-from licorne.lockcheck.reports.usage_tables import usage_table
+from licorne.lockcheck.reports.writing import usage_table
 
 
 def test_a_percentile_is_at_most_an_eighth_too_large() -> None:

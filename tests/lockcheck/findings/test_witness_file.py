@@ -14,7 +14,7 @@ from support.lockcheck.steered_threads import nests_of, witnesses
 
 from licorne.lockcheck import Frame, Kind, LockUsageError, Rung, RWLock, session, unit
 from licorne.lockcheck.checking.scheduling_points import witness_of
-from licorne.lockcheck.findings.witness import (
+from licorne.lockcheck.findings.findings import (
     SchedulingPoint,
     SourcePlace,
     Witness,
@@ -22,7 +22,7 @@ from licorne.lockcheck.findings.witness import (
     waiting_order,
 )
 from licorne.lockcheck.findings.witness_file import from_json, read_witness, to_json, write_witness
-from licorne.lockcheck.prediction.predicted_points import finding_of
+from licorne.lockcheck.prediction.predicted_findings import finding_of
 
 SCHEMA = Path(__file__).parents[3] / "lockcheck" / "findings" / "witness.schema.json"
 PLACE = SourcePlace("/work/shop.py", "Shop.sell", "with self.till:", 7)

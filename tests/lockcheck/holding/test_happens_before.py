@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from licorne.lockcheck.holding.happens_before import (
+from licorne.lockcheck.holding.chains import (
     CAUSES_MAX,
     Segment,
     begin,

@@ -13,7 +13,7 @@ from support.programs import run_lockcheck, written
 from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS
 
 from licorne.lockcheck import Lock, adopt, session
-from licorne.lockcheck.holding.interpreter import Interpreter, this_thread
+from licorne.lockcheck.holding.runtime import Interpreter, this_thread
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""

@@ -16,7 +16,7 @@ from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS, wait_until
 from licorne.lockcheck import DeadlockError, Lock, unit
 from licorne.lockcheck.holding.chains import Execution, ExecutionWait
 from licorne.lockcheck.holding.runtime import runtime
-from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.locks.factories import ExclusiveLock
 
 LEVELS = pytest.mark.parametrize("level", ["order", "full"])
 

@@ -22,7 +22,7 @@ from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, session
 from licorne.lockcheck.checking import waiting
 from licorne.lockcheck.holding.chains import Execution, ExecutionWait
 from licorne.lockcheck.holding.runtime import local, runtime
-from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.locks.factories import ExclusiveLock
 
 LEVELS: Final = pytest.mark.parametrize("level", ["order", "full"])
 

@@ -16,7 +16,7 @@ from support.programs import run_lockcheck, run_python, written
 from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import DeadlockError, Lock
-from licorne.lockcheck.findings.exit_codes import CLEAN
+from licorne.lockcheck.findings.errors import CLEAN
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace

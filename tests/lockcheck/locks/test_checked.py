@@ -17,8 +17,8 @@ from support.waiting import wait_until
 from licorne.lockcheck import Kind, Level, Lock, RLock, held, session
 from licorne.lockcheck.adoption.adopted import LOCKS, RLOCKS
 from licorne.lockcheck.checking.policy import NOTE_ALL
-from licorne.lockcheck.holding.interpreter import has_global_lock
-from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.holding.runtime import has_global_lock
+from licorne.lockcheck.locks.factories import ExclusiveLock
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from licorne.lockcheck import Kind, Order, OrderDeclarationError, key, tree, try_only
 from licorne.lockcheck.findings.evidence import Mode
-from licorne.lockcheck.order.proof import OrderStep, find_strong_cycle
+from licorne.lockcheck.order.order import OrderStep, find_strong_cycle
 
 SCHEDULER = "partition < queue < application < node"
 

@@ -8,8 +8,8 @@ import pytest
 
 from licorne.lockcheck import Order
 from licorne.lockcheck.findings.evidence import Mode
-from licorne.lockcheck.order import proof
-from licorne.lockcheck.order.proof import OrderStep, find_strong_cycle
+from licorne.lockcheck.order import order
+from licorne.lockcheck.order.order import OrderStep, find_strong_cycle
 
 MODES: tuple[Mode, Mode] = ("R", "W")
 
@@ -27,7 +27,7 @@ def test_steps_that_are_in_no_cycle_of_classes_change_nothing(monkeypatch: pytes
     chance = random.Random(14)  # noqa: S311 - a seeded test
     every = [random_steps(chance) for _ in range(400)]
     found = [find_strong_cycle(steps, "ab") for steps in every]
-    monkeypatch.setattr(proof, "_in_cycles_of_classes", lambda steps: steps)
+    monkeypatch.setattr(order, "_in_cycles_of_classes", lambda steps: steps)
 
     assert [find_strong_cycle(steps, "ab") for steps in every] == found
     assert 50 < sum(map(bool, found)) < 350
@@ -39,6 +39,6 @@ def test_an_order_without_exceptions_needs_no_search(monkeypatch: pytest.MonkeyP
     def search(*_: object) -> tuple[OrderStep, ...]:
         pytest.fail("no step can be part of a cycle")
 
-    monkeypatch.setattr(proof, "_round", search)
+    monkeypatch.setattr(order, "_round", search)
 
     assert len(Order(" < ".join(f"c{number}" for number in range(40))).ranks) == 40

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from licorne.lockcheck.findings.evidence import Frame, Kind, Rung
-from licorne.lockcheck.findings.findings import Finding
-from licorne.lockcheck.findings.witness import SchedulingPoint, SourcePlace, WitnessLock
+from licorne.lockcheck.findings.findings import Finding, SchedulingPoint, SourcePlace, WitnessLock
 from licorne.lockcheck.prediction.contradictions import TIMES_MAX, contradictions_of
 from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedExecution, TracedLock, TracedThing
 

@@ -14,8 +14,7 @@ from support.lockcheck.lock_reports import summary_of_a_cycle
 from support.proxy.browsing import chromium
 from support.waiting import PROGRAM_SECONDS
 
-from licorne.lockcheck.reports.page import BYTES_MAX, to_html
-from licorne.lockcheck.reports.page_graph import lines_of
+from licorne.lockcheck.reports.page import BYTES_MAX, lines_of, to_html
 from licorne.lockcheck.sessions.summaries import Summary
 
 BROWSER = shutil.which("chromium")

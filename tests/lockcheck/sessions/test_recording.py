@@ -26,7 +26,7 @@ from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS
 from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, session
 from licorne.lockcheck.checking import acquisition_checks
 from licorne.lockcheck.commands.command import main
-from licorne.lockcheck.findings.witness import role_of
+from licorne.lockcheck.findings.findings import role_of
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.sessions.recording import events_written, recording
 from licorne.lockcheck.traces.file import is_trace, read_trace

@@ -28,8 +28,8 @@ from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne.lockcheck import Lock, adopt, session
 from licorne.lockcheck.commands import command
-from licorne.lockcheck.environment import ambient_runs
-from licorne.lockcheck.findings.exit_codes import FAULT
+from licorne.lockcheck.environment import ambient
+from licorne.lockcheck.findings.errors import FAULT
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.sessions.recording import recording
 
@@ -67,7 +67,7 @@ ENTRIES: Final = (
     "holding/chains.py LockIdentity.__init__",
     "holding/chains.py _refuse",
     "holding/runtime.py _Local.__init__",
-    "holding/handlers.py ",
+    *("holding/runtime.py handling_functions", "holding/runtime.py raised_by_handler"),
     "holding/runtime.py fails_open",
     "holding/runtime.py note_fault",
     "checking/slow_path.py many_members",
@@ -90,7 +90,7 @@ and functions of a few lines that call what is guarded, and what the program has
 BEGINNINGS: Final = (
     "adoption/installation.py Adoption.",
     "adoption/installation.py adopt",
-    "adoption/scope.py Scope.of",
+    "adoption/naming.py Scope.of",
     "checking/policy.py Policy.__post_init__",
     "findings/foreign.py ByIdentity.put.<locals>.<lambda>",
     "findings/levels.py level_of",
@@ -104,7 +104,7 @@ BEGINNINGS: Final = (
 """What the program calls itself to begin and to end, and the guards of what that calls."""
 OF_A_TRACE: Final = (
     "adoption/installation.py RLock",
-    "holding/interpreter.py ",
+    *("holding/runtime.py has_global_lock", "holding/runtime.py this_thread"),
     "interception/hooks.py guarded.<locals>",
     "interception/signals.py signals_heard",
     "sessions/recording.py ",
@@ -268,7 +268,7 @@ def test_a_fault_at_the_end_of_a_process_is_said(
     """What else is to happen at its end happens."""
     ends: list[Callable[[], None]] = []
     monkeypatch.setattr(atexit, "register", ends.append)
-    ambient_runs._at_end(broken)
+    ambient._at_end(broken)
     ends[0]()
 
     assert "lockcheck: a fault of its own, please report: ZeroDivisionError: on purpose\n" == (

@@ -17,11 +17,10 @@ from support.lockcheck.lock_corpus import RECORD
 from support.lockcheck.lock_programs import LEAVE, Act, Program, Take, Thread
 
 from licorne.lockcheck import LockUsageError, RLock, Rung, RWLock, Session, session, unit
-from licorne.lockcheck.checking.ends import End
+from licorne.lockcheck.checking.acquisition_checks import End
 from licorne.lockcheck.checking.taken import taken_by
 from licorne.lockcheck.findings.evidence import Mode, RWPolicy
-from licorne.lockcheck.holding.chains import Execution
-from licorne.lockcheck.holding.happens_before import learn
+from licorne.lockcheck.holding.chains import Execution, learn
 from licorne.lockcheck.holding.runtime import local, runtime
 from licorne.lockcheck.locks import rwlock
 from licorne.lockcheck.locks.rwlock import PlainRWLock, Waiter

@@ -16,7 +16,7 @@ from support.lockcheck.lock_programs import Program, Take
 
 from licorne.lockcheck import RWLock, session, unit
 from licorne.lockcheck.checking.scheduling_points import witness_of
-from licorne.lockcheck.findings.witness import Witness
+from licorne.lockcheck.findings.findings import Witness
 from licorne.lockcheck.locks.rwlock import PlainRWLock
 
 Works: TypeAlias = "Callable[[], Mapping[str, Callable[[], object]]]"

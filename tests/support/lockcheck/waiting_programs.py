@@ -15,7 +15,7 @@ from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import Condition, DeadlockError, Lock
 from licorne.lockcheck.holding.runtime import runtime
-from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.locks.factories import ExclusiveLock
 
 
 def in_turn(first: Callable[[], object], second: Callable[[], object]) -> None:
