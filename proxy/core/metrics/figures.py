@@ -20,7 +20,7 @@ from ....model.values.messages import (
     ApplicationsAnswered,
 )
 from ....model.views.figures import PartitionFigures
-from ...si.event_messages import EventsHappened
+from ...si.older_generation import EventsHappened
 
 
 class ManagerFigures(NamedTuple):

@@ -19,7 +19,7 @@ from ....model.values.documents import Document
 from ....model.values.messages import Announcement
 from ....model.values.predicate_questions import NumberedQuestion, PredicateAnswer
 from ....model.values.refusals import PlacementHalt, RefusalReason
-from ...si.older_answers import Delivery, Generation
+from ...si.older_generation import Delivery, Generation
 from .turn_documents import AskedLater, TakenAnswer
 
 _CONGESTED: Final = PlacementHalt(reason=RefusalReason.CONGESTED)

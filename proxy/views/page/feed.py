@@ -5,8 +5,8 @@ long again, so that readings take half of the time at most. Each viewer has a qu
 that is too slow loses what waits there, and gets the full document next.
 
 In the texts, a partition is a set of tables, each from a name to a row. The text of a row is made when the
-row is new or changed. The full document is made of the texts that are there; a change has those of the rows that changed,
-and `null` for each that is gone.
+row is new or changed. The full document is made of the texts that are there; a change has those of the rows
+that changed, and `null` for each that is gone.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import final
 from ....model.errors import ReplacedError
 from ...si import si_pb2 as si
 from ...si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin
-from ...si.callbacks import ask_predicate, replaced_hook
+from ...si.arguments import ask_predicate, replaced_hook
 
 
 class Watcher(ResourceManager):

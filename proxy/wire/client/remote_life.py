@@ -11,8 +11,7 @@ from ....model.errors import ReplacedError
 from ...core.scheduler.managers.callbacks import CallbackFailures, CallbackThreads
 from ...si import licorne_v1_pb2 as v1
 from ...si.api import ResourceManagerCallback
-from ...si.arguments import check_type
-from ...si.callbacks import replaced_hook
+from ...si.arguments import check_type, replaced_hook
 from .connection import Connection
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager, ResourceManagerCallback
-from ...si.callbacks import ask_predicate
+from ...si.arguments import ask_predicate
 from ..client.recovery_watcher import Watcher
 
 if TYPE_CHECKING:

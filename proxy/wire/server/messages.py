@@ -12,7 +12,7 @@ from ....model.errors import RequestError
 from ....model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
-from ...si.merging import merged
+from ...si.messages import merged
 from .statuses import StatusError
 
 M = TypeVar("M", bound=Message)

@@ -20,7 +20,7 @@ from typing import Any, Final, final
 
 from .....actors.services.interrupts import start_thread
 from .....model.errors import LicorneError
-from ....base.terminal.bad_input import write_error
+from ....base.terminal.standard_output import write_error
 from ..workers import LaunchedWorker, LaunchError
 from .pauses import GrowingPauses
 from .ray_workers import RayWorkers
