@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from licorne.model import policies
     from licorne.model.errors import LicorneError, ReplacedError, RequestError
-    from licorne.proxy.base.files.given_configuration import inspect_configuration
+    from licorne.proxy.base.files.input_files import inspect_configuration
     from licorne.proxy.base.process_settings import prepare_process
     from licorne.proxy.core.explanation.text import explanation_line
     from licorne.proxy.core.health.checks import health_document
@@ -114,7 +114,7 @@ _PLACES = {
     "explanation_line": "licorne.proxy.core.explanation.text",
     "exposition": "licorne.proxy.core.metrics.exporter",
     "health_document": "licorne.proxy.core.health.checks",
-    "inspect_configuration": "licorne.proxy.base.files.given_configuration",
+    "inspect_configuration": "licorne.proxy.base.files.input_files",
     "prepare_process": "licorne.proxy.base.process_settings",
     "read_usage": "licorne.proxy.views.dumps.usage_file",
     "registry_of": "licorne.proxy.core.metrics.exporter",

@@ -105,7 +105,7 @@ def _check_text(text: str) -> None:
     if not isinstance(text, str):
         raise RequestError(
             f"a configuration: expected YAML text, got {type(text).__name__} {text!r:.100}; "
-            "licorne.proxy.base.files.given_configuration takes paths and mappings"
+            "licorne.proxy.base.files.input_files takes paths and mappings"
         )
 
 

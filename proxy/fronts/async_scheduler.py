@@ -22,11 +22,11 @@ from itertools import chain
 from typing import Any, Final, Self, TypeAlias, final
 
 from ...model.errors import LicorneError, RequestError
-from ..base.files.given_configuration import GivenConfiguration, configuration_text
+from ..base.files.input_files import GivenConfiguration, configuration_text
 from ..si import si_pb2 as si
 from ..si.api import SchedulerAPI
 from ..si.arguments import check_message, check_seconds, check_type
-from ..si.merging import merges_into
+from ..si.messages import merges_into
 from .async_parts import (
     CALLBACKS,
     CallbackInbox,

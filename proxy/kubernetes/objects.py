@@ -7,14 +7,24 @@ need not look at the tens of thousands of them.
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 import msgspec
 
-from licorne.proxy.kubernetes.struct_types import resolve_structs
-
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 """The annotation of a claim that says for which node a volume is to be made."""
+
+
+def resolve_structs(module_name: str) -> None:
+    """Resolve the fields of every struct that a module defines; call it as the last statement of that module.
+
+    msgspec does it when a type is first decoded and holds no lock meanwhile. A second thread that decodes the
+    type then reads fields that are not there yet, which ends the process with a segmentation fault.
+    """
+    for kind in tuple(vars(sys.modules[module_name]).values()):
+        if isinstance(kind, msgspec.StructMeta) and kind.__module__ == module_name:
+            msgspec.json.Decoder(kind)
 
 
 class _Read(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False, kw_only=True):

@@ -1,4 +1,4 @@
-"""The older generation of `si.v1`, read as messages of the model.
+"""The older generation of `si.v1`: what it asks, read as messages of the model, and what it is answered.
 
 An ask of the older generation is read as a current one, with terms of its own: for how many allocations it
 is, and how long they may run (`ask_terms`). An allocation has a second name there, the `UUID` that the
@@ -6,19 +6,26 @@ scheduler gives; `licorne.model.values.allocation` says which key of the model t
 
 A request is refused before anything is done. The caller reads all parts of an allocation request first, its
 allocations and its releases: then a request is taken as a whole or not at all.
+
+Answers to its resource managers are those of the current one, and also have the fields that only the older
+one reads: the `UUID` of an allocation, by which it is released, and `rejected`. An ask that the scheduler
+gave up is in `releasedAsks` in place of `released`: it has no allocation that could be ended. The two
+generations never gave one number to two fields, so no resource manager reads anything twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias, cast, final
 
 from ...model.errors import RequestError
 from ...model.resources.resource import Resource
-from ...model.values.allocation import FOREIGN_TAG, PART_MARK, part_key
+from ...model.values.allocation import FOREIGN_TAG, PART_MARK, ask_key_of, part_key, uuid_of
+from ...model.values.events import EventRecord
 from ...model.values.messages import (
     AllocationSubmission,
+    Announcement,
     AskRelease,
     AskTerms,
     TerminationType,
@@ -26,9 +33,10 @@ from ...model.values.messages import (
     full_partition_name,
 )
 from . import si_pb2 as si
-from .termination_types import termination_of
 
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
+_TERMINATIONS: Final = {termination.value: termination for termination in TerminationType}
+_KNOWN: Final = ", ".join(f"{termination.name} {termination.value}" for termination in TerminationType)
 
 
 def older_asks(
@@ -151,3 +159,114 @@ def check_ask_key(key: str, rm_id: str) -> None:
             f"resource manager {rm_id!r} uses the allocation key {key!r}: in the older generation of si.v1 "
             f"a key must not contain {PART_MARK!r}, by which this scheduler names the allocations of an ask"
         )
+
+
+@final
+class Generation:
+    """The generation that a resource manager uses: the older one from the first field that only it has."""
+
+    __slots__ = ("is_older",)
+
+    def __init__(self) -> None:
+        self.is_older = False
+
+
+class InGeneration(NamedTuple):
+    """An announcement whose generation was decided when it was made, not when it is delivered."""
+
+    announcement: Announcement
+    is_older: bool
+
+
+Delivery: TypeAlias = "Announcement | EventsHappened | InGeneration"
+"""What waits to be delivered to a resource manager."""
+
+
+def add_older_names(response: si.AllocationResponse) -> None:
+    """Fill in an answer the fields that only the older generation reads, and name asks by their own keys."""
+    for placed in response.new:
+        key = placed.allocationKey
+        placed.UUID, placed.allocationKey = uuid_of(key), ask_key_of(key)
+    for released in response.released:
+        key = released.allocationKey
+        released.UUID, released.allocationKey = uuid_of(key), ask_key_of(key)
+    if response.releasedAsks:
+        _name_given_up(response)
+    for rejected in response.rejectedAllocations:
+        rejected.allocationKey = ask_key_of(rejected.allocationKey)
+        response.rejected.add(
+            allocationKey=rejected.allocationKey,
+            applicationID=rejected.applicationID,
+            reason=rejected.reason,
+            code=rejected.code,
+        )
+
+
+def _name_given_up(response: si.AllocationResponse) -> None:
+    """Name each ask that was given up once, however many of its allocations were asked for."""
+    named = set()
+    every = list(response.releasedAsks)
+    del response.releasedAsks[:]
+    for given_up in every:
+        given_up.allocationKey = ask_key_of(given_up.allocationKey)
+        name = (given_up.applicationID, given_up.allocationKey)
+        if name not in named:
+            named.add(name)
+            response.releasedAsks.append(given_up)
+
+
+@final
+class EventsHappened:
+    """Records for the callback `send_event` of one resource manager, queued as announcements are."""
+
+    __slots__ = ("records",)
+
+    def __init__(self, records: Sequence[EventRecord]) -> None:
+        self.records = records
+
+    def __repr__(self) -> str:
+        return f"EventsHappened({len(self.records)} records)"
+
+
+def write_events(records: Sequence[EventRecord]) -> list[si.EventRecord]:
+    """Write records, in order; each has a resource, which may be empty."""
+    return [_write_event(record) for record in records]
+
+
+def _write_event(record: EventRecord) -> si.EventRecord:
+    message = si.EventRecord(
+        type=cast("si.EventRecord.Type", int(record.type)),
+        objectID=record.object_id,
+        message=record.message,
+        timestampNano=record.time_ns,
+        eventChangeType=cast("si.EventRecord.ChangeType", int(record.change)),
+        eventChangeDetail=cast("si.EventRecord.ChangeDetail", int(record.detail)),
+        referenceID=record.reference_id,
+    )
+    message.resource.SetInParent()
+    for name, quantity in record.resource.items():
+        message.resource.resources[name].value = quantity
+    return message
+
+
+class Termination(NamedTuple):
+    """The reason of a release, and why the release is refused: empty if it is not."""
+
+    kind: TerminationType
+    refusal: str = ""
+
+
+def termination_of(release: si.AllocationRelease) -> Termination:
+    """Return the reason of a release.
+
+    One with a reason that this version does not know is refused, since what ends depends on the reason; the
+    rest of its request is carried out.
+    """
+    kind = _TERMINATIONS.get(release.terminationType)
+    if kind is not None:
+        return Termination(kind)
+    return Termination(
+        TerminationType.UNKNOWN_TERMINATION_TYPE,
+        f"the release of {release.allocationKey or release.UUID!r} of application {release.applicationID!r} "
+        f"has the terminationType {release.terminationType}; known are {_KNOWN}",
+    )

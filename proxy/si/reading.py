@@ -26,9 +26,15 @@ from ...model.values.messages import (
 )
 from . import si_pb2 as si
 from .constants import NODE_PARTITION
-from .older_answers import Generation
-from .older_generation import ask_releases, named_allocation, older_asks, uses_uuids, uuid_releases
-from .termination_types import termination_of
+from .older_generation import (
+    Generation,
+    ask_releases,
+    named_allocation,
+    older_asks,
+    termination_of,
+    uses_uuids,
+    uuid_releases,
+)
 
 RESOURCE_SIZES_MAX: Final = 4096
 """How many different sizes a reader keeps before it drops them all."""

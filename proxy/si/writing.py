@@ -28,8 +28,7 @@ from ...model.values.messages import (
 )
 from . import si_pb2 as si
 from .api import ResourceManagerCallback
-from .event_messages import EventsHappened, write_events
-from .older_answers import add_older_names
+from .older_generation import EventsHappened, add_older_names, write_events
 
 _TERMINATIONS: Final = {
     TerminationType.UNKNOWN_TERMINATION_TYPE: si.UNKNOWN_TERMINATION_TYPE,

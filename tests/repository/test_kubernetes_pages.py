@@ -12,8 +12,12 @@ import typer
 
 from licorne.proxy.kubernetes.admission.settings import _READERS as _ADMISSION_READERS
 from licorne.proxy.kubernetes.admission.settings import AdmissionSettings, admission_settings
-from licorne.proxy.kubernetes.mapping.names import CONFIGS_NAME
-from licorne.proxy.kubernetes.mapping.settings import _READERS, KubernetesSettings, settings_from_config_maps
+from licorne.proxy.kubernetes.mapping.settings import (
+    _READERS,
+    CONFIGS_NAME,
+    KubernetesSettings,
+    settings_from_config_maps,
+)
 from licorne.proxy.kubernetes.objects import ConfigMap, ObjectMeta
 from licorne.proxy.shell.commands.kubernetes import kubernetes
 

@@ -1,21 +1,26 @@
-"""Read input files as text; every failure is an input error."""
+"""Read input files as text, and configurations as programs give them; every failure is an input error."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+import os
 import re
 import sys
+import zlib
+from collections.abc import Callable, Collection, Mapping
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeAlias, cast
 
+from ....model.configuration.reader import DEFAULT_SOURCE, Report, inspect, load
+from ....model.errors import LicorneError, RequestError
 from ....model.resources.quantities import INT64_MAX
-from .input_errors import InputError
-from .packed_files import PACKING_ERRORS, unpacked
 
 NANOSECONDS_IN_SECOND: Final = 10**9
 NODES_MAX: Final = 1_000_000
 """How many nodes a simulation has at most, whatever file they come from."""
-
 # Only these digits: `int` would also take underscores, blanks and the digits of other scripts.
 _WHOLE_NUMBER: Final = re.compile(r"[0-9]{1,40}")
 _FILE_SIZE_MAX_BYTES: Final = 2**30
@@ -25,6 +30,20 @@ _UNPACKED_MIN_BYTES: Final = 2**24
 """How much any packed file may unpack to."""
 _UNPACKED_RATIO: Final = 100
 """How many times as much as has been read of it a packed file may unpack to besides."""
+PACKING_ERRORS: Final = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+"""What reading a damaged packed file raises; bzip2 raises `OSError`."""
+_SUFFIXES: Final = frozenset({".gz", ".bz2", ".xz"})
+_FIRST_BYTES_MAX: Final = 6
+_READERS: Final[Mapping[bytes, Callable[[BufferedReader], object]]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+}
+"""How what begins with some bytes is read."""
+GivenConfiguration: TypeAlias = "str | os.PathLike[str] | Mapping[str, object]"
+"""YAML text, a path such as `pathlib.Path` of a file with it, or the mapping that such a text is read as."""
+_FILE_NAMES: Final = (".yaml", ".yml", ".json")
+_DEPTH_MAX: Final = 100
 
 
 def read_text(path: Path) -> str:
@@ -136,3 +155,120 @@ def virtual_ns(text: str, *, path: Path, line: int, name: str) -> int:
         InputError: It is no whole number or it is too large.
     """
     return whole_number(text, path=path, line=line, name=name, scale=NANOSECONDS_IN_SECOND)
+
+
+class InputError(LicorneError):
+    """An input file that cannot be used; nothing of it has been applied.
+
+    Its text is `file:line:column: what is wrong`, without the parts that are not known.
+
+    Args:
+        path: The file.
+        message: What is wrong, with the offending value.
+        line: The line, from 1.
+        column: The column in that line, from 1.
+    """
+
+    def __init__(
+        self, path: Path, message: str, *, line: int | None = None, column: int | None = None
+    ) -> None:
+        self.path = path
+        self.message = message
+        self.line = line
+        self.column = column
+        place = ":".join(str(part) for part in (path, line, column) if part is not None)
+        super().__init__(f"{place}: {message}")
+
+
+def unpacked(file: BufferedReader) -> BinaryIO:
+    """Return a reader of what is in a file, which is the file itself if it is not packed."""
+    first = file.peek(_FIRST_BYTES_MAX)
+    reader = next((kind(file) for start, kind in _READERS.items() if first.startswith(start)), file)
+    return cast("BinaryIO", reader)
+
+
+def unpacked_name(path: Path) -> Path:
+    """Return the path that a file would have if it was not packed: `log.swf` for `log.swf.gz`."""
+    return path.with_suffix("") if path.suffix.lower() in _SUFFIXES else path
+
+
+def configuration_text(given: GivenConfiguration) -> str:
+    """Return the YAML text of a configuration; a file is read now, and not again when it changes.
+
+    Raises:
+        LicorneError: A file cannot be read, or is refused; a mapping has what YAML has not; or it is neither
+            of the three.
+    """
+    match given:
+        case str():
+            if given.endswith(_FILE_NAMES) and "\n" not in given and ":" not in given.removeprefix("C:"):
+                raise RequestError(
+                    f"configuration={given!r:.200} is the name of a file: give pathlib.Path({given!r:.200}), "
+                    "or the text that is in it"
+                )
+            return given
+        case os.PathLike():
+            text = read_text(Path(given))
+            load(text, source=str(given))  # Its errors name the file; those of a registration cannot.
+            return text
+        case Mapping():
+            return _dumped(given)
+        case _:
+            raise RequestError(
+                f"configuration: expected YAML text, a path or a mapping, "
+                f"got {type(given).__name__} {given!r:.200}"
+            )
+
+
+def inspect_configuration(
+    given: GivenConfiguration, source: str | None = None, *, node_types: Collection[str] | None = None
+) -> Report:
+    """Report everything about a configuration, as `licorne validate` does.
+
+    Args:
+        given: The configuration.
+        source: Its name in messages; the path of a file unless it is given.
+        node_types: The resource types that nodes have, if that is known; they are not spelling errors.
+
+    Raises:
+        LicorneError: As for `configuration_text`.
+    """
+    if source is None:
+        source = os.fspath(given) if isinstance(given, os.PathLike) else DEFAULT_SOURCE
+    text = read_text(Path(given)) if isinstance(given, os.PathLike) else configuration_text(given)
+    return inspect(text, source, node_types=node_types)
+
+
+def _dumped(given: Mapping[str, object]) -> str:
+    """Return a mapping as YAML text; the errors of the configuration are in the lines of that text."""
+    import yaml  # noqa: PLC0415 - it takes 20 ms, and most programs give a text
+
+    text: str = yaml.safe_dump(_plain(given, "configuration", 0), sort_keys=False, allow_unicode=True)
+    return text
+
+
+def _plain(value: object, place: str, depth: int) -> object:
+    """Return a copy of a value that consists of what YAML has, so that nothing in it is an alias.
+
+    Raises:
+        RequestError: Something in it is of another type, or it is nested too deeply.
+    """
+    if depth > _DEPTH_MAX:
+        raise RequestError(f"{place:.200}: nested more than {_DEPTH_MAX} deep")
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case str():
+            return str(value)
+        case Mapping():
+            return {
+                _plain(key, place, depth + 1): _plain(entry, f"{place}.{key}", depth + 1)
+                for key, entry in value.items()
+            }
+        case list() | tuple():
+            return [_plain(entry, f"{place}[{number}]", depth + 1) for number, entry in enumerate(value)]
+        case _:
+            raise RequestError(
+                f"{place:.200}: expected a text, a number, a list or a mapping, "
+                f"got {type(value).__name__} {value!r:.100}"
+            )

@@ -8,7 +8,7 @@ from typing import final
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from .bad_input import escaped
+from .standard_output import escaped
 
 
 @final

@@ -1,4 +1,4 @@
-"""Standard output of the command line: if it cannot be written to, the process reports that and ends."""
+"""Standard output of the command line, and the end of a command that fails."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO, TypeGuard, final
 
-from .bad_input import BAD_INPUT, escaped, write_error
+import typer
+
+from ....model.identifiers import UNPRINTABLE
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _ESCAPES: Final = "licorne-escapes"
+BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
+"""The status of a program that was ended by Ctrl-C."""
 
 
 class OutputError(Exception):
@@ -106,3 +111,48 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
     units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
     codes = [units[at : at + 2].hex() for at in range(0, len(units), 2)]
     return "".join(f"\\u{code}" for code in codes), error.end
+
+
+def escaped(text: str) -> str:
+    """Return a text with JSON escapes for what would change the terminal; a document stays what it is.
+
+    Lines and tabs stay. Names and reasons come from files and from other programs.
+    """
+    if text.isprintable():
+        return text
+    return UNPRINTABLE.sub(lambda found: found[0] if found[0] in "\n\t" else f"\\u{ord(found[0]):04x}", text)
+
+
+@contextmanager
+def ends_on(
+    kinds: type[Exception] | tuple[type[Exception], ...], who: str, status: int = BAD_INPUT
+) -> Iterator[None]:
+    """End the process with a line on standard error if the body raises an error of some kinds.
+
+    A body that is interrupted ends the process with the status `INTERRUPTED`.
+
+    Args:
+        kinds: The kinds of errors.
+        who: The beginning of the line: the command, and what it was doing.
+        status: The exit status.
+    """
+    try:
+        yield
+    except kinds as error:
+        write_error(f"{who}: {error}")
+        raise typer.Exit(status) from error
+    except KeyboardInterrupt as interrupt:
+        write_error(f"{who}: interrupted")
+        raise typer.Exit(INTERRUPTED) from interrupt
+
+
+def write_error(text: str) -> None:
+    """Write a line to standard error, escaped; if that fails, only the exit status reports the error."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(f"{escaped(text)}\n")
+        sys.stderr.flush()
+    except OSError:
+        # What is left in its buffer would fail once more at exit, and change the status.
+        sys.stderr = None

@@ -20,7 +20,7 @@ from ....model.values.messages import (
 )
 from ....model.values.states import ManagerState
 from ....model.views.rows import PartitionFigures
-from ...si.event_messages import EventsHappened
+from ...si.older_generation import EventsHappened
 
 
 class ManagerFigures(NamedTuple):

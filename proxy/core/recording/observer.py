@@ -18,7 +18,7 @@ from ....model.state.host import PartitionHost
 from ....model.values.allocation import PlacementHalt, RefusalReason
 from ....model.values.documents import Document
 from ....model.values.messages import Announcement, NumberedQuestion, PredicateAnswer
-from ...si.older_answers import Delivery, Generation
+from ...si.older_generation import Delivery, Generation
 from .turn_documents import AskedLater, TakenAnswer
 
 _CONGESTED: Final = PlacementHalt(reason=RefusalReason.CONGESTED)

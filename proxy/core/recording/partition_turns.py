@@ -32,7 +32,7 @@ from ....model.values.messages import (
     PredicateAnswer,
     Release,
 )
-from ...si.older_answers import Delivery, Generation, InGeneration
+from ...si.older_generation import Delivery, Generation, InGeneration
 from .requests import allocation_request, application_request, looked_up_groups, node_request, timer_document
 from .turn_documents import Outcomes, written_answer, written_taken
 

@@ -41,7 +41,7 @@ from ....model.values.allocation import (
 from ....model.values.documents import Document, Json
 from ....model.values.messages import Announcement, short_partition_name
 from ...si.constants import NODE_PARTITION
-from ...si.older_answers import Delivery, Generation, InGeneration
+from ...si.older_generation import Delivery, Generation, InGeneration
 from .partition_turns import PartitionTurns, RecordedPartition
 from .pseudonyms import Pseudonyms, anonymous_configuration, tags_of_rules
 from .recording import FORMAT_VERSION, Recording, RecordingFiles, new_folder

@@ -10,12 +10,11 @@ from typing import Self, final
 
 from ....actors.services.interrupts import start_thread
 from ....model.errors import RequestError
-from ...base.files.given_configuration import GivenConfiguration, configuration_text
+from ...base.files.input_files import GivenConfiguration, configuration_text
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback
-from ...si.arguments import check_message, check_names, check_texts, check_type
-from ...si.callbacks import check_callback
+from ...si.arguments import check_callback, check_message, check_names, check_texts, check_type
 
 
 class CallingSide(ABC):

@@ -12,11 +12,11 @@ from typing import Final, Protocol, final
 
 import msgspec
 
-from licorne.proxy.kubernetes.struct_types import resolve_structs
+from licorne.proxy.kubernetes.objects import resolve_structs
 
 from ..mapping.applications import UserInfoError, generated_id, given_id, parsed_user_info, queue_name
 from ..mapping.asks import allows_preemption_of_itself
-from ..mapping.names import (
+from ..mapping.settings import (
     ALLOW_PREEMPTION,
     APPLICATION_ID,
     DEFAULT_NAMESPACE,

@@ -9,7 +9,7 @@ from typing import Final, TypeVar, final
 
 import msgspec
 
-from licorne.proxy.kubernetes.struct_types import resolve_structs
+from licorne.proxy.kubernetes.objects import resolve_structs
 
 from ....model.errors import LicorneError
 

@@ -29,11 +29,9 @@ from ...views.rest.connections import ConnectionTimes, bounded_connections
 from ...views.rest.limits import LimitsSettings, RequestLimits
 from ...views.rest.running import BACKLOG, AsgiServer, ServingThread
 from ..client.api_client import ApiClient
-from .certificate_keeper import CertificateKeeper
-from .certificates import ServingCertificate
-from .cluster_objects import AdmissionObjects
+from .certificates import CertificateKeeper, ServingCertificate
+from .cluster_objects import AdmissionObjects, configuration_verdict
 from .marking import Marking
-from .queue_files import configuration_verdict
 from .reviews import AdmissionRequest, AdmissionVerdict, UnreadableReviewError, encoded_review, request_of
 
 MUTATE_PATH: Final = "/mutate"

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from ....model.configuration.patterns import Pattern, PatternError, compile_pattern
-from ..mapping.names import NAMESPACE_ENABLED, NAMESPACE_GENERATES_ID
-from ..mapping.settings import parsed_flag, values_of_config_maps
+from ..mapping.settings import NAMESPACE_ENABLED, NAMESPACE_GENERATES_ID, parsed_flag, values_of_config_maps
 from ..objects import ConfigMap, Namespace
 
 

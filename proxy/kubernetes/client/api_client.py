@@ -11,11 +11,9 @@ from typing import Final, Self, final
 from urllib.parse import urlencode
 
 from ....model.errors import LicorneError
-from .connections import ApiConnections, HttpAnswer
-from .credentials import Credentials
+from .connections import ApiConnections, HttpAnswer, LineStream
+from .credentials import Credentials, Secret
 from .errors import ApiError, ApiUnreachable
-from .identities import Secret
-from .line_stream import LineStream
 
 _BACKOFF_SECONDS: Final = (0.1, 5.0)
 

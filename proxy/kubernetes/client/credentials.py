@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import ssl
+import subprocess
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Final, final
+from typing import Final, Protocol, final
 
-from ...base.files.input_errors import InputError
-from ...base.files.input_files import read_text
+import msgspec
+
+from ...base.files.input_files import InputError, read_text
+from ..objects import resolve_structs
 from .errors import CredentialError
-from .identities import Identity, Secret, TokenFileIdentity
 
 SERVICE_ACCOUNT_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds the token of its service account."""
+_TOKEN_AGE_MAX_SECONDS: Final = 5.0
+"""How old a token of a file gets before the file is read again."""
+_PLUGIN_TIMEOUT_SECONDS: Final = 60.0
 
 
 @final
@@ -103,3 +112,240 @@ def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
 def _openssl(error: Exception) -> str:
     """Return what OpenSSL says, without the place in its source."""
     return str(error).partition(" (_ssl.c")[0]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """What a request carries. Certificate and key are PEM, and are there together or not at all."""
+
+    token: str | None = field(default=None, repr=False)
+    certificate: str | None = field(default=None, repr=False)
+    key: str | None = field(default=None, repr=False)
+
+
+class Identity(Protocol):
+    """Where the secret comes from. Threads may share it."""
+
+    def secret(self) -> Secret:
+        """Return the secret that is valid now.
+
+        Raises:
+            InputError: A file cannot be read, and never could.
+            CredentialError: A plugin has failed.
+        """
+
+    def renew(self, refused: Secret) -> bool:
+        """Get another secret after the server has refused one; return whether there is another.
+
+        Raises:
+            CredentialError: A plugin has failed.
+        """
+
+
+@final
+class FixedIdentity:
+    """A secret that never changes."""
+
+    def __init__(self, secret: Secret) -> None:
+        self._secret = secret
+
+    def secret(self) -> Secret:
+        """Return the secret."""
+        return self._secret
+
+    def renew(self, refused: Secret) -> bool:
+        """Return whether it is another one, which it is not."""
+        return refused != self._secret
+
+
+@final
+class TokenFileIdentity:
+    """A token in a file, which another program replaces from time to time.
+
+    Args:
+        path: The file.
+        fixed: Certificate and key, if there are any besides the token.
+        now: The clock, seconds.
+    """
+
+    def __init__(
+        self, path: Path, fixed: Secret = Secret(), now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._path = path
+        self._fixed = fixed
+        self._now = now
+        self._lock = threading.Lock()
+        self._secret: Secret | None = None
+        self._read_at = 0.0
+
+    def secret(self) -> Secret:
+        """Return the token of the file, which is read again when the last reading is 5 seconds ago.
+
+        Raises:
+            InputError: The file cannot be read, and could not before either.
+        """
+        with self._lock:
+            if self._secret is None or self._now() - self._read_at >= _TOKEN_AGE_MAX_SECONDS:
+                self._secret = self._read()
+                self._read_at = self._now()
+            return self._secret
+
+    def renew(self, refused: Secret) -> bool:
+        """Read the file again; return whether it has another token."""
+        with self._lock:
+            self._secret = self._read()
+            self._read_at = self._now()
+            return self._secret != refused
+
+    def _read(self) -> Secret:
+        try:
+            return Secret(_token_in(self._path), self._fixed.certificate, self._fixed.key)
+        except InputError:
+            # While the file is being replaced the last token is still good.
+            if self._secret is None:
+                raise
+            return self._secret
+
+
+def _token_in(path: Path) -> str:
+    """Return the token in a file."""
+    token = read_text(path).strip()
+    if not token:
+        raise InputError(path, "there is no token in it")
+    return token
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ExecPlugin:
+    """A program that prints credentials, as a kubeconfig describes it.
+
+    Attributes:
+        command: The program and its arguments.
+        environment: All variables that it gets.
+        api_version: `client.authentication.k8s.io/v1` or `…/v1beta1`.
+        cluster: What it learns of the cluster, `None` if nothing.
+        install_hint: What to do if the program is missing.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    api_version: str
+    cluster: Mapping[str, object] | None = None
+    install_hint: str = ""
+
+
+class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
+    """What a plugin prints."""
+
+    api_version: str
+    kind: str = ""
+    status: _ExecStatus | None = None
+
+
+@final
+class ExecIdentity:
+    """What a plugin prints. It is run again when that has expired, and when the server refuses it.
+
+    Args:
+        plugin: The plugin.
+        now: The time of day, seconds since 1970.
+    """
+
+    def __init__(self, plugin: ExecPlugin, now: Callable[[], float] = time.time) -> None:
+        self._plugin = plugin
+        self._now = now
+        self._lock = threading.Lock()
+        self._secret: Secret | None = None
+        self._expires_at: float | None = None
+
+    def secret(self) -> Secret:
+        """Return what the plugin has printed, and run it if that has expired.
+
+        Raises:
+            CredentialError: The plugin has failed.
+        """
+        with self._lock:
+            expired = self._expires_at is not None and self._now() >= self._expires_at
+            return self._run() if self._secret is None or expired else self._secret
+
+    def renew(self, refused: Secret) -> bool:
+        """Run the plugin again, unless another thread has done so since; there is always another secret.
+
+        Raises:
+            CredentialError: The plugin has failed.
+        """
+        with self._lock:
+            if self._secret is None or self._secret == refused:
+                self._run()
+            return True
+
+    def _run(self) -> Secret:
+        status = _run_plugin(self._plugin)
+        self._secret = Secret(
+            status.token or None, status.client_certificate_data or None, status.client_key_data or None
+        )
+        expires = status.expiration_timestamp
+        self._expires_at = None if expires is None else expires.timestamp()
+        return self._secret
+
+
+def _run_plugin(plugin: ExecPlugin) -> _ExecStatus:
+    """Run a plugin once.
+
+    Raises:
+        CredentialError: It is missing, fails, takes more than a minute, or prints no credentials.
+    """
+    spec: dict[str, object] = {"interactive": False}
+    if plugin.cluster is not None:
+        spec["cluster"] = plugin.cluster
+    question = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}
+    try:
+        done = subprocess.run(  # noqa: S603 - the user's own file names the program
+            plugin.command,
+            env={**plugin.environment, "KUBERNETES_EXEC_INFO": json.dumps(question)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PLUGIN_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        hint = f"; {plugin.install_hint}" if plugin.install_hint else ""
+        raise CredentialError(f"the plugin {plugin.command[0]!r} cannot be run: {error}{hint}") from error
+    if done.returncode != 0:
+        text = done.stderr.decode("utf-8", "replace").strip()
+        raise CredentialError(f"the plugin {plugin.command[0]!r} ended with {done.returncode}: {text}")
+    return _printed(plugin, done.stdout)
+
+
+def _printed(plugin: ExecPlugin, output: bytes) -> _ExecStatus:
+    """Return the credentials that a plugin has printed.
+
+    Raises:
+        CredentialError: They are none, or incomplete. The text never has what was printed: it is secret.
+    """
+    place = f"the plugin {plugin.command[0]!r} printed"
+    try:
+        printed = msgspec.json.decode(output, type=_ExecCredential)
+    except msgspec.DecodeError as error:
+        raise CredentialError(f"{place} no ExecCredential: {error}") from error
+    if printed.kind != "ExecCredential" or printed.api_version != plugin.api_version:
+        found = f"{printed.kind!r} of {printed.api_version!r}"
+        raise CredentialError(f"{place} {found}, not an ExecCredential of {plugin.api_version!r}")
+    status = printed.status or _ExecStatus()
+    if bool(status.client_certificate_data) != bool(status.client_key_data):
+        raise CredentialError(f"{place} a certificate without its key, or a key without its certificate")
+    if not status.token and not status.client_certificate_data:
+        raise CredentialError(f"{place} neither a token nor a certificate")
+    return status
+
+
+resolve_structs(__name__)

@@ -13,14 +13,22 @@ from typing import Final, Generic, TypeVar, final
 
 import msgspec
 
-from licorne.proxy.kubernetes.struct_types import resolve_structs
+from licorne.proxy.kubernetes.objects import resolve_structs
 
-from ...base.files.input_errors import InputError
-from ...base.files.input_files import read_text
+from ...base.files.input_files import InputError, read_text
 from ...base.files.located_yaml import LocatedYaml, read_located_yaml
-from .credentials import SERVICE_ACCOUNT_FOLDER, Credentials, in_cluster_credentials
+from .credentials import (
+    SERVICE_ACCOUNT_FOLDER,
+    Credentials,
+    ExecIdentity,
+    ExecPlugin,
+    FixedIdentity,
+    Identity,
+    Secret,
+    TokenFileIdentity,
+    in_cluster_credentials,
+)
 from .errors import CredentialError
-from .identities import ExecIdentity, ExecPlugin, FixedIdentity, Identity, Secret, TokenFileIdentity
 
 _EXEC_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"

@@ -12,14 +12,14 @@ from typing import Final, Generic, Protocol, TypeVar, final
 
 import msgspec
 
-from licorne.proxy.kubernetes.struct_types import resolve_structs
+from licorne.proxy.kubernetes.objects import resolve_structs
 
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
 from ..objects import ObjectMeta
 from .api_client import ApiClient, backoff_seconds
+from .connections import LineStream
 from .errors import ApiError
-from .line_stream import LineStream
 
 _PAGE_SIZE: Final = 500
 _PAGE_PATIENCE_SECONDS: Final = 5.0

@@ -14,15 +14,13 @@ from typing import Final, final
 
 import msgspec
 
-from licorne.proxy.kubernetes.struct_types import resolve_structs
+from licorne.proxy.kubernetes.objects import resolve_structs
 
 from ....model.resources.quantities import INT64_MAX, QuantityError
 from ...si import si_pb2 as si
 from ..objects import Pod
-from .names import SCHEDULING_POLICY, TASK_GROUP_NAME, TASK_GROUPS
-from .pod_sizes import PODS
-from .quantities import exact_amounts, quantity_nano
-from .settings import KubernetesSettings
+from .quantities import PODS, exact_amounts, quantity_nano
+from .settings import SCHEDULING_POLICY, TASK_GROUP_NAME, TASK_GROUPS, KubernetesSettings
 
 _INT32_MAX: Final = 2**31 - 1
 _TIMEOUT_SECONDS_MAX: Final = INT64_MAX // 10**9

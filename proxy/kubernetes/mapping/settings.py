@@ -2,6 +2,9 @@
 
 The objects are `yunikorn-defaults` and `yunikorn-configs`, of which the second overrides the first key by
 key. Besides settings they hold the queue configuration, as `queues.yaml` or compressed as `queues.yaml.gz`.
+
+They are those of the scheduler that users come from, so that their manifests work unchanged. What the
+interface of the scheduler names already is in `proxy/si/constants.py`.
 """
 
 from __future__ import annotations
@@ -13,19 +16,71 @@ import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 from ....model.configuration.durations import DurationError, parse_duration_ns
 from ....model.configuration.names import flag_of
 from ....model.errors import LicorneError
-from ..objects import ConfigMap
-from .names import CONFIGS_NAME, DEFAULTS_NAME
+from ..objects import ConfigMap, Pod
 
 _INT32_MAX: Final = 2**31 - 1
 _SECOND_NS: Final = 10**9
 _COMPRESSED: Final = ".gz"
 _TEXT_BYTES_MAX: Final = 16 << 20
 """A compressed value may have this many bytes once it is decompressed."""
+_DOMAIN: Final = "yunikorn.apache.org/"
+PARTITION: Final = "default"
+"""The partition of all nodes and applications of the cluster."""
+DEFAULT_NAMESPACE: Final = "default"
+DEFAULT_USER: Final = "nobody"
+"""The user of a pod that does not name one."""
+# Labels and annotations of pods.
+APPLICATION_ID: Final = f"{_DOMAIN}app-id"
+LEGACY_APPLICATION_ID: Final = "applicationId"
+SPARK_APPLICATION_ID: Final = "spark-app-selector"
+UNIQUE_ID_SUFFIX: Final = "-uniqueautogen"
+"""An application id ends so if it was made before the pod had a uid."""
+QUEUE: Final = f"{_DOMAIN}queue"
+LEGACY_QUEUE: Final = "queue"
+USER_INFO: Final = f"{_DOMAIN}user.info"
+TASK_GROUPS: Final = f"{_DOMAIN}task-groups"
+TASK_GROUP_NAME: Final = f"{_DOMAIN}task-group-name"
+SCHEDULING_POLICY: Final = f"{_DOMAIN}schedulingPolicyParameters"
+PLACEHOLDER: Final = f"internal.{_DOMAIN}placeholder"
+ALLOW_PREEMPTION: Final = f"{_DOMAIN}allow-preemption"
+"""Of pods and of priority classes."""
+# Annotations of namespaces.
+NAMESPACE_QUOTA: Final = f"{_DOMAIN}namespace.quota"
+NAMESPACE_GUARANTEED: Final = f"{_DOMAIN}namespace.guaranteed"
+NAMESPACE_ENABLED: Final = f"{_DOMAIN}namespace.enableYuniKorn"
+"""Whether the pods of the namespace are given to the scheduler when they are created."""
+NAMESPACE_GENERATES_ID: Final = f"{_DOMAIN}namespace.generateAppId"
+"""Whether such pods get the id of an application if they have none."""
+NAMESPACE_MAX_APPLICATIONS: Final = f"{_DOMAIN}namespace.maxApps"
+NAMESPACE_MAX_CPU: Final = f"{_DOMAIN}namespace.max.cpu"
+NAMESPACE_MAX_MEMORY: Final = f"{_DOMAIN}namespace.max.memory"
+NAMESPACE_PARENT_QUEUE: Final = f"{_DOMAIN}parentqueue"
+# Tags of applications.
+NAMESPACE_TAG: Final = "namespace"
+IMAGE_PULL_SECRETS_TAG: Final = "imagePullSecrets"
+APPLICATION_CREATION_TAG: Final = f"{_DOMAIN}creationTime"
+PARENT_QUEUE_TAG: Final = "namespace.parentqueue"
+CREATE_IF_MISSING_TAG: Final = "licorne/create-if-missing"
+# Tags of asks and allocations.
+POD_NAMESPACE_TAG: Final = "kubernetes.io/meta/namespace"
+POD_NAME_TAG: Final = "kubernetes.io/meta/podName"
+LABEL_TAG_PREFIX: Final = "kubernetes.io/label/"
+REQUIRED_NODE_TAG: Final = f"{_DOMAIN}requiredNode"
+PREDICATE_CLASS_TAG: Final = "licorne/predicate-class"
+# Attributes of nodes, as other resource managers name them; the interface has names of its own.
+HOST_NAME_OF_SHIM: Final = "si.io/hostname"
+RACK_NAME_OF_SHIM: Final = "si.io/rackname"
+DEFAULT_RACK: Final = "/rack-default"
+# The two objects that hold the configuration; the second overrides the first.
+DEFAULTS_NAME: Final = "yunikorn-defaults"
+CONFIGS_NAME: Final = "yunikorn-configs"
 
 
 class ConfigMapError(LicorneError):
@@ -180,8 +235,6 @@ def _decompressed(encoded: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------ single values
-
-
 def _name(text: str) -> str:
     if not text:
         raise ValueError("empty")
@@ -246,3 +299,38 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "service.dispatchTimeout": ("", _duration_ns),
 }
 """What each key sets, and how its value is read."""
+
+
+def is_ours(pod: Pod, settings: KubernetesSettings) -> bool:
+    """Return whether a pod names this scheduler; the others are foreign."""
+    return pod.spec.scheduler_name == settings.scheduler_name
+
+
+def counts_as_foreign(pod: Pod, settings: KubernetesSettings) -> bool:
+    """Return whether a pod of another scheduler uses room on a node: assigned, and not ended."""
+    return bool(pod.spec.node_name) and not pod.is_terminal and not is_ours(pod, settings)
+
+
+def gate_names(pod: Pod) -> tuple[str, ...]:
+    """Return the gates that keep a pod from being scheduled; without any it is an ask."""
+    return tuple(gate.name for gate in pod.spec.scheduling_gates)
+
+
+def is_placeholder(pod: Pod) -> bool:
+    """Return whether a pod keeps the place of a member of a gang."""
+    return pod.metadata.annotations.get(PLACEHOLDER) == "true"
+
+
+def task_group_name(pod: Pod, settings: KubernetesSettings) -> str:
+    """Return the task group of a pod, the empty text without one or with gangs disabled."""
+    return "" if settings.gangs_disabled else pod.metadata.annotations.get(TASK_GROUP_NAME, "")
+
+
+@lru_cache(maxsize=4096)
+def creation_seconds(timestamp: str) -> int:
+    """Return a time of Kubernetes in seconds since 1970.
+
+    Raises:
+        ValueError: It is no time in RFC 3339.
+    """
+    return int(datetime.fromisoformat(timestamp).timestamp())

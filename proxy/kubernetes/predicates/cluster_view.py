@@ -2,15 +2,18 @@
 
 A thread that watches the API server replaces entries while another asks the filters. Entries are immutable
 and replaced whole, so that no lock is needed: who iterates copies the entries first.
+
+Filters that look at neighbours need such counts over the whole cluster. A tally remembers what each node
+adds to them, so that a pod that comes or goes costs the recount of its node and not of the cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias, final
 
-from licorne.proxy.kubernetes.objects import (
+from ..objects import (
     KubernetesNode,
     Namespace,
     PersistentVolume,
@@ -19,6 +22,11 @@ from licorne.proxy.kubernetes.objects import (
     PodAffinityTerm,
     StorageClass,
 )
+
+Domain: TypeAlias = tuple[str, str]
+"""The key of a label of nodes, and one of its values."""
+Contribution: TypeAlias = tuple[tuple[Domain, int], ...]
+"""The domains that a node belongs to, with the number of pods on it that count there; the number may be 0."""
 
 
 def anti_affinity_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
@@ -94,3 +102,78 @@ class ClusterView(Protocol):
     def storage_classes(self) -> Mapping[str, StorageClass]:
         """The classes of storage by name."""
         ...
+
+
+@final
+class TopologyTally:
+    """The pods that count in each domain. A domain exists while some node contributes to it.
+
+    One thread alone may use a tally.
+    """
+
+    __slots__ = ("_by_node", "_contribution", "_domains", "_least")
+
+    def __init__(self, contribution: Callable[[NodeState], Contribution]) -> None:
+        """Begin without nodes.
+
+        Args:
+            contribution: What one state of a node adds. It must answer the same for the same state.
+        """
+        self._contribution = contribution
+        self._by_node: dict[str, tuple[object, Contribution]] = {}
+        self._domains: dict[Domain, tuple[int, int]] = {}
+        """Per domain, the number of nodes that contribute, and that of the pods that they count."""
+        self._least: dict[str, tuple[int, int]] = {}
+
+    def refresh(self, nodes: Mapping[str, NodeState]) -> None:
+        """Count again the nodes whose state has changed, and forget those that are gone."""
+        states = list(nodes.values())
+        by_node = self._by_node
+        for state in states:
+            known = by_node.get(state.node.metadata.name)
+            if known is None or known[0] is not state.identity:
+                self.put(state)
+        if len(by_node) > len(states):
+            names = {state.node.metadata.name for state in states}
+            for name in [name for name in by_node if name not in names]:
+                self._add(by_node.pop(name)[1], -1)
+
+    def put(self, state: NodeState) -> None:
+        """Count a node as it is in this state, in place of what was counted of it before."""
+        name = state.node.metadata.name
+        known = self._by_node.get(name)
+        contribution = self._contribution(state)
+        self._by_node[name] = (state.identity, contribution)
+        if known is None:
+            self._add(contribution, 1)
+        elif known[1] != contribution:
+            self._add(known[1], -1)
+            self._add(contribution, 1)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no domain."""
+        return not self._domains
+
+    def count(self, domain: Domain) -> int:
+        """Return the number of pods that count in a domain, 0 if it does not exist."""
+        counted = self._domains.get(domain)
+        return 0 if counted is None else counted[1]
+
+    def least(self, key: str) -> tuple[int, int]:
+        """Return the least count among the domains of a label and their number; (0, 0) without any."""
+        known = self._least.get(key)
+        if known is None:
+            counts = [pods for (label, _), (_, pods) in self._domains.items() if label == key]
+            known = self._least[key] = (min(counts, default=0), len(counts))
+        return known
+
+    def _add(self, contribution: Contribution, sign: int) -> None:
+        domains = self._domains
+        for domain, added in contribution:
+            nodes, pods = domains.get(domain, (0, 0))
+            if nodes + sign:
+                domains[domain] = (nodes + sign, pods + sign * added)
+            else:
+                del domains[domain]
+        self._least.clear()

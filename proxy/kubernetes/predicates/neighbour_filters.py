@@ -25,10 +25,15 @@ from licorne.proxy.kubernetes.objects import (
     PodAffinityTerm,
     TopologySpreadConstraint,
 )
-from licorne.proxy.kubernetes.predicates.cluster_view import ClusterView, NodeState, anti_affinity_terms
+from licorne.proxy.kubernetes.predicates.cluster_view import (
+    ClusterView,
+    Contribution,
+    NodeState,
+    TopologyTally,
+    anti_affinity_terms,
+)
 from licorne.proxy.kubernetes.predicates.node_filters import fits_node_selection, untolerated_taint
 from licorne.proxy.kubernetes.predicates.selectors import labels_match
-from licorne.proxy.kubernetes.predicates.topology_tally import Contribution, TopologyTally
 
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what Kubernetes calls all addresses of a node; nothing listens here
 _EMPTY_SELECTOR: Final = LabelSelector()

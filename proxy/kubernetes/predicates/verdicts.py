@@ -13,7 +13,7 @@ from typing import final
 import msgspec
 
 from licorne.proxy.kubernetes.objects import Pod
-from licorne.proxy.kubernetes.predicates.cluster_view import ClusterView, NodeState
+from licorne.proxy.kubernetes.predicates.cluster_view import ClusterView, NodeState, TopologyTally
 from licorne.proxy.kubernetes.predicates.neighbour_filters import (
     NeighbourRule,
     imposed_rule,
@@ -27,7 +27,6 @@ from licorne.proxy.kubernetes.predicates.node_filters import (
     refused_by_taint,
     refused_for_cordon,
 )
-from licorne.proxy.kubernetes.predicates.topology_tally import TopologyTally
 from licorne.proxy.kubernetes.predicates.volume_filters import (
     claim_keys,
     refused_by_binding,

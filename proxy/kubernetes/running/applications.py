@@ -10,8 +10,7 @@ from ...si import constants
 from ...si import si_pb2 as si
 from ..mapping.applications import add_application_request, application_id, application_warnings
 from ..mapping.gangs import RefusedTaskGroups, task_groups
-from ..mapping.names import PARTITION
-from ..mapping.pods import is_placeholder, task_group_name
+from ..mapping.settings import PARTITION, is_placeholder, task_group_name
 from ..objects import Namespace, Pod
 from .gang_life import GANG_TIMEOUT, GANG_TIMEOUT_TEXT, GangLife, GangTasks
 from .shared_parts import SharedParts

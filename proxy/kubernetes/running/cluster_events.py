@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, final
 
 from ...si import si_pb2 as si
-from ..mapping.asks import foreign_allocation, foreign_release
-from ..mapping.node_messages import node_changes, node_info
-from ..mapping.pod_sizes import pod_resource
-from ..mapping.pods import counts_as_foreign, is_ours
+from ..mapping.asks import foreign_allocation, foreign_release, node_changes, node_info
+from ..mapping.quantities import pod_resource
+from ..mapping.settings import counts_as_foreign, is_ours
 from ..objects import (
     KubernetesNode,
     Namespace,

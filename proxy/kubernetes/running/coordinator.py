@@ -5,6 +5,7 @@ It has no threads of its own.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, final
@@ -17,8 +18,9 @@ from ...si import si_pb2 as si
 from ...wire.client.recovery import Recovery
 from ...wire.client.recovery_parts import RecoveryState
 from ..client.api_calls import ApiCalls
-from ..client.list_watch import WatchChange
-from ..mapping.node_messages import node_info
+from ..client.api_client import ApiClient
+from ..client.list_watch import ListWatch, WatchChange, WatchedResource
+from ..mapping.asks import node_info
 from ..mapping.settings import ConfigMapError, ConfigMapsRead, KubernetesSettings
 from ..objects import (
     ConfigMap,
@@ -30,19 +32,15 @@ from ..objects import (
     PriorityClass,
     StorageClass,
 )
-from .cache import ClusterCache
-from .cluster_configuration import ClusterConfiguration
+from .cache import ClusterCache, ClusterConfiguration
 from .cluster_events import ClusterEvents
-from .event_loop import EventLoop
-from .manager import PodManager
+from .event_loop import Entry, EventLoop, EventThread, RequestBatch
+from .manager import PodManager, Reconsidering
 from .pod_actions import PodActions
-from .reconsidering import Reconsidering
-from .reporting import Reporter
-from .request_batch import Entry, RequestBatch
+from .reporting import Reporter, WaitingReports
 from .shared_parts import SharedParts
 from .task_life import TaskLife
 from .tasks import PodTask
-from .waiting_reports import WaitingReports
 
 if TYPE_CHECKING:
     from ...core.scheduler.scheduler import Scheduler
@@ -382,3 +380,81 @@ def _registration(read: ConfigMapsRead) -> si.RegisterResourceManagerRequest:
         config=read.queue_yaml,
         extraConfig=read.extra_config,
     )
+
+
+@final
+class PodScheduler:
+    """Schedules the pods of a cluster, from `start` to `stop`.
+
+    Args:
+        scheduler: Who decides where pods run; it is not stopped at the end.
+        client: The API server.
+        options: What the command line says.
+        log: Where failures are logged.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler | RemoteScheduler,
+        client: ApiClient,
+        options: PodSchedulerOptions,
+        log: Log | None = None,
+    ) -> None:
+        self._log = log if log is not None else Log()
+        self._loop = EventThread()
+        self._coordinator = Coordinator(scheduler, self._loop, ApiCalls(client), options, self._log)
+        self._watches = [self._watch(client, kind, path) for kind, path in CLUSTER_KINDS]
+        self._watches.append(
+            self._watch(client, ConfigMap, f"/api/v1/namespaces/{options.namespace}/configmaps")
+        )
+
+    def _watch(self, client: ApiClient, kind: type[Any], path: str) -> ListWatch[Any]:
+        loop, coordinator = self._loop, self._coordinator
+        return ListWatch(
+            client,
+            WatchedResource(path, kind),
+            on_list=lambda items, _: loop.post(coordinator.listed, kind, items),
+            on_events=lambda changes: loop.post(coordinator.changed, kind, changes),
+            log=self._log,
+        )
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it schedules: it leads, and the scheduler has all that the cluster has."""
+        return self._coordinator.is_ready
+
+    @property
+    def tasks(self) -> Mapping[str, PodTask]:
+        """The pods of ours that have not ended, by uid; another thread changes them."""
+        return self._coordinator.tasks
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it has all that the cluster has, so that it could schedule at once."""
+        return self._coordinator.is_listed
+
+    def answers_within(self, seconds: float) -> bool:
+        """Return whether its thread carries out what is posted, after waiting so long at most."""
+        answered = threading.Event()
+        self._loop.post(answered.set)
+        return answered.wait(seconds)
+
+    def start(self) -> None:
+        """Watch the cluster, and schedule as soon as everything is listed and it leads."""
+        self._loop.start(on_idle=self._coordinator.flush, on_error=self._coordinator.note_error)
+        for watch in self._watches:
+            watch.start()
+
+    def lead(self) -> None:
+        """Take that this process is the one that schedules."""
+        self._loop.post(self._coordinator.lead)
+
+    def stop(self) -> None:
+        """Watch nothing any more, finish the calls that are under way, and start no others."""
+        for watch in self._watches:
+            watch.stop()
+        self._loop.stop()
+
+    def stop_acting(self) -> None:
+        """Change nothing in the cluster any more: another process does."""
+        self._coordinator.stop_acting()

@@ -9,10 +9,10 @@ from typing import Final, Protocol, final
 import msgspec
 
 from ...si import si_pb2 as si
+from ..mapping.applications import placeholder_manifest
 from ..mapping.gangs import DeclaredTaskGroup, missing_placeholders, scheduling_policy
-from ..mapping.placeholders import placeholder_manifest
-from ..mapping.pod_sizes import pod_resource
-from ..mapping.pods import creation_seconds
+from ..mapping.quantities import pod_resource
+from ..mapping.settings import creation_seconds
 from ..objects import Pod
 from .shared_parts import SharedParts
 from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState

@@ -3,22 +3,31 @@
 The label says whether this process leads. The service of the REST interface selects by it, since only the
 process that leads knows the cluster. A pod keeps its labels when its container is started anew, so every
 process begins by writing its own.
+
+It is apart from the REST interface, which may ask for a token, and which a standby serves as well.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from enum import Enum
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Final, Self, final
+
+import msgspec
 
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
+from ...wire.server.addresses import Address
 from ..client.api_calls import ApiCalls
 from ..client.api_client import ApiClient
-from .coordinator import PodSchedulerOptions
-from .leader_election import LeaderElection
-from .pod_scheduler import PodScheduler
+from ..client.errors import ApiError
+from ..objects import Lease, LeaseSpec, ObjectMeta
+from .coordinator import PodScheduler, PodSchedulerOptions
 
 if TYPE_CHECKING:
     from ...core.scheduler.scheduler import Scheduler
@@ -29,6 +38,12 @@ _ANSWER_SECONDS: Final = 3.0
 ROLE_LABEL: Final = "licorne.io/role"
 _PAUSE_SECONDS: Final = 2.0
 """From a label that could not be written to the next attempt."""
+LEASE_SECONDS: Final = 10
+"""After how long without a renewal another process may take the lease."""
+_RENEWED_WITHIN_SECONDS: Final = 7.0
+"""How long the holder acts after its last renewal: less than the lease lasts for others."""
+_ELECTION_PAUSE_SECONDS: Final = 2.0
+_READ_SECONDS: Final = 5.0
 
 
 class PodRole(Enum):
@@ -193,3 +208,224 @@ class PodService:
         self.has_lost_lead = True
         self.pods.stop_acting()
         self._on_lost()
+
+
+@final
+class LeaderElection:
+    """Takes part in the election until it is stopped.
+
+    Every process measures by its own clock for how long the lease has not changed, so that clocks need not
+    agree. At the end the lease is given back, and another process takes it within seconds.
+
+    Args:
+        calls: The API server.
+        namespace: Where the lease is.
+        name: Its name.
+        identity: The name of this process; no other has it.
+        on_lead: Is called once, when this process holds the lease.
+        on_lost: Is called once, when it may not act any more. It cannot lead again: what it knew is too old.
+        log: Where it is said who leads.
+        clock: Tells seconds, and never goes back.
+    """
+
+    def __init__(
+        self,
+        calls: ApiCalls,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        on_lead: Callable[[], None],
+        on_lost: Callable[[], None],
+        log: Log | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._calls = calls
+        self._namespace = namespace
+        self._name = name
+        self._identity = identity
+        self._on_lead = on_lead
+        self._on_lost = on_lost
+        self._log = log if log is not None else Log()
+        self._clock = clock
+        self._observed: tuple[str, str | None, int] | None = None
+        """Holder, renewal and transitions of the lease as they were seen last."""
+        self._observed_at = 0.0
+        self._renewed_at: float | None = None
+        """When this process has renewed the lease last; `None` while it does not hold it."""
+        self._has_lost = False
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="licorne-kubernetes-lease", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and give the lease back if this process holds it."""
+        self._stopped.set()
+        self._thread.join()
+        if self.leads():
+            self._renewed_at = None
+            try:
+                self._write(self._calls.get_lease(self._namespace, self._name), holder="")
+            except LicorneError as error:
+                self._log.warning("the lease was not given back: {}", error)
+
+    def is_alive(self) -> bool:
+        """Return whether it takes part: its thread runs; from any thread."""
+        return self._thread.is_alive()
+
+    def leads(self) -> bool:
+        """Return whether this process may act now; from any thread."""
+        renewed_at = self._renewed_at
+        return renewed_at is not None and self._clock() - renewed_at < _RENEWED_WITHIN_SECONDS
+
+    def _run(self) -> None:
+        while not (self._stopped.is_set() or self._has_lost):
+            self.step()
+            self._stopped.wait(_ELECTION_PAUSE_SECONDS)
+
+    def step(self) -> None:
+        """Take or renew the lease if that is possible now, and tell what has become of it."""
+        was_leading = self._renewed_at is not None
+        try:
+            self._try(self._clock())
+        except Exception as error:  # noqa: BLE001 - whatever it is, the lease was not renewed
+            self._log.warning("the lease {}/{}: {}", self._namespace, self._name, error)
+        if was_leading and not self.leads():
+            self._renewed_at = None
+            self._has_lost = True
+            self._log.error("the lease is lost: another process schedules from now on")
+            self._on_lost()
+        elif not was_leading and self.leads():
+            self._log.info("{} holds the lease {}/{}", self._identity, self._namespace, self._name)
+            self._on_lead()
+
+    def _try(self, began: float) -> None:
+        """Take or renew the lease, if that is possible now.
+
+        Raises:
+            LicorneError: The API server does not answer, or another process was faster.
+        """
+        try:
+            lease = self._calls.get_lease(self._namespace, self._name)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            self._calls.create_lease(self._lease(ObjectMeta(name=self._name, namespace=self._namespace), 0))
+            self._renewed_at = began
+            return
+        spec = lease.spec
+        is_own = spec.holder_identity == self._identity
+        if is_own and self._renewed_at is None and self._has_not_expired(spec):
+            return  # of an earlier process of this name, which may still run
+        if not is_own:
+            if self._renewed_at is not None:
+                self._renewed_at = float("-inf")
+                return
+            if spec.holder_identity and self._has_not_expired(spec):
+                return
+        self._write(lease, holder=self._identity)
+        self._renewed_at = began
+
+    def _has_not_expired(self, spec: LeaseSpec) -> bool:
+        """Return whether a lease has changed within its time, by the clock of this process."""
+        seen = (spec.holder_identity, spec.renew_time, spec.lease_transitions)
+        now = self._clock()
+        if seen != self._observed:
+            self._observed, self._observed_at = seen, now
+        return now - self._observed_at < (spec.lease_duration_seconds or LEASE_SECONDS)
+
+    def _write(self, lease: Lease, *, holder: str) -> None:
+        """Replace a lease as it was read; the API server refuses if it has changed since."""
+        is_new = lease.spec.holder_identity != holder
+        transitions = lease.spec.lease_transitions + (is_new and bool(holder))
+        new = self._lease(lease.metadata, transitions, holder=holder)
+        if not is_new:
+            spec = msgspec.structs.replace(new.spec, acquire_time=lease.spec.acquire_time)
+            new = msgspec.structs.replace(new, spec=spec)
+        self._calls.update_lease(new)
+
+    def _lease(self, metadata: ObjectMeta, transitions: int, holder: str | None = None) -> Lease:
+        now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+        return Lease(
+            metadata=metadata,
+            spec=LeaseSpec(
+                holder_identity=self._identity if holder is None else holder,
+                lease_duration_seconds=LEASE_SECONDS,
+                acquire_time=now,
+                renew_time=now,
+                lease_transitions=transitions,
+            ),
+        )
+
+
+@final
+class HealthServer:
+    """Answers `GET /livez` and `GET /readyz` inside of a `with` block: 200, or 503 with the reason.
+
+    Args:
+        address: Where it listens.
+        why_stuck: Returns why the process has to be started anew, empty if it has not.
+        why_not_ready: Returns what the process waits for, empty if it waits for nothing.
+
+    Raises:
+        LicorneError: It cannot listen there.
+    """
+
+    def __init__(
+        self, address: Address, *, why_stuck: Callable[[], str], why_not_ready: Callable[[], str]
+    ) -> None:
+        checks = {"/livez": why_stuck, "/readyz": why_not_ready}
+        try:
+            self._server = ThreadingHTTPServer((address.host, address.port), _handler(checks))
+        except OSError as error:
+            raise LicorneError(f"cannot listen on {address}: {error.strerror or error}") from error
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="licorne-kubernetes-health", daemon=True
+        )
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._server.server_address[1])
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _handler(checks: Mapping[str, Callable[[], str]]) -> type[BaseHTTPRequestHandler]:
+    """Return the class that answers a connection."""
+
+    class Probe(BaseHTTPRequestHandler):
+        timeout = _READ_SECONDS
+        wbufsize = -1  # Head and body are one packet: who ends in between has not answered half.
+
+        def do_GET(self) -> None:
+            check = checks.get(self.path)
+            if check is None:
+                self._answer(HTTPStatus.NOT_FOUND, f"there is {' and '.join(checks)}")
+                return
+            reason = check()
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE if reason else HTTPStatus.OK, reason or "ok")
+
+        def _answer(self, status: HTTPStatus, text: str) -> None:
+            body = f"{text}\n".encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "text/plain; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+            """Say nothing: a kubelet asks each few seconds."""
+
+    return Probe

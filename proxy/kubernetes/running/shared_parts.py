@@ -8,11 +8,10 @@ from typing import final
 from ..client.api_calls import ApiCalls
 from ..mapping.settings import KubernetesSettings
 from .cache import ClusterCache
-from .event_loop import EventLoop
+from .event_loop import EventLoop, RequestBatch
+from .manager import Reconsidering
 from .pod_actions import PodActions
-from .reconsidering import Reconsidering
 from .reporting import Reporter
-from .request_batch import RequestBatch
 
 
 @final

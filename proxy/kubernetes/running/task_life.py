@@ -10,15 +10,15 @@ from ....model.values.messages import RejectionCode
 from ...si import si_pb2 as si
 from ..mapping.asks import ask as ask_message
 from ..mapping.asks import release as release_message
-from ..mapping.pod_sizes import pod_resource
-from ..mapping.pods import gate_names
+from ..mapping.quantities import pod_resource
+from ..mapping.settings import gate_names
 from ..objects import Pod
 from ..predicates.cluster_view import anti_affinity_terms
 from ..predicates.verdicts import PodFilters, predicate_class
 from .applications import Applications
+from .pod_actions import VolumeBinding
 from .shared_parts import SharedParts
 from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
-from .volume_binding import VolumeBinding
 
 _REJECTED_PAUSE_SECONDS: Final = 10
 _REJECTED_PAUSE_MAX_SECONDS: Final = 300

@@ -13,9 +13,7 @@ from ....model.configuration.reader import inspect, load
 from ....model.configuration.schema import SchedulerConfig
 from ....model.errors import LicorneError
 from ....model.values.messages import short_partition_name
-from ...base.files.given_configuration import GivenConfiguration, configuration_text
-from ...base.files.input_errors import InputError
-from ...base.files.input_files import read_text
+from ...base.files.input_files import GivenConfiguration, InputError, configuration_text, read_text
 from ...si import si_pb2 as si
 from ...si.constants import NODE_PARTITION
 from ..transcripts.player import PlayedManager, TranscriptPlayer, TranscriptRules

@@ -14,9 +14,8 @@ from ....model.configuration.durations import parse_duration_ns
 from ....model.errors import LicorneError
 from ....model.state.host import TimerAction
 from ....model.values.documents import Document, Json
-from ...base.files.input_errors import InputError
-from ...base.files.json_messages import MessageError, read_message
-from ...base.files.json_text import JsonError, parse_json
+from ...base.files.input_files import InputError
+from ...base.files.json_text import JsonError, MessageError, parse_json, read_message
 from ...core.recording.recording import FILE_PATTERN
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si

@@ -10,8 +10,7 @@ import typer
 
 from ....model.errors import LicorneError
 from ...base.process_settings import prepare_process
-from ...base.terminal.bad_input import INTERRUPTED, ends_on, write_error
-from ...base.terminal.standard_output import write_line
+from ...base.terminal.standard_output import INTERRUPTED, ends_on, write_error, write_line
 from ...core.scheduler.engine_names import engine_named
 from .options import (
     DEFAULT_INPUT_SETTINGS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from ....model.errors import LicorneError
 from ...base.process_settings import prepare_process
-from ...base.terminal.bad_input import ends_on
+from ...base.terminal.standard_output import ends_on
 from .options import (
     AddressAsJsonOption,
     LogFormatOption,

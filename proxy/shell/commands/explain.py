@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, final
 import typer
 
 from ....model.errors import LicorneError
-from ...base.terminal.bad_input import ends_on
+from ...base.terminal.standard_output import ends_on
 from .options import (
     DEFAULT_INPUT_SETTINGS,
     AsJsonOption,

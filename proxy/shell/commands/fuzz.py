@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from ....model.errors import LicorneError
-from ...base.terminal.bad_input import ends_on
-from ...base.terminal.standard_output import write_line
+from ...base.terminal.standard_output import ends_on, write_line
 
 _SHRINKING_SECONDS = 120.0
 _LINES_MAX = 200

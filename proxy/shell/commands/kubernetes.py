@@ -15,8 +15,7 @@ import typer
 
 from ....model.errors import LicorneError
 from ...base.process_settings import prepare_process
-from ...base.terminal.bad_input import ends_on
-from ...base.terminal.standard_output import write_line
+from ...base.terminal.standard_output import ends_on, write_line
 from .options import (
     EngineOption,
     InsecurePublicOption,
@@ -156,8 +155,7 @@ def schedule_pods(
         from ...core.scheduler.scheduler import Scheduler
         from ...kubernetes.admission.server import AdmissionServer, AdmissionServerOptions
         from ...kubernetes.client.api_client import ApiClient
-        from ...kubernetes.running.health_server import HealthServer
-        from ...kubernetes.running.service import PodService
+        from ...kubernetes.running.service import HealthServer, PodService
         from ...views.rest.running import RestServer
         from ...wire.server.addresses import read_address
         from ...wire.server.watchdog import Watchdog

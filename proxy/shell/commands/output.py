@@ -15,8 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, final, get_args
 
 from ....model.errors import LicorneError
-from ...base.terminal.bad_input import write_error
-from ...base.terminal.standard_output import write_line
+from ...base.terminal.standard_output import write_error, write_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

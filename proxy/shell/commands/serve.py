@@ -14,8 +14,7 @@ import typer
 
 from ....model.errors import LicorneError
 from ...base.process_settings import prepare_process
-from ...base.terminal.bad_input import ends_on
-from ...base.terminal.standard_output import write_line
+from ...base.terminal.standard_output import ends_on, write_line
 from ...wire.server.addresses import Address
 from .options import (
     AddressAsJsonOption,

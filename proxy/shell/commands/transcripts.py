@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....model.errors import LicorneError, RequestError
-from ...base.terminal.bad_input import BAD_INPUT, ends_on
-from ...base.terminal.standard_output import write_line
+from ...base.terminal.standard_output import BAD_INPUT, ends_on, write_line
 from ...core.scheduler.engine_names import EngineName, engine_named
 from .options import EngineOption, ThreadsOption, TokenOption, UsersOption, seconds_of, value_option
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....model.errors import LicorneError
-from ...base.terminal.bad_input import BAD_INPUT, ends_on, write_error
-from ...base.terminal.standard_output import write_line
+from ...base.terminal.standard_output import BAD_INPUT, ends_on, write_error, write_line
 from .options import PolicyOption, PolicyPackageOption
 
 if TYPE_CHECKING:
@@ -57,8 +56,7 @@ def _inspected(file: Path, points: GivenPoints) -> tuple[Report, int]:
     """Return what is wrong with a file, and its status; print at once that it cannot be read."""
     from ....model.configuration.problems import Problem
     from ....model.configuration.reader import Report, inspect, policy_problems
-    from ...base.files.input_errors import InputError
-    from ...base.files.input_files import read_text
+    from ...base.files.input_files import InputError, read_text
 
     try:
         text = read_text(file)

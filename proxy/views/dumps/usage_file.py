@@ -17,8 +17,7 @@ from ....model.errors import LicorneError
 from ....model.queues.use_order import KeptUse
 from ....model.values.documents import Document
 from ....model.values.messages import short_partition_name
-from ...base.files.input_errors import InputError
-from ...base.files.input_files import read_text
+from ...base.files.input_files import InputError, read_text
 from ...base.files.json_text import JsonError, parse_json
 from ...base.files.output_files import check_writable, write_whole
 from ...core.scheduler.answering.questions import QuestionSide

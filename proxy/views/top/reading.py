@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import Enum, unique
 from typing import Final, assert_never, final
 from urllib.parse import quote
 
@@ -17,6 +16,7 @@ from ...core.documents.explanations import SentencesDocument
 from ...core.documents.monitoring import EventBatchDocument, EventDocument, HealthDocument, ManagerDocument
 from ...core.documents.queues import GroupUsageDocument, QueueDocument, UsageDocument, UserUsageDocument
 from .client import DocumentReader, MissingDocumentError, RestClient, ServerReadError
+from .views import View
 
 _PARTITIONS: Final = DocumentReader(list[PartitionDocument])
 _QUEUE: Final = DocumentReader(QueueDocument)
@@ -316,18 +316,3 @@ class EventFollower:
         self._instance = batch["InstanceUUID"]
         self._next_id = max(batch.get("LowestID", 0), batch.get("HighestID", 0) - EVENTS_MAX + 1)
         self._events.clear()
-
-
-@final
-@unique
-class View(Enum):
-    """What a table is about; the order is that of their keys 1 to 8."""
-
-    QUEUES = "queues"
-    APPLICATIONS = "applications"
-    NODES = "nodes"
-    USERS = "users"
-    GROUPS = "groups"
-    EVENTS = "events"
-    HEALTH = "health"
-    UTILIZATION = "utilization"

@@ -15,7 +15,7 @@ from ...core.scheduler.managers.callbacks import CallbackThreads, is_fault, text
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from ...si.api import DeferredPredicates, ResourceManagerCallback, StateDumpPlugin
-from ...si.callbacks import ask_predicate, ask_preemption_predicate
+from ...si.arguments import ask_predicate, ask_preemption_predicate
 from .errors import ConnectionLostError
 
 WAITING_MAX: Final = 4_096

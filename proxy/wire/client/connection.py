@@ -21,9 +21,8 @@ from ....model.errors import LicorneError, ReplacedError, RequestError
 from ...core.scheduler.answering.sent_values import VALUE_VERSION
 from ...si import licorne_v1_pb2 as v1
 from ...si.arguments import check_type
-from ...si.keepalive import keepalive_options
-from ...si.merging import MERGED_BYTES_MAX, MERGED_MAX, merges_into
-from ...si.sizes import MESSAGE_BYTES_MAX, largest_entry
+from ...si.constants import keepalive_options
+from ...si.messages import MERGED_BYTES_MAX, MERGED_MAX, MESSAGE_BYTES_MAX, largest_entry, merges_into
 from .errors import ConnectionLostError, NotSentError
 
 SENDING_MAX: Final = 256

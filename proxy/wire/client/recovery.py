@@ -16,12 +16,11 @@ from enum import Enum
 from typing import Final, cast, final
 
 from ....model.errors import LicorneError, RequestError
-from ...base.files.given_configuration import GivenConfiguration, configuration_text
+from ...base.files.input_files import GivenConfiguration, configuration_text
 from ...core.scheduler.calling import CallingSide
 from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback, SchedulerAPI
-from ...si.arguments import check_message, check_type, rm_id_of
-from ...si.callbacks import check_callback
+from ...si.arguments import check_callback, check_message, check_type, rm_id_of
 from .recovery_parts import (
     GivenAllocation,
     RecoveryEvent,

@@ -19,8 +19,7 @@ from ....model.values.messages import full_partition_name
 from ...si import constants
 from ...si import si_pb2 as si
 from ...si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin
-from ...si.arguments import check_message, check_messages
-from ...si.callbacks import ask_predicate, replaced_hook
+from ...si.arguments import ask_predicate, check_message, check_messages, replaced_hook
 
 _ACTIONS: Final = (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN)
 GivenAllocation: TypeAlias = "si.Allocation | bytes"

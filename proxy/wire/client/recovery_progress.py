@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 from ...si import constants
 from ...si import si_pb2 as si
-from ...si.sizes import batches, message_batches
+from ...si.messages import batches, message_batches
 from .recovery_parts import KnownAllocation, KnownState
 
 Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | AllocationBatch"

@@ -18,7 +18,7 @@ from ....model.values.documents import Document
 from ....model.values.messages import full_partition_name
 from ...si import constants
 from ...si import si_pb2 as si
-from ...si.sizes import message_batches
+from ...si.messages import message_batches
 from .recovery_parts import KnownAllocation, KnownState
 from .recovery_progress import Before, Request
 

@@ -14,8 +14,7 @@ from ...core.scheduler.prepared_configuration import PreparedConfiguration
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback
-from ...si.arguments import check_type, rm_id_of
-from ...si.callbacks import replaced_hook
+from ...si.arguments import check_type, replaced_hook, rm_id_of
 from .connection import Connection
 from .errors import ConnectionLostError, NotSentError
 

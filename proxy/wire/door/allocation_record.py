@@ -18,9 +18,9 @@ from ....model.resources.comparisons import has_negative
 from ....model.resources.resource import strictly_greater_than_zero
 from ....model.values.allocation import WALLTIME_TAG
 from ...si import si_pb2 as si
+from ...si.messages import message_batches
+from ...si.older_generation import termination_of
 from ...si.reading import RequestReader
-from ...si.sizes import message_batches
-from ...si.termination_types import termination_of
 from ..client.recovery_parts import is_foreign
 from ..client.recovery_progress import RecoveryRejection, RejectedKind
 from .entries import UNANSWERED, HeldAllocations, HeldEntry, RecentNames, has_size, placed_again, without_node

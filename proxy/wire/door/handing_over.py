@@ -14,7 +14,7 @@ from ....model.values.documents import Document
 from ....model.values.messages import RejectionCode
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager, ResourceManagerCallback
-from ...si.callbacks import ask_predicate
+from ...si.arguments import ask_predicate
 from ..client.errors import ConnectionLostError, NotSentError
 from ..client.recovery import Recovery
 from ..client.recovery_parts import RecoveryState, Watcher

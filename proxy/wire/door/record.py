@@ -21,9 +21,9 @@ from ....model.requests.nodes import update_refusal
 from ....model.values.allocation import WALLTIME_TAG
 from ....model.values.messages import RejectionCode, full_partition_name
 from ...si import si_pb2 as si
-from ...si.older_answers import Generation
+from ...si.messages import message_batches
+from ...si.older_generation import Generation
 from ...si.reading import RequestReader
-from ...si.sizes import message_batches
 from ..client.recovery_progress import RecoveryRejection
 from .allocation_record import BATCH_MAX, AllocationRecord
 from .entries import Creations, RecentNames

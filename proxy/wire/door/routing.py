@@ -13,7 +13,7 @@ from ....model.values.messages import full_partition_name, short_partition_name
 from ...si import constants
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
-from ...si.sizes import BATCH_BYTES_MAX, MESSAGE_BYTES_MAX, SiRequest, entry_beyond
+from ...si.messages import BATCH_BYTES_MAX, MESSAGE_BYTES_MAX, SiRequest, entry_beyond
 
 LinkRequest: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | v1.Reconsideration"
 """What a link sends."""

@@ -20,7 +20,7 @@ from ....model.values.messages import PredicateQuestion, PreemptionQuestion
 from ...core.scheduler.answering.questions import UnavailableError
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
-from ...si.merging import merged
+from ...si.messages import merged
 
 STRANGERS_MAX: Final = 500
 """How many streams without an RM are open at once."""

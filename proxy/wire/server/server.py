@@ -19,8 +19,8 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 from ....model.errors import LicorneError
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
-from ...si.keepalive import keepalive_options
-from ...si.sizes import MESSAGE_BYTES_MAX
+from ...si.constants import keepalive_options
+from ...si.messages import MESSAGE_BYTES_MAX
 from .access import AccessRules
 from .addresses import Address
 from .buffers import call_soon

@@ -23,7 +23,7 @@ from google.protobuf.message import Message
 
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
-from ...si.merging import merged
+from ...si.messages import merged
 from .access import Peer
 from .buffers import Inbox, Outgoing, call_soon
 from .calls import LAST_SECONDS, StatusError, parsed, status_of

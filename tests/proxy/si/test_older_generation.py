@@ -27,8 +27,7 @@ from licorne.model.values.messages import (
 )
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
-from licorne.proxy.si.older_answers import Generation
-from licorne.proxy.si.older_generation import ask_terms
+from licorne.proxy.si.older_generation import Generation, ask_terms
 from licorne.proxy.si.reading import RequestReader, releases
 from licorne.proxy.si.writing import dispatch
 

@@ -22,7 +22,7 @@ from licorne.model.values.messages import (
     TerminationType,
 )
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.si.older_answers import Generation
+from licorne.proxy.si.older_generation import Generation
 from licorne.proxy.si.reading import (
     RESOURCE_SIZES_MAX,
     RequestReader,

@@ -28,7 +28,7 @@ from licorne.model.values.messages import (
 )
 from licorne.proxy.core.recording.turn_documents import message_document
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.si.older_answers import Generation
+from licorne.proxy.si.older_generation import Generation
 from licorne.proxy.si.reading import RequestReader, application_removals, registration, releases
 from licorne.proxy.si.writing import (
     write_allocation_placed,

@@ -5,8 +5,15 @@ from __future__ import annotations
 from support.proxy.manager_requests import application_request, ask_request, node_request, release_request
 
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.si.merging import MERGED_BYTES_MAX, merged
-from licorne.proxy.si.sizes import BATCH_BYTES_MAX, batches, entry_beyond, largest_entry, message_batches
+from licorne.proxy.si.messages import (
+    BATCH_BYTES_MAX,
+    MERGED_BYTES_MAX,
+    batches,
+    entry_beyond,
+    largest_entry,
+    merged,
+    message_batches,
+)
 
 
 def test_a_batch_has_a_bound_in_entries_and_one_in_bytes() -> None:

@@ -27,7 +27,7 @@ from licorne.model.values.messages import (
 )
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
-from licorne.proxy.si.older_answers import Generation
+from licorne.proxy.si.older_generation import Generation
 from licorne.proxy.si.reading import RequestReader, releases
 from licorne.proxy.si.writing import dispatch, write_allocation_placed, write_allocations_released
 

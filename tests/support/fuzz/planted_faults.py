@@ -289,7 +289,7 @@ FAULTS: Final = (
     ),
     Fault(
         "a manager of the older generation hears of no UUID",
-        "proxy/si/older_answers.py",
+        "proxy/si/older_generation.py",
         "        placed.UUID, placed.allocationKey = uuid_of(key), ask_key_of(key)",
         "        placed.allocationKey = ask_key_of(key)",
     ),

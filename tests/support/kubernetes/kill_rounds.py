@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from licorne.proxy.base.terminal.standard_output import write_line
-from licorne.proxy.kubernetes.mapping.names import PLACEHOLDER, TASK_GROUP_NAME, TASK_GROUPS
+from licorne.proxy.kubernetes.mapping.settings import PLACEHOLDER, TASK_GROUP_NAME, TASK_GROUPS
 
 from .api import Api, RefusedError
 from .cluster import Cluster, running

@@ -6,8 +6,7 @@ from support.kubernetes.stub_server import StubApiServer
 from support.kubernetes.stub_store import Document
 
 from licorne.proxy.kubernetes.client.api_client import ApiClient
-from licorne.proxy.kubernetes.client.credentials import Credentials
-from licorne.proxy.kubernetes.client.identities import FixedIdentity, Identity, Secret
+from licorne.proxy.kubernetes.client.credentials import Credentials, FixedIdentity, Identity, Secret
 
 PODS = "/api/v1/namespaces/default/pods"
 """The path of the pods in most tests."""

@@ -23,7 +23,7 @@ from support.kubernetes.held_view import HeldView, view_of
 from support.kubernetes.random_scenes import Scene, random_scene
 
 from licorne.proxy.kubernetes.objects import KubernetesNode, Namespace, Pod
-from licorne.proxy.kubernetes.predicates.cluster_view import NodeState
+from licorne.proxy.kubernetes.predicates.cluster_view import NodeState, TopologyTally
 from licorne.proxy.kubernetes.predicates.neighbour_filters import (
     NeighbourRule,
     imposed_rule,
@@ -36,7 +36,6 @@ from licorne.proxy.kubernetes.predicates.node_filters import (
     refused_by_taint,
     refused_for_cordon,
 )
-from licorne.proxy.kubernetes.predicates.topology_tally import TopologyTally
 
 RECORDED: Final = Path(__file__).parents[2] / "data" / "kubernetes" / "verdicts.jsonl.gz"
 

@@ -35,7 +35,7 @@ from .....model.values.messages import AllocationSubmission
 from .....model.views.shown import application_ids, quarantined_entries
 from ....si import licorne_v1_pb2 as v1
 from ....si import si_pb2 as si
-from ....si.older_answers import Generation
+from ....si.older_generation import Generation
 from ....si.reading import RequestReader
 from ...health.checks import AskAll
 from ...resolvers.resolver import with_groups

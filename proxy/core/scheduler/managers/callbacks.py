@@ -23,7 +23,7 @@ from .....model.values.messages import (
     ApplicationsAnswered,
     NodesAnswered,
 )
-from ....si.older_answers import Delivery
+from ....si.older_generation import Delivery
 
 _FAULTS: Final = (
     ArithmeticError,

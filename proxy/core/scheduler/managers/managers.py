@@ -25,8 +25,7 @@ from .....model.values.allocation import PlacementHalt, RefusalReason
 from .....model.values.events import EventRecord
 from .....model.values.messages import Announcement, short_partition_name
 from ....si.api import Connected, DeferredPredicates, ResourceManagerCallback
-from ....si.event_messages import EventsHappened
-from ....si.older_answers import Delivery, Generation, InGeneration
+from ....si.older_generation import Delivery, EventsHappened, Generation, InGeneration
 from ....si.writing import callback_for, dispatch
 from ...events.log import EventLog, Receiver, takes_events
 from ...metrics.figures import ManagerCounts, ManagerFigures, Metrics

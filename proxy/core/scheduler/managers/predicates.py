@@ -28,8 +28,8 @@ from .....model.values.messages import (
 )
 from ....si import si_pb2 as si
 from ....si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback
-from ....si.callbacks import ask_predicate, ask_preemption_predicate
-from ....si.older_answers import Generation
+from ....si.arguments import ask_predicate, ask_preemption_predicate
+from ....si.older_generation import Generation
 from .callbacks import CallbackThreads, is_fault, text_of
 
 _NO_REASON: Final = "the resource manager gave no reason"

@@ -29,7 +29,7 @@ from .....model.values.messages import Registration
 from .....model.values.states import ManagerEvent
 from ....base.process_settings import collect_garbage_later
 from ....si.api import Connected, ResourceManagerCallback
-from ....si.callbacks import replaced_hook
+from ....si.arguments import replaced_hook
 from ...resolvers.partition_resolvers import PartitionResolver, PrefetchedSettings, ResolverMaker
 from ..prepared_configuration import commit_refused
 from .extra_configurations import ExtraConfigurations

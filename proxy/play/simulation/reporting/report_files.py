@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
-from ....base.files.input_errors import InputError
-from ....base.files.input_files import read_text
+from ....base.files.input_files import InputError, read_text
 from ....base.files.json_text import JsonError, parse_json
 from ....base.terminal.tables import counted
 from .figures import FORMAT, KIND, QueueFigures, RunFigures

@@ -7,9 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from ....base.files.input_errors import InputError
-from ....base.files.input_files import read_text
-from ....base.files.packed_files import unpacked_name
+from ....base.files.input_files import InputError, read_text, unpacked_name
 from ....base.terminal.tables import counted
 from ...transcripts.transcript import Line, read_transcript
 from .csv_log import read_csv_log, read_csv_mapping

@@ -27,9 +27,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from ....base.files.input_errors import InputError
 from ....base.files.input_files import (
     NANOSECONDS_IN_SECOND,
+    InputError,
     check_node_count,
     read_text,
     virtual_ns,

@@ -35,9 +35,7 @@ from pathlib import Path
 from typing import Final
 
 from .....model.resources.quantities import INT64_MAX
-from ....base.files.input_errors import InputError
-from ....base.files.input_files import NANOSECONDS_IN_SECOND
-from ....base.files.packed_files import unpacked_name
+from ....base.files.input_files import NANOSECONDS_IN_SECOND, InputError, unpacked_name
 from ....base.terminal.tables import counted
 from .swf_log import (
     BYTES_IN_KILOBYTE,

@@ -22,8 +22,13 @@ from pathlib import Path
 from typing import Final
 
 from .....model.resources.quantities import INT64_MAX
-from ....base.files.input_errors import InputError
-from ....base.files.input_files import NANOSECONDS_IN_SECOND, check_node_count, read_text, whole_number
+from ....base.files.input_files import (
+    NANOSECONDS_IN_SECOND,
+    InputError,
+    check_node_count,
+    read_text,
+    whole_number,
+)
 from .workload import SimulatedNode
 
 UNKNOWN: Final = -1

@@ -15,8 +15,7 @@ from .....model.configuration.problems import Position
 from .....model.errors import LicorneError, RequestError
 from .....model.explanation.dry_run import NEXT_ASKS_MAX
 from .....model.values.documents import Json
-from ....base.files.json_messages import MessageError, read_message
-from ....base.files.json_text import JsonError, parse_json
+from ....base.files.json_text import JsonError, MessageError, parse_json, read_message
 from ....core.documents.explanations import (
     DryRunDocument,
     DryRunRequestDocument,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final, final
 
 from .....model.errors import LicorneError
-from ....base.terminal.bad_input import write_error
+from ....base.terminal.standard_output import write_error
 from ..workers import GrowingPauses, LaunchedWorker
 from .serving_process import ServingProcess
 

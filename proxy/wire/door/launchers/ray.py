@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, final
 
 from .....actors.services.interrupts import start_thread
 from .....model.errors import LicorneError
-from ....base.terminal.bad_input import write_error
+from ....base.terminal.standard_output import write_error
 from ..workers import GrowingPauses, LaunchedWorker, LaunchError
 from .serving_process import piped_process
 

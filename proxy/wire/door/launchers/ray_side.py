@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, TextIO, final
 
-from ....base.terminal.bad_input import BAD_INPUT
+from ....base.terminal.standard_output import BAD_INPUT
 from ...server.addresses import read_address
 from .ray_worker import RayWorker, WorkerSeen
 

@@ -16,7 +16,7 @@ from typing import IO, Final, final
 
 from .....actors.services.interrupts import start_thread
 from .....model.errors import LicorneError
-from ....base.terminal.bad_input import BAD_INPUT, write_error
+from ....base.terminal.standard_output import BAD_INPUT, write_error
 from ...server.watchdog import orders_line
 from ...server.watchdog_process import DUMP_SIGNAL
 from ..workers import LaunchError

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from licorne import LicorneError, Recovery, ResourceManager, Scheduler
-from licorne.proxy.base.files.given_configuration import configuration_text, inspect_configuration
+from licorne.proxy.base.files.input_files import configuration_text, inspect_configuration
 from licorne.proxy.si import si_pb2 as si
 
 LEAF = {

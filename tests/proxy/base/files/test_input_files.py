@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from licorne.proxy.base.files import input_files
-from licorne.proxy.base.files.input_errors import InputError
-from licorne.proxy.base.files.input_files import read_text, virtual_ns, whole_number
+from licorne.proxy.base.files.input_files import InputError, read_text, virtual_ns, whole_number
 
 
 def test_a_text_is_read_without_its_mark_and_with_one_kind_of_line_end(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from licorne.model.values.documents import Json
-from licorne.proxy.base.files.json_messages import MessageError, read_message
+from licorne.proxy.base.files.json_text import MessageError, read_message
 from licorne.proxy.si import si_pb2 as si
 
 

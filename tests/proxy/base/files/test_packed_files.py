@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from licorne.proxy.base.files.input_errors import InputError
-from licorne.proxy.base.files.input_files import read_text
-from licorne.proxy.base.files.packed_files import unpacked_name
+from licorne.proxy.base.files.input_files import InputError, read_text, unpacked_name
 
 _TEXT = "a\r\nb\n" * 100
 PACKERS: dict[str, Callable[[bytes], bytes]] = {

@@ -9,9 +9,8 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from licorne.proxy.base.terminal.bad_input import escaped, write_error
 from licorne.proxy.base.terminal.escaping_console import EscapingConsole
-from licorne.proxy.base.terminal.standard_output import write_line
+from licorne.proxy.base.terminal.standard_output import escaped, write_error, write_line
 
 EVIL = "a\x1b]0;pwned\x07\x1b[31mRED\x9b32m\u202eb\r"
 SHOWN = r"a\u001b]0;pwned\u0007\u001b[31mRED\u009b32m\u202eb\u000d"

@@ -14,7 +14,7 @@ from licorne.model.partition import Partition
 from licorne.model.values.messages import NodeAction, NodesAnswered, NodeUpdate, Rejection
 from licorne.proxy.core.recording.recorder import TurnRecorder
 from licorne.proxy.core.recording.recording import Recording
-from licorne.proxy.si.older_answers import Delivery, Generation, InGeneration
+from licorne.proxy.si.older_generation import Delivery, Generation, InGeneration
 
 RM: Final = "rm"
 

@@ -32,8 +32,7 @@ from licorne.proxy.core.recording.requests import (
 from licorne.proxy.play.transcripts.transcript import read_transcript
 from licorne.proxy.si import reading
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.si.older_answers import Generation
-from licorne.proxy.si.older_generation import ask_terms
+from licorne.proxy.si.older_generation import Generation, ask_terms
 
 RM = "rm"
 READER = reading.RequestReader()

@@ -24,7 +24,7 @@ from licorne.model.values.messages import (
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.core.scheduler.managers.callbacks import CallbackThreads
 from licorne.proxy.core.scheduler.managers.predicates import AnswerWait, CallbackQuestions, DeferredCalls
-from licorne.proxy.si.older_answers import Generation
+from licorne.proxy.si.older_generation import Generation
 
 ENGINES: tuple[EngineName, ...] = ("direct", "actors", "threads")
 NODES = [

@@ -10,7 +10,7 @@ import pytest
 
 from licorne.model.values.messages import ApplicationsAnswered
 from licorne.proxy.core.scheduler.managers.callbacks import Outbox
-from licorne.proxy.si.older_answers import Delivery
+from licorne.proxy.si.older_generation import Delivery
 
 FIRST, SECOND = (ApplicationsAnswered((name,), ()) for name in ("first", "second"))
 

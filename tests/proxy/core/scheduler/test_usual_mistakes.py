@@ -27,7 +27,7 @@ from licorne.proxy.core.metrics.figures import Metrics
 from licorne.proxy.core.scheduler.managers.callbacks import CallbackThreads
 from licorne.proxy.core.scheduler.managers.predicates import CallbackPredicates
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.si.older_answers import Generation
+from licorne.proxy.si.older_generation import Generation
 from licorne.proxy.views.rest.running import RestServer, RestSettings
 from licorne.proxy.wire.door.handing_over import session_callback
 from licorne.proxy.wire.door.launchers.fixed import FixedLauncher

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 from support.kubernetes.reviews import a_review
 
-from licorne.proxy.kubernetes.admission.queue_files import ConfigMapPair, configuration_verdict
+from licorne.proxy.kubernetes.admission.cluster_objects import ConfigMapPair, configuration_verdict
 from licorne.proxy.kubernetes.admission.reviews import (
     ADMITTED,
     AdmissionVerdict,

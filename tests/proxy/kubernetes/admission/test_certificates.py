@@ -18,9 +18,9 @@ from support.kubernetes.stub_store import StatusError
 from support.kubernetes.webhooks import MUTATING, REGISTRATIONS, VALIDATING, ManualClock, registration
 
 from licorne.actors.services.log import Log
-from licorne.proxy.kubernetes.admission.certificate_keeper import CertificateKeeper
 from licorne.proxy.kubernetes.admission.certificates import (
     BadCertificateError,
+    CertificateKeeper,
     ServingCertificate,
     joined_bundle,
     new_certificate,

@@ -16,9 +16,8 @@ from support.proxy.certificates import Certificates
 from support.waiting import wait_until
 
 from licorne.proxy.kubernetes.client.api_client import ApiClient, backoff_seconds
-from licorne.proxy.kubernetes.client.credentials import Credentials
+from licorne.proxy.kubernetes.client.credentials import Credentials, FixedIdentity, Secret
 from licorne.proxy.kubernetes.client.errors import ApiError, ApiUnreachable, CredentialError
-from licorne.proxy.kubernetes.client.identities import FixedIdentity, Secret
 from licorne.proxy.kubernetes.client.list_watch import ListWatch, WatchedResource
 from licorne.proxy.kubernetes.objects import Pod
 

@@ -7,10 +7,9 @@ from typing import Final
 
 import pytest
 
-from licorne.proxy.base.files.input_errors import InputError
-from licorne.proxy.kubernetes.client.credentials import in_cluster_credentials
+from licorne.proxy.base.files.input_files import InputError
+from licorne.proxy.kubernetes.client.credentials import Secret, TokenFileIdentity, in_cluster_credentials
 from licorne.proxy.kubernetes.client.errors import CredentialError
-from licorne.proxy.kubernetes.client.identities import Secret, TokenFileIdentity
 from licorne.proxy.kubernetes.client.kubeconfig import find_credentials
 
 AUTHORITY: Final = "-----BEGIN CERTIFICATE-----\n"

@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
+from licorne.proxy.kubernetes.client.credentials import ExecIdentity, ExecPlugin, Secret
 from licorne.proxy.kubernetes.client.errors import CredentialError
-from licorne.proxy.kubernetes.client.identities import ExecIdentity, ExecPlugin, Secret
 from licorne.proxy.kubernetes.client.kubeconfig import kubeconfig_credentials
 
 V1: Final = "client.authentication.k8s.io/v1"

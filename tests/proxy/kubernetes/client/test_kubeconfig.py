@@ -10,8 +10,7 @@ from typing import Final
 import pytest
 
 from licorne.model.errors import LicorneError
-from licorne.proxy.kubernetes.client.credentials import Credentials
-from licorne.proxy.kubernetes.client.identities import Secret
+from licorne.proxy.kubernetes.client.credentials import Credentials, Secret
 from licorne.proxy.kubernetes.client.kubeconfig import kubeconfig_credentials, kubeconfig_files
 
 HEAD: Final = """apiVersion: v1

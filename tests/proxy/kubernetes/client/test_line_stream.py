@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from licorne.proxy.kubernetes.client.connections import ChunkedBody, LineStream
 from licorne.proxy.kubernetes.client.errors import ApiUnreachable
-from licorne.proxy.kubernetes.client.line_stream import ChunkedBody, LineStream
 
 HEAD: Final = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 

@@ -17,8 +17,7 @@ from support.kubernetes.webhooks import MUTATING, VALIDATING, registration, webh
 
 from licorne.proxy.kubernetes.admission.server import AdmissionServer, AdmissionServerOptions
 from licorne.proxy.kubernetes.client.api_client import ApiClient
-from licorne.proxy.kubernetes.client.credentials import Credentials
-from licorne.proxy.kubernetes.client.identities import FixedIdentity, Secret
+from licorne.proxy.kubernetes.client.credentials import Credentials, FixedIdentity, Secret
 
 pytestmark = pytest.mark.kubernetes
 

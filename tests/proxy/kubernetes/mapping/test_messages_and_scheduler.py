@@ -13,8 +13,14 @@ from support.kubernetes.decoded import CREATED_SECONDS, namespace_of, node_of, p
 
 from licorne import ResourceManager, Scheduler
 from licorne.proxy.kubernetes.mapping.applications import add_application_request, application_id
-from licorne.proxy.kubernetes.mapping.asks import ask, foreign_allocation, foreign_release, release
-from licorne.proxy.kubernetes.mapping.node_messages import node_changes, node_info
+from licorne.proxy.kubernetes.mapping.asks import (
+    ask,
+    foreign_allocation,
+    foreign_release,
+    node_changes,
+    node_info,
+    release,
+)
 from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
 from licorne.proxy.kubernetes.objects import KubernetesNode, Namespace, Pod
 from licorne.proxy.si import si_pb2 as si

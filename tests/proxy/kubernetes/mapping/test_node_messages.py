@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from support.kubernetes.decoded import node_of
 
-from licorne.proxy.kubernetes.mapping.node_messages import node_changes, node_info
+from licorne.proxy.kubernetes.mapping.asks import node_changes, node_info
 from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
 from licorne.proxy.kubernetes.objects import KubernetesNode
 from licorne.proxy.si import si_pb2 as si

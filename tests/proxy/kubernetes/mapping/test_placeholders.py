@@ -13,10 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.kubernetes.decoded import pod_of
 
-from licorne.proxy.kubernetes.mapping.applications import add_application_request, application_id, queue_name
+from licorne.proxy.kubernetes.mapping.applications import (
+    add_application_request,
+    application_id,
+    placeholder_manifest,
+    placeholder_name,
+    queue_name,
+)
 from licorne.proxy.kubernetes.mapping.asks import ask
 from licorne.proxy.kubernetes.mapping.gangs import DeclaredTaskGroup, missing_placeholders, task_groups
-from licorne.proxy.kubernetes.mapping.placeholders import placeholder_manifest, placeholder_name
 from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
 from licorne.proxy.kubernetes.objects import Pod
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.kubernetes.decoded import node_of, pod_of
 
-from licorne.proxy.kubernetes.mapping.pod_sizes import node_resource, pod_resource
+from licorne.proxy.kubernetes.mapping.quantities import node_resource, pod_resource
 
 
 def container(name: str = "main", restart: str | None = None, **requests: str) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 from support.kubernetes.decoded import CREATED, CREATED_SECONDS, pod_of
 
-from licorne.proxy.kubernetes.mapping.pods import (
+from licorne.proxy.kubernetes.mapping.settings import (
+    KubernetesSettings,
     counts_as_foreign,
     creation_seconds,
     gate_names,
@@ -15,7 +16,6 @@ from licorne.proxy.kubernetes.mapping.pods import (
     is_placeholder,
     task_group_name,
 )
-from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
 
 SETTINGS: Final = KubernetesSettings()
 LICORNE: Final = KubernetesSettings(scheduler_name="licorne")

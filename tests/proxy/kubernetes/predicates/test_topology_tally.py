@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from support.kubernetes.held_view import HeldView
 from support.kubernetes.placing import ZONE, a_node, a_pod
 
-from licorne.proxy.kubernetes.predicates.cluster_view import NodeState
-from licorne.proxy.kubernetes.predicates.topology_tally import Contribution, TopologyTally
+from licorne.proxy.kubernetes.predicates.cluster_view import Contribution, NodeState, TopologyTally
 
 ZONES = ["east", "west", "south"]
 

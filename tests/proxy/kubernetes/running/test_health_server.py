@@ -11,7 +11,7 @@ import pytest
 from support.waiting import WAIT_SECONDS
 
 from licorne.model.errors import LicorneError
-from licorne.proxy.kubernetes.running.health_server import HealthServer
+from licorne.proxy.kubernetes.running.service import HealthServer
 from licorne.proxy.wire.server.addresses import Address
 
 FREE = Address("127.0.0.1", 0)

@@ -12,7 +12,7 @@ from support.kubernetes.stub_server import StubApiServer
 from support.waiting import WAIT_SECONDS
 
 from licorne.proxy.kubernetes.client.api_calls import ApiCalls
-from licorne.proxy.kubernetes.running.leader_election import LEASE_SECONDS, LeaderElection
+from licorne.proxy.kubernetes.running.service import LEASE_SECONDS, LeaderElection
 
 LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/default/leases/licorne"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from licorne.model.errors import RequestError
-from licorne.proxy.kubernetes.running.request_batch import RequestBatch
+from licorne.proxy.kubernetes.running.event_loop import RequestBatch
 from licorne.proxy.si import si_pb2 as si
 
 

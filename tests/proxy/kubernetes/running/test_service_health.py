@@ -14,8 +14,7 @@ from support.waiting import WAIT_SECONDS, wait_until
 from licorne import Scheduler
 from licorne.proxy.kubernetes.running import service as module
 from licorne.proxy.kubernetes.running.coordinator import Coordinator, PodSchedulerOptions
-from licorne.proxy.kubernetes.running.leader_election import LeaderElection
-from licorne.proxy.kubernetes.running.service import PodService
+from licorne.proxy.kubernetes.running.service import LeaderElection, PodService
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 

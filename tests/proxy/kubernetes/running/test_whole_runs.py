@@ -15,8 +15,7 @@ from support.waiting import happens
 
 from licorne import Scheduler
 from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
-from licorne.proxy.kubernetes.running.coordinator import PodSchedulerOptions
-from licorne.proxy.kubernetes.running.pod_scheduler import PodScheduler
+from licorne.proxy.kubernetes.running.coordinator import PodScheduler, PodSchedulerOptions
 
 PODS: Final = "/api/v1/namespaces/blue/pods"
 NODES: Final = "/api/v1/nodes"

@@ -8,7 +8,7 @@ import pytest
 from support.proxy.fake_core import FakeCore
 from support.proxy.simulation_builders import SECOND, counts_of, drive, tally_of, written
 
-from licorne.proxy.base.files.input_errors import InputError
+from licorne.proxy.base.files.input_files import InputError
 from licorne.proxy.play.simulation.record import SimulationRecord
 from licorne.proxy.play.simulation.simulation import TranscriptTraffic
 from licorne.proxy.play.simulation.workloads.inputs import read_timed_transcript

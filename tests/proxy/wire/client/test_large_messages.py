@@ -13,7 +13,7 @@ from support.waiting import WAIT_SECONDS
 
 from licorne import Recovery, RemoteScheduler, RequestError
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.si.sizes import MESSAGE_BYTES_MAX
+from licorne.proxy.si.messages import MESSAGE_BYTES_MAX
 from licorne.proxy.wire.client.recovery_parts import RecoveryState
 
 MIB = 1 << 20

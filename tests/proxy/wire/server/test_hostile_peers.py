@@ -30,7 +30,7 @@ from support.waiting import WAIT_SECONDS, wait_until
 from licorne.actors.services.rm_link import BACKLOG_MAX
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.si.sizes import MESSAGE_BYTES_MAX
+from licorne.proxy.si.messages import MESSAGE_BYTES_MAX
 from licorne.proxy.wire.server.buffers import Outgoing
 from licorne.proxy.wire.server.calls import STRANGERS_MAX
 

@@ -10,7 +10,7 @@ from support.proxy.fake_core import FakeCore
 from support.proxy.figure_runs import simulated_figures
 from support.proxy.simulation_builders import SECOND, a_task, an_application, written
 
-from licorne.proxy.base.files.input_errors import InputError
+from licorne.proxy.base.files.input_files import InputError
 from licorne.proxy.play.simulation.reporting.figures import RunFigures
 from licorne.proxy.play.simulation.reporting.report_files import read_figures, to_csv, to_json
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.proxy.simulation_builders import written
 
-from licorne.proxy.base.files.input_errors import InputError
+from licorne.proxy.base.files.input_files import InputError
 from licorne.proxy.play.simulation.workloads.inputs import InputKind, InputOptions, kind_of_input, load_input
 from licorne.proxy.play.simulation.workloads.openb import POD_COLUMNS
 from licorne.proxy.play.simulation.workloads.workload import Workload

@@ -6,7 +6,7 @@ import pytest
 from support.proxy.simulation_builders import SECOND, shared_data, written
 
 from licorne.proxy.base.files import input_files
-from licorne.proxy.base.files.input_errors import InputError
+from licorne.proxy.base.files.input_files import InputError
 from licorne.proxy.play.simulation.workloads.openb import OpenbMode, read_openb
 from licorne.proxy.play.simulation.workloads.workload import InputNote, Workload
 

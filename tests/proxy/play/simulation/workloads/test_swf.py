@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from support.proxy.simulation_builders import SECOND, shared_data, written
 
-from licorne.proxy.base.files.input_errors import InputError
+from licorne.proxy.base.files.input_files import InputError
 from licorne.proxy.play.simulation.workloads.swf import JobOptions, read_swf
 from licorne.proxy.play.simulation.workloads.swf_log import (
     UNKNOWN,

@@ -1,25 +1,78 @@
-"""How large a message may be, and which of its entries is the largest.
+"""Messages of `si.v1`: how large one may be, and neighbours of one kind as one message.
 
 What is sent in several messages is divided by `batches`: by the number of entries, and by their bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
 from . import si_pb2 as si
 
+T = TypeVar("T")
+MERGED_MAX: Final = 256
+"""How many messages are merged into one at most."""
+MERGED_BYTES_MAX: Final = 1 << 20
+"""How many bytes they have together: many clients take messages of 4 MiB at most, and a server of 16 MiB."""
 _Entry = TypeVar("_Entry")
 _SentMessage = TypeVar("_SentMessage", bound=Message)
 SiRequest: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
-
 MESSAGE_BYTES_MAX: Final = 16 << 20
 """How many bytes a message to a server may have; the server ends the stream of a larger one."""
 BATCH_BYTES_MAX: Final = 4 << 20
 """How many bytes the entries of one message have where there is a choice; one larger entry goes alone."""
+
+
+def merges_into(message: Message, into: Message) -> bool:
+    """Return whether `into.MergeFrom(message)` gives a message that says both, in their order.
+
+    Both have entries of one kind alone; two kinds in one message have no order among each other.
+    """
+    first, second = into.ListFields(), message.ListFields()
+    if len(first) != len(second):
+        return False
+    lists = 0
+    for (field, value), (other, another) in zip(first, second, strict=True):
+        if field.number != other.number:
+            return False
+        if isinstance(value, bool | int | str | bytes):
+            if value != another:
+                return False
+            continue
+        lists += 1
+        if isinstance(value, Message) and not merges_into(another, value):
+            return False
+    return lists == 1
+
+
+def merged(
+    items: Iterable[T], message_of: Callable[[T], Message], alike: Callable[[T, T], bool]
+) -> Iterator[T]:
+    """Yield items with neighbours merged; the message of the first of them is changed.
+
+    Args:
+        items: What is sent, in order.
+        message_of: Returns the message of an item that is like another one.
+        alike: Returns whether two items may be one, as far as their messages may.
+    """
+    last: T | None = None
+    count = merged_bytes = 0
+    for item in items:
+        if last is not None and count < MERGED_MAX and alike(last, item):
+            message, into = message_of(item), message_of(last)
+            merged_bytes = (merged_bytes or into.ByteSize()) + message.ByteSize()
+            if merged_bytes <= MERGED_BYTES_MAX and merges_into(message, into):
+                into.MergeFrom(message)
+                count += 1
+                continue
+        if last is not None:
+            yield last
+        last, count, merged_bytes = item, 1, 0
+    if last is not None:
+        yield last
 
 
 def batches(
