@@ -32,6 +32,8 @@ _TEXT: Final = (
     + "]"
 )
 _ANSWER_SECONDS: Final = 5.0
+_LEFT: Final = 0.7
+"""How probably a task goes on running."""
 _PAUSES_SECONDS: Final = (0.0, 0.001, 0.05, 0.5, 3.0)
 
 
@@ -52,6 +54,8 @@ class SteadyManager(ResourceManager):
         self._changed = threading.Condition()
         self._placed: set[str] = set()
         self._released: set[str] = set()
+        self._left: dict[str, str] = {}
+        """The tasks of the shaky partition that go on running, each with its application."""
         self._malformed: Counter[Identity] = Counter()
         """How often each was sent that is to be rejected."""
         self._rejected: Counter[Identity] = Counter()
@@ -68,6 +72,7 @@ class SteadyManager(ResourceManager):
         self._is_registered = False
         self._placed.clear()
         self._released.clear()
+        self._left = {}
         self._malformed.clear()
         self._rejected.clear()
         self._thread = threading.Thread(target=self._run, name=_RM_ID, daemon=True)
@@ -88,7 +93,8 @@ class SteadyManager(ResourceManager):
         missing = [identity for identity in self._malformed if not self._rejected[identity]]
         if missing:  # While there is no worker, what has one name may be rejected once.
             raise RecordError(f"no rejection answers {missing}")
-        silent = self._placed - self._released - {key for key in self._placed if key.endswith("-kept")}
+        kept = {key for key in self._placed if key.endswith("-kept")}
+        silent = self._placed - self._released - kept - {*self._left}
         if silent:
             raise RecordError(f"these have ended, and the RM has not heard it: {sorted(silent)}")
         if self._scheduler is None or not self._is_registered:
@@ -193,16 +199,22 @@ class SteadyManager(ResourceManager):
         return ask
 
     def _end_tasks(self) -> None:
+        """End the tasks; those of the shaky partition perhaps later: a worker may be lost meanwhile."""
         request = si.AllocationRequest(rmID=_RM_ID)
         for name, around in self._around.items():
-            for key, application in around.keys.items():
+            running = around.keys
+            if name == SHAKY:
+                running = {**self._left, **around.keys}
+                self._left = {each: running[each] for each in running if self._rng.random() < _LEFT}
+            around.ended = [key for key in running if key not in self._left]
+            for key in around.ended:
                 request.releases.allocationsToRelease.add(
                     allocationKey=key,
-                    applicationID=application,
+                    applicationID=running[key],
                     partitionName=name,
                     terminationType=si.STOPPED_BY_RM,
                 )
-            around.ended, around.keys = [*around.keys], {}
+            around.keys = {}
         assert self._scheduler is not None, "it is started before it runs"
         self._scheduler.update_allocation(request)
 
