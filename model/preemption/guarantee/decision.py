@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import Final, Protocol
 
 from ...limits.usage_tree import LimitBlocker
@@ -207,7 +208,15 @@ def _decide_for_all(view: PreemptionView, checks: NodeChecks | None) -> Preempti
 
 
 def _nodes_if_ended(view: PreemptionView, victims: Sequence[Victim]) -> tuple[str, ...] | None:
-    """Return the nodes of a gang if all is as it has to be once some victims have ended, else `None`."""
+    """Return the nodes of a gang if all is as it has to be once some victims have ended, else `None`.
+
+    No victim may be one that only the guarantee needs, and no room.
+    """
+
+    def nodes_with(some: Sequence[Victim]) -> tuple[str, ...] | None:
+        has_room = fits(given_back(some), view.lack)
+        return nodes_once_ended(view.members, view.candidate_nodes, some) if has_room else None
+
     if not fits(given_back(victims), view.lack):
         return None
     ledger = ProjectedUsage(view.leaf, view.ask.resource)
@@ -216,8 +225,11 @@ def _nodes_if_ended(view: PreemptionView, victims: Sequence[Victim]) -> tuple[st
         return None
     if not _keeps_guarantees(view, victims):
         return None
-    member_nodes = nodes_once_ended(view.members, view.candidate_nodes, victims)
-    return member_nodes if member_nodes is not None and _keeps_promises(view, member_nodes, victims) else None
+    member_nodes = nodes_with(victims)
+    fewer = combinations(victims, len(victims) - 1) if victims else ()
+    if member_nodes is None or any(nodes_with(some) is not None for some in fewer):
+        return None
+    return member_nodes if _keeps_promises(view, member_nodes, victims) else None
 
 
 def _keeps_promises(view: PreemptionView, node_ids: Sequence[str], victims: Sequence[Victim]) -> bool:

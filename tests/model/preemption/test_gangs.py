@@ -109,26 +109,27 @@ def test_nothing_ends_for_a_gang_of_which_a_part_is_owed() -> None:
 
 
 @pytest.mark.parametrize("exact_max", [10, 0], ids=["all sets", "one after the other"])
+@pytest.mark.parametrize(("guaranteed", "runs"), [(40, "n1a n1b n2a n2b"), (30, "n1a n1b n2a")])
 def test_a_gang_takes_back_what_a_sibling_has_borrowed_of_their_parent(
-    exact_max: int, monkeypatch: pytest.MonkeyPatch
+    guaranteed: int, runs: str, exact_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The parent's guarantee is used up by the sibling: what ends there leaves it as it is with the gang."""
+    """What ends there leaves the parent as it is with the gang; none ends that only the parent would need."""
     monkeypatch.setattr(decision, "SETS_OF_MAX", exact_max)
     scene = Scene(
-        """
+        f"""
         - name: p
-          resources: {guaranteed: {memory: 40}}
-          properties: {preemption.delay: 10s}
-          queues: [{name: a}, {name: b, resources: {guaranteed: {memory: 10}}}]
+          resources: {{guaranteed: {{memory: {guaranteed}}}}}
+          properties: {{preemption.delay: 10s}}
+          queues: [{{name: a}}, {{name: b, resources: {{guaranteed: {{memory: 10}}}}}}]
         """
     )
     scene.nodes("n1", "n2", capacity=memory(20))
-    for key in ("n1a", "n1b", "n2a", "n2b"):
+    for key in runs.split():
         scene.runs(key, queue="root.p.b", node=key[:2])
     gang(scene, [10, 10], queue="root.p.a")
     scene.wait(11)
 
-    assert 2 == len(scene.preempted)
+    assert (2 if guaranteed == 40 else 0) == len(scene.preempted)
 
 
 def test_a_gang_preempts_no_sooner_than_its_youngest_member_may() -> None:
