@@ -72,7 +72,7 @@ def compiled_modules() -> list[Extension]:
     shutil.rmtree(COPY, ignore_errors=True)
     for folder in ("model", "proxy/si", "actors", "lockcheck"):
         shutil.copytree(folder, COPY / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for package in (COPY, COPY / "proxy", COPY / "proxy" / "base"):
+    for package in (COPY, COPY / "proxy"):
         package.joinpath("__init__.py").touch()
     found = {
         path.relative_to(COPY).as_posix() for room in ROOMS for path in COPY.joinpath(room).rglob("*.py")
