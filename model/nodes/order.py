@@ -1,15 +1,11 @@
 """The partition's view of its nodes: an order by a rule, kept while nodes change, that skips full nodes.
 
 Nodes are ordered by (key, node id), lowest first; `licorne.model.nodes.node_orders` has the rules.
+They are in blocks of about a hundred. A block knows the most that any usable node in it has of each type: one
+comparison skips it; for a size whose search was long, also how many of its first nodes have no room. A size
+without room is `closed` until a node gains some: the next search is one look-up.
 
-The order is a list of blocks of about a hundred entries. A block knows, per resource type, the most that
-any usable node in it has available: a search skips the block with one comparison, so that it visits some
-hundred entries among 10,000 where most are full. For a size whose search walked past many nodes it also knows
-how many of the first ones have no room, and the next search for that size begins behind them. A size
-for which a search found nothing is remembered as `closed` until a node gains room: the next costs a look-up.
-
-Rejected: a sorted list without blocks (binpacking walks all full nodes for each ask, where the recorded core
-spends 67 % of its time); a list of fitting nodes for each size (a change then costs one update a size).
+Rejected: no blocks (binpacking walks all full nodes for each ask); a list of fitting nodes for each size.
 """
 
 from __future__ import annotations
