@@ -48,7 +48,7 @@ def dispatch(  # noqa: C901, PLR0912 - one case an announcement
 ) -> None:
     """Call a resource manager back; an answer without entries is not sent.
 
-    One of the older generation gets its own names besides those of the current one, see `older_answers`.
+    One of the older generation gets its own names besides those of the current one, see `older_generation`.
     An error of the callback is passed on as it is: the announcement has been delivered, and the caller
     decides how to report the failure.
     """
