@@ -13,9 +13,18 @@ from typing import Final
 from ..applications.pending_asks import AskRecord
 from ..nodes.order import NodeEntry
 from ..queues.application_entry import ApplicationEntry
-from ..queues.quota import gives_room
+from ..queues.queue import Queue
+from ..queues.quota import gives_room, kept_beside
 from ..resources.comparisons import matches_any
-from ..resources.resource import Resource, add, fits, subtract, subtract_eliminating_negative, total_of
+from ..resources.resource import (
+    Resource,
+    add,
+    fits,
+    fits_undefined_unlimited,
+    subtract,
+    subtract_eliminating_negative,
+    total_of,
+)
 from ..resources.texts import resource_text
 from ..state.claims import EndingVictim
 from ..state.partition_state import PartitionState
@@ -114,6 +123,7 @@ def preempt_for_required_node(
     if state.whole_jobs_first:
         candidates = by_whole_jobs(candidates, subtract_eliminating_negative(ask.resource, node.available))
     room, unclaimed = _room_to_come(state, ask, node)
+    coming = total_of(each.resource for each in unclaimed)
     if fits(room, ask.resource):
         state.claims.begin(entry, (ask,), unclaimed, state.now_ns())
         return None
@@ -123,6 +133,9 @@ def preempt_for_required_node(
             waits = _waits_for(ask, room, candidates, protected)
             _note_no_victim(state, entry, ask, NO_HELP if waits is None else PROTECTED)
             return None if waits is None else waits.first.until_ns
+        if _is_kept_back(entry.queue, ask, add(coming, given_back(victims))):
+            _note_no_victim(state, entry, ask)
+            return None
         going = mark_all(victims)
         if going is None:
             break
@@ -130,6 +143,14 @@ def preempt_for_required_node(
     _carry_out(state, entry, ask, node, victims, unclaimed=unclaimed)
     state.claims.begin(entry, (ask,), [*ending_of(victims), *unclaimed], state.now_ns())
     return None
+
+
+def _is_kept_back(leaf: Queue, ask: Ask, coming: Resource) -> bool:
+    """Return whether others keep guarantees back from an ask in the root, whatever is coming."""
+    root = leaf.above[-1]
+    beside = kept_beside(leaf).get(root)
+    room = root.room(beside) if beside else None
+    return room is not None and not fits_undefined_unlimited(add(room, coming), ask.resource)
 
 
 def protected_on(

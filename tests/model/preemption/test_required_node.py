@@ -285,3 +285,20 @@ def test_what_another_preemptor_holds_in_the_cluster_bars_no_ask_from_the_node_i
     scene.end(second)
 
     assert "n1" == scene.placements["d"]
+
+
+@pytest.mark.parametrize(("size", "preempted"), [(30, ["v1"]), (40, [])])
+def test_nothing_ends_where_others_keep_their_guarantees_back_all_the_same(
+    size: int, preempted: list[str]
+) -> None:
+    """Of fifty the lender keeps twenty back: forty would have no room, whatever ends."""
+    scene = Scene("- {name: l, resources: {guaranteed: {memory: 20}, lend: {memory: 0}}}\n- name: b")
+    scene.nodes("n1", capacity=memory(50))
+    scene.runs("v1", resource=memory(25))
+    scene.asks("daemon", queue="root.b", resource=memory(size), required_node="n1")
+    scene.wait(1)
+
+    assert preempted == scene.preempted
+    for key in preempted:
+        scene.end(key)
+    assert bool(preempted) == ("daemon" in scene.placements)
