@@ -48,7 +48,7 @@ class CommittedResources:
     def most_of(self, queue: Queue) -> Resource:
         """Return the larger of what a queue uses now and what it will use then, type by type.
 
-        What is withheld from the ask that this is asked for counts as used (`licorne.model.queues.lending`).
+        What is withheld from the ask that this is asked for counts as used (`licorne.model.queues.quota`).
         """
         most = queue.allocated
         if queue.path in self._by_path:
