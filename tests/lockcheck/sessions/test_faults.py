@@ -55,7 +55,7 @@ PARTS = (
     "findings.statistics.UsageTally.fold",
     "checking.blocking._check_held",
     "locks.contracts._report",
-    "locks.executions._report",
+    "locks.contracts._report_misuse",
     "locks.checked_condition.CheckedCondition._report_use",
     "locks.checked_condition.waits_in_loop",
     "checking.waiting._break_deadlock",
