@@ -20,7 +20,7 @@ from ..queues.queue import Queue
 from ..queues.quota import Withheld, kept_beside, withheld_from
 from ..resources.comparisons import fit_score
 from ..resources.resource import EMPTY, Resource, add, fits, subtract
-from ..state.charges import held_of_holders
+from ..state.charges import held_of_holders, holding_policy
 from ..state.claims import PreemptionClaim
 from ..state.partition_state import PartitionState
 from ..values.allocation import Ask, RefusalReason
@@ -368,9 +368,9 @@ def application_count_blockers(
         )
 
 
-def admission_blockers(entry: ApplicationEntry) -> Iterator[Blocker]:
-    """Walk the policy that keeps an application from starting, as it has answered last."""
-    held = entry.held
+def admission_blockers(state: PartitionState, entry: ApplicationEntry) -> Iterator[Blocker]:
+    """Walk the policy that keeps an application from starting; it is asked now."""
+    held = holding_policy(state, entry)
     if held is not None:
         yield Blocker(
             reason=RefusalReason.POLICY,

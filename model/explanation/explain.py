@@ -126,7 +126,7 @@ def entry_blockers(
     yield from _queue_blockers(leaf)
     if is_starting or entry.facts.state is ApplicationState.ACCEPTED:
         yield from application_count_blockers(state, leaf, entry.application_id, entry.user)
-        yield from admission_blockers(entry)
+        yield from admission_blockers(state, entry)
     if entry.facts.gang_waits:
         yield from gang_blockers(state, entry)
     until_ns = entry.backoff_until_ns

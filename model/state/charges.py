@@ -67,14 +67,18 @@ def may_start(state: PartitionState, entry: ApplicationEntry) -> bool:
 
 
 def held_by_policy(state: PartitionState, entry: ApplicationEntry) -> HeldStart | None:
-    """Return the policy that keeps an application from starting, `None` if none does."""
-    entry.held = None
+    """Return the policy that keeps an application from starting, `None` if none does; the entry keeps it."""
+    entry.held = holding_policy(state, entry)
+    return entry.held
+
+
+def holding_policy(state: PartitionState, entry: ApplicationEntry) -> HeldStart | None:
+    """Return the first policy that does not let an application start, `None` if all let it."""
     for name in state.config.policies.admission:
         wait = state.host.policies.by_name[name].may_start(view_of(entry), state.now_ns())
         if wait is not None:
-            entry.held = HeldStart(name, wait)
-            break
-    return entry.held
+            return HeldStart(name, wait)
+    return None
 
 
 def count_placed(state: PartitionState, entry: ApplicationEntry, allocation: Allocation) -> str | None:

@@ -75,22 +75,22 @@ def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("def
     most = dice.choice([0.0, 0.0, 0.3])
     lenders = lending.choice([0.0, 0.0, 0.7])
     for document in documents:
-        for queue in _below(document):
+        for queue in queues_below(document):
             _let_use_count(queue, dice, most)
-        for queue in _below(document):
+        for queue in queues_below(document):
             _let_lend(queue, lending, lenders)
-        for queue in _below(document) if most else ():
+        for queue in queues_below(document) if most else ():
             _place_gangs_whole(queue, dice)
     dice = random.Random(json.dumps(documents))  # noqa: S311 - likewise
-    for queue in chain.from_iterable(map(_below, documents)):
+    for queue in chain.from_iterable(map(queues_below, documents)):
         _let_preempt_within(queue, dice)
     dice = random.Random(f"users {json.dumps(documents)}")  # noqa: S311 - likewise
     most = dice.choice([0.0, 0.0, 0.4])
-    for queue in chain.from_iterable(map(_below, documents)):
+    for queue in chain.from_iterable(map(queues_below, documents)):
         _let_users_take_turns(queue, dice, most)
     dice = random.Random(f"backfill {json.dumps(documents)}")  # noqa: S311 - likewise
     most = dice.choice([0.0, 0.0, 0.4])
-    for queue in chain.from_iterable(map(_below, documents)):
+    for queue in chain.from_iterable(map(queues_below, documents)):
         _let_backfill(queue, dice, most)
     dice = random.Random(f"gangs {json.dumps(documents)}")  # noqa: S311 - likewise
     if dice.random() < 0.4:
@@ -123,11 +123,11 @@ def _partition(shape: _Shape, name: str, queues: list[Json]) -> dict[str, Json]:
     return document
 
 
-def _below(owner: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def queues_below(owner: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Walk the queues of a partition, or below a queue: each before those below it."""
     for queue in owner.get("queues", ()):
         yield queue
-        yield from _below(queue)
+        yield from queues_below(queue)
 
 
 def _let_use_count(queue: dict[str, Any], rng: random.Random, most: float) -> None:

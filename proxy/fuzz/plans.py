@@ -171,6 +171,8 @@ class Plan:
     is_narrow: bool
     """Whether queues hold few entries before writers wait; a compiled build has some of its own size."""
     steps: tuple[PlannedStep, ...]
+    policies: tuple[str, ...] = ()
+    """The policies that configurations name, as `--policy` takes them."""
 
     @property
     def is_calm(self) -> bool:
@@ -199,23 +201,28 @@ class Plan:
             document: Any = json.loads(text)
             head = dict(document["plan"])
             head["doors"] = tuple(head["doors"])
+            head["policies"] = tuple(head.get("policies", ()))
             steps = tuple(PlannedStep(*row) for row in document["steps"])
             return cls(**head, steps=steps)
         except (ValueError, TypeError, KeyError) as error:
             raise LicorneError(f"{source}: this is no plan of licorne fuzz: {error}") from error
 
 
-def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
+def drawn_plan(seed: int, steps: int, engine: str, policies: Sequence[str] = ()) -> Plan:
     """Draw a plan.
 
     Args:
         seed: The seed.
         steps: How many steps it has.
         engine: An engine, or `REFERENCE`.
+        policies: The policies that are tried, with an engine alone.
 
     Raises:
-        LicorneError: There is no such engine.
+        LicorneError: There is no such engine, or it is another world and policies are to be tried.
     """
+    if policies:
+        tried = drawn_plan(seed, steps, engine_named(engine))
+        return replace(tried, policies=tuple(policies), is_recorded=False)
     rng = random.Random(f"plan {seed}")  # noqa: S311 - it plays, and keeps no secret
     if engine in _ALONE:
         worlds, first, actions = _ALONE[engine]

@@ -15,6 +15,7 @@ from typing import Final, final
 from loguru import logger
 
 from .plans import DOOR, FILES, HOSTILE, Plan, PlannedStep, drawn_plan
+from .tried_policies import TriedPolicies
 from .world.cluster import Outcome, run_plan
 
 _SEEDS_BETWEEN: Final = {DOOR: 4, HOSTILE: 2, FILES: 2}
@@ -64,6 +65,7 @@ def run_seeds(
     engines: Sequence[str],
     until: Callable[[], bool],
     jobs: int,
+    policies: Sequence[str] = (),
 ) -> RunSummary:
     """Run one plan after the other, each on all engines, until one fails.
 
@@ -76,14 +78,16 @@ def run_seeds(
         engines: The engines.
         until: Says whether to begin no further run.
         jobs: How many processes run plans; with one it is this process.
+        policies: The policies that are tried, as `--policy` takes them.
 
     Raises:
-        LicorneError: There is no such engine.
+        LicorneError: There is no such engine, or a policy cannot be given.
     """
     for engine in engines:
-        drawn_plan(first, 0, engine)  # A wrong name is refused before anything runs.
+        drawn_plan(first, 0, engine, policies)  # A wrong name is refused before anything runs.
+    TriedPolicies(policies)
     work = (
-        (seed, steps, engine)
+        (seed, steps, engine, policies)
         for seed in islice(count(first), runs)
         for engine in engines
         if len(engines) == 1 or (seed - first) % _SEEDS_BETWEEN.get(engine, 1) == 0
@@ -100,7 +104,10 @@ def run_seeds(
 
 
 def _run_on_processes(
-    work: Iterator[tuple[int, int, str]], summary: RunSummary, until: Callable[[], bool], jobs: int
+    work: Iterator[tuple[int, int, str, Sequence[str]]],
+    summary: RunSummary,
+    until: Callable[[], bool],
+    jobs: int,
 ) -> None:
     context = get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=be_quiet) as pool:
@@ -114,9 +121,9 @@ def _run_on_processes(
     summary.failures.sort(key=lambda result: result.seed)
 
 
-def _run(seed: int, steps: int, engine: str) -> Result:
+def _run(seed: int, steps: int, engine: str, policies: Sequence[str]) -> Result:
     began = time.process_time()
-    outcome = run_plan(drawn_plan(seed, steps, engine))
+    outcome = run_plan(drawn_plan(seed, steps, engine, policies))
     failure = "" if outcome.failure is None else text_of(outcome.failure)
     return Result(seed, engine, outcome.steps, outcome.trace, failure, time.process_time() - began)
 

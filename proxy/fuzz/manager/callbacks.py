@@ -23,6 +23,7 @@ from ...si.api import ResourceManager, SchedulerAPI
 from .cluster_record import RecordError
 
 if TYPE_CHECKING:
+    from ..configurations import Configuration
     from .manager import SimulatedManager
 
 _UNDER_WAY_SECONDS: Final = 15.0
@@ -38,6 +39,9 @@ class World(Protocol):
 
     def note(self, who: str, verb: str, message: Any) -> None:
         """Write down what a manager says or hears."""
+
+    def with_policies(self, configuration: Configuration) -> Configuration:
+        """Return a configuration that names the policies that are tried, if any are."""
 
     def scheduler_time_ns(self) -> int | None:
         """Return the time of the scheduler, `None` where it goes on while callbacks are under way."""

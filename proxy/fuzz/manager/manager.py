@@ -68,7 +68,7 @@ class SimulatedManager(NodeActions, ResourceManager):
         self._world = world
         has_two = rng.random() < 0.3 or at_door
         self.partitions: tuple[str, ...] = ("default", "gpu") if has_two else ("default",)
-        self.configuration: Configuration = random_configuration(rng, self.partitions)
+        self.configuration: Configuration = world.with_policies(random_configuration(rng, self.partitions))
         self._submissions = Submissions(f"{rm_id} {self.configuration.text}", self.new_name)
         self._floor = RuntimeFloor(world.scheduler_time_ns)
         self._confirms_at_once = rng.random() < 0.6
@@ -372,13 +372,13 @@ class SimulatedManager(NodeActions, ResourceManager):
         if rng.random() < 0.3:
             self._configure(one_of(rng, INVALID_CONFIGURATIONS))
             return
-        self.load(random_configuration(rng, self.partitions))
+        self.load(self._world.with_policies(random_configuration(rng, self.partitions)))
 
     def change_partitions(self, rng: random.Random) -> None:
         """Remove the second partition with all that it has, or add it again, empty."""
         self.partitions = ("default",) if len(self.partitions) > 1 else ("default", "gpu")
         self.record.keep_partitions(self.partitions)
-        self.load(random_configuration(rng, self.partitions))
+        self.load(self._world.with_policies(random_configuration(rng, self.partitions)))
 
     def load(self, configuration: Configuration) -> None:
         """Load this configuration."""

@@ -24,6 +24,7 @@ from ....model.build_kind import is_compiled
 from ....model.errors import LicorneError
 from ....model.nodes.node import Node
 from ...core.recording.recording import Recording
+from ...core.scheduler.managers.callbacks import text_of
 from ...core.scheduler.scheduler import Scheduler
 from ...si.api import SchedulerAPI
 from ...wire.client import callbacks, connection
@@ -31,12 +32,14 @@ from ...wire.client.remote_scheduler import RemoteScheduler
 from ...wire.server import buffers, remote_managers
 from ...wire.server.addresses import Address
 from ...wire.server.server import ServerSettings, ServerThread
+from ..configurations import Configuration
 from ..manager.callbacks import CallbackFault, PreemptionEffects
 from ..manager.cluster_record import RecordError
 from ..manager.manager import SimulatedManager
 from ..manager.si_client import SiClient
 from ..plans import DOOR, FILES, HOSTILE, OPERATOR, PROCESS, REFERENCE, SESSION, STREAMS, Plan, PlannedStep
 from ..reference.world import ReferenceWorld
+from ..tried_policies import TriedPolicies
 from .ending import RecordedRun, RunEnding
 from .files import FilesWorld
 from .hostile import HostileWorld
@@ -184,6 +187,7 @@ class ClusterWorld:
         self._clients: dict[str, RemoteScheduler | SiClient] = {}
         self._taken_over: list[RemoteScheduler | SiClient] = []
         """Those of processes beside which another one of the same RM has begun."""
+        self._policies = TriedPolicies(self._plan.policies)
         self._change: Callable[[Any, str, Any], None]
         self._mend: Callable[[], None] = lambda: None
         """Makes a method whole that is to break."""
@@ -203,6 +207,10 @@ class ClusterWorld:
         """Note that something is not as it must be; the first is the cause."""
         if self.outcome.failure is None:
             self.outcome.failure = error
+
+    def with_policies(self, configuration: Configuration) -> Configuration:
+        """Return a configuration that names the policies that are tried, if any are."""
+        return self._policies.named_in(configuration)
 
     def scheduler_time_ns(self) -> int | None:
         """Return the time of a stepped scheduler; it stands while callbacks are under way."""
@@ -286,6 +294,7 @@ class ClusterWorld:
             share_partitions=shares,
             on_error=self._callback_failed,
             record=self._new_recording(),
+            policies=self._policies.factories,
         )
         if {SESSION, STREAMS} & {*self._plan.doors}:
             self._open.enter_context(ServerThread(self._scheduler, self._server_settings()))
@@ -306,7 +315,9 @@ class ClusterWorld:
 
     def _callback_failed(self, *news: Any) -> None:
         error = news[0].error
-        if isinstance(error, LicorneError):  # A request that the server refuses: the connection ends then.
+        if news[0].subject:  # A policy that is tried.
+            self.fail(RecordError(f"{news[0].callback} about {news[0].subject}: {text_of(error)}"))
+        elif isinstance(error, LicorneError):  # A request that the server refuses: the connection ends then.
             self.note(news[0].rm_id, "is refused", str(error))
         elif not isinstance(error, CallbackFault):
             self.fail(error)

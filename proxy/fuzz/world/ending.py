@@ -26,7 +26,9 @@ from ..manager.cluster_record import KnownNode, RecordError
 from ..manager.manager import SimulatedManager
 from ..manager.si_client import SchedulerDoor
 
-_LIMITING: Final = frozenset({"resources", "limits", "maxapplications", "properties", "childtemplate"})
+_LIMITING: Final = frozenset(
+    {"resources", "limits", "maxapplications", "properties", "childtemplate", "policies"}
+)
 """What a configuration has none of, where everything is to be placed."""
 _LARGE: Final = {"memory": 100_000, "vcore": 1_000_000}
 _QUIET_SECONDS: Final = 45.0

@@ -17,6 +17,8 @@ from .options import (
     AsJsonOption,
     EngineOption,
     InputSettings,
+    PolicyOption,
+    PolicyPackageOption,
     ThreadsOption,
     UsersOption,
     value_option,
@@ -65,6 +67,8 @@ def compare(
     engine: EngineOption = "direct",
     threads: ThreadsOption = None,
     users: UsersOption = None,
+    policy: PolicyOption = None,
+    policy_package: PolicyPackageOption = "",
     input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
     as_json: AsJsonOption = False,
 ) -> None:
@@ -73,6 +77,7 @@ def compare(
     Ends with status 1 if a condition of --fail-if holds.
     """
     from ...base.files.output_files import check_writable, write_whole
+    from ...base.files.policy_options import given_policies
     from ...core.resolvers.resolver import read_users
     from ...play.comparison.conditions import read_condition
     from ...play.simulation.core import SchedulerCore
@@ -81,6 +86,7 @@ def compare(
     with ends_on(LicorneError, _WHO):
         if html is not None:
             check_writable(html)
+        policies = given_policies(policy or (), policy_package)
         conditions = [read_condition(text) for text in fail_if or ()]
         resolver = None if users is None else read_users(users)
         comparison = _compared(
@@ -88,7 +94,7 @@ def compare(
             (a, b),
             conditions,
             engine=engine_named(engine),
-            open_core=lambda name: SchedulerCore(name, resolver, threads),
+            open_core=lambda name: SchedulerCore(name, resolver, threads, policies=policies),
             with_reasons=why,
         )
     if comparison is None:

@@ -10,6 +10,8 @@ import typer
 
 from ....model.errors import LicorneError
 from ...base.terminal.standard_output import ends_on, write_line
+from ...core.scheduler.engine_names import ENGINES
+from .options import PolicyOption
 
 _SHRINKING_SECONDS = 120.0
 _LINES_MAX = 200
@@ -35,6 +37,7 @@ def fuzz(
         list[str] | None,
         typer.Option("--engine", help=_ENGINE_HELP),
     ] = None,
+    policy: PolicyOption = None,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="How many processes run plans.")] = 1,
     replay: Annotated[
         Path | None, typer.Option("--replay", help="Run this plan, which was written at a failure.")
@@ -57,8 +60,9 @@ def fuzz(
         limit = time.monotonic() + minutes * 60 if minutes is not None else None
         if minutes is None:
             runs = runs or 1
-        engines = tuple(engine or _ENGINES)
-        _fuzz(seed, runs, steps=steps, engines=engines, limit=limit, jobs=jobs, folder=folder)
+        engines = tuple(engine or (ENGINES if policy else _ENGINES))
+        tried = tuple(policy or ())
+        _fuzz(seed, runs, steps=steps, engines=engines, policies=tried, limit=limit, jobs=jobs, folder=folder)
 
 
 def _fuzz(
@@ -67,6 +71,7 @@ def _fuzz(
     *,
     steps: int,
     engines: tuple[str, ...],
+    policies: tuple[str, ...],
     limit: float | None,
     jobs: int,
     folder: Path,
@@ -83,6 +88,7 @@ def _fuzz(
         engines=engines,
         until=lambda: limit is not None and time.monotonic() > limit,
         jobs=jobs,
+        policies=policies,
     )
     for engine in engines:
         done, cpu_seconds = summary.steps[engine], summary.cpu_seconds[engine]
@@ -95,7 +101,7 @@ def _fuzz(
     failure = summary.failures[0]
     write_line(f"seed {failure.seed} on {failure.engine}: {failure.failure}")
     write_line(f"looking for a smaller plan for {_SHRINKING_SECONDS:g} s at most")
-    plan, outcome = shrunk(drawn_plan(failure.seed, steps, failure.engine), _SHRINKING_SECONDS)
+    plan, outcome = shrunk(drawn_plan(failure.seed, steps, failure.engine, policies), _SHRINKING_SECONDS)
     path = folder / f"fuzz-{failure.engine}-{failure.seed}.json"
     write_whole(path, plan.text())
     _show(outcome.transcript(), outcome.failure)

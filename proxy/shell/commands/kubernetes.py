@@ -21,6 +21,8 @@ from .options import (
     InsecurePublicOption,
     LogFormatOption,
     NoRestOption,
+    PolicyOption,
+    PolicyPackageOption,
     RestAddressOption,
     RestHostOption,
     RestTokenOption,
@@ -140,6 +142,8 @@ def schedule_pods(
         ),
     ] = None,
     engine: EngineOption = "actors",
+    policy: PolicyOption = None,
+    policy_package: PolicyPackageOption = "",
     log_format: LogFormatOption = "text",
 ) -> None:
     """Schedule the pods of a Kubernetes cluster until SIGTERM or Ctrl-C.
@@ -151,6 +155,7 @@ def schedule_pods(
     with ends_on(LicorneError, "licorne kubernetes"), ExitStack() as stack:
         check_installed("kubernetes", *_PACKAGES)
         from ....actors.services.log import Log
+        from ...base.files.policy_options import given_policies
         from ...core.scheduler.engine_names import engine_named
         from ...core.scheduler.scheduler import Scheduler
         from ...kubernetes.admission.server import AdmissionServer, AdmissionServerOptions
@@ -173,7 +178,8 @@ def schedule_pods(
         health = None if health_address is None else read_address(health_address)
         prepare_process()
         watchdog = Watchdog()
-        scheduler = stack.enter_context(Scheduler(engine=engine_named(engine)))
+        policies = given_policies(policy or (), policy_package)
+        scheduler = stack.enter_context(Scheduler(engine=engine_named(engine), policies=policies))
         client = stack.enter_context(ApiClient(credentials))
         if rest is not None:
             server = stack.enter_context(RestServer(scheduler, rest))

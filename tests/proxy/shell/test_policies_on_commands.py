@@ -66,3 +66,14 @@ def test_a_simulation_is_decided_by_a_policy(folder: Path) -> None:
     jobs = [json.loads(line) for line in (folder / "jobs.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [job["wait_ns"] for job in jobs if job["user"] == "ben"] == [540_000_000_000]
     assert run(*options)[0] == 2
+
+
+def test_two_orders_are_compared(folder: Path) -> None:
+    """The first come first, and a policy: who pays is named."""
+    (folder / "fifo.yaml").write_text(QUEUES.replace("policy/bens", "fifo"), encoding="utf-8")
+    files = ("compare", "fifo.yaml", "queues.yaml", "--input", "day.yaml")
+    status, output, errors = run(*files, "--policy", "bens=bens_policy:Bens")
+
+    assert (status, errors) == (0, "")
+    assert "4 jobs: 2 later in B, by 2m in all; 1 earlier, by 20m in all" in output
+    assert run(*files)[0] == 2

@@ -7,6 +7,7 @@ from collections import deque
 from typing import Any, Final
 
 from licorne import Recovery, ResourceManager, ResourceManagerCallback, Scheduler
+from licorne.proxy.fuzz.configurations import Configuration
 from licorne.proxy.fuzz.manager.manager import SimulatedManager
 from licorne.proxy.fuzz.plans import PROCESS, by_weight, one_of
 from licorne.proxy.si import si_pb2 as si
@@ -233,6 +234,9 @@ class _World:
 
     def fail(self, error: BaseException) -> None:
         raise error
+
+    def with_policies(self, configuration: Configuration) -> Configuration:
+        return configuration
 
     def scheduler_time_ns(self) -> None:
         """Return no time: no check needs one."""

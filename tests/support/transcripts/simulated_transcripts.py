@@ -18,7 +18,7 @@ from google.protobuf.json_format import MessageToDict
 from support.transcripts.transcript_lines import RM_ID, releases_line
 
 from licorne import Scheduler
-from licorne.proxy.fuzz.configurations import INVALID_CONFIGURATIONS, random_configuration
+from licorne.proxy.fuzz.configurations import INVALID_CONFIGURATIONS, Configuration, random_configuration
 from licorne.proxy.fuzz.manager.manager import SimulatedManager
 from licorne.proxy.fuzz.plans import PROCESS, by_weight, one_of
 from licorne.proxy.si import si_pb2 as si
@@ -87,6 +87,9 @@ class _World:
 
     def fail(self, error: BaseException) -> None:
         raise error
+
+    def with_policies(self, configuration: Configuration) -> Configuration:
+        return configuration
 
     def scheduler_time_ns(self) -> None:
         """Return no time: no check needs one."""

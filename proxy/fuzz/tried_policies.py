@@ -1,0 +1,77 @@
+"""Policies that are tried: clusters name them wherever they decide, and ask each question twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, final
+
+from ...model.configuration.queue_properties import APPLICATION_SORT_POLICY, GANG_PLACING
+from ...model.policies.policies import POLICY_PREFIX, GivenPolicies, PolicyPoint
+from ..base.files.policy_options import given_policies
+from .configurations import Configuration, queues_below
+
+_SHOWN_MAX: Final = 100
+
+
+class ImpureAnswerError(Exception):
+    """A policy answered the same question in two ways, one after the other."""
+
+
+@final
+class TriedPolicies:
+    """The policies of a plan.
+
+    Args:
+        options: As `--policy` takes them.
+
+    Raises:
+        LicorneError: One cannot be given.
+    """
+
+    def __init__(self, options: Sequence[str]) -> None:
+        self.factories = {
+            name: partial(_AskedTwice, factory) for name, factory in given_policies(options).items()
+        }
+        self._points = GivenPolicies(self.factories).points
+
+    def named_in(self, configuration: Configuration) -> Configuration:
+        """Return a configuration that names each policy wherever it decides."""
+        if not self._points:
+            return configuration
+        document: dict[str, Any] = json.loads(configuration.text)
+        for partition in document["partitions"]:
+            for name, points in self._points.items():
+                if PolicyPoint.NODE_ORDER in points:
+                    partition["nodesortpolicy"] = {"type": POLICY_PREFIX + name}
+                if PolicyPoint.ADMISSION in points:
+                    partition.setdefault("policies", {}).setdefault("admission", []).append(name)
+                if PolicyPoint.APPLICATION_ORDER in points:
+                    for queue in queues_below(partition):
+                        properties = queue.setdefault("properties", {})
+                        properties[APPLICATION_SORT_POLICY] = POLICY_PREFIX + name
+                        properties[GANG_PLACING] = "whole"
+        return Configuration(json.dumps(document, indent=1), configuration.leaves)
+
+
+class _AskedTwice:
+    """A policy each of whose questions is asked twice; it has the methods of the policy, and no others."""
+
+    def __init__(self, factory: Callable[[], object]) -> None:
+        policy = factory()
+        for name in ("depends_on", "every_ns"):
+            if hasattr(policy, name):
+                setattr(self, name, getattr(policy, name))
+        for point in PolicyPoint:
+            method = getattr(policy, point.value, None)
+            if callable(method):
+                setattr(self, point.value, partial(_same_answer, method))
+
+
+def _same_answer(method: Callable[..., object], *args: object) -> object:
+    first, second = method(*args), method(*args)
+    if repr(first) != repr(second):
+        shown = f"{first!r:.{_SHOWN_MAX}}, then {second!r:.{_SHOWN_MAX}}"
+        raise ImpureAnswerError(f"the same question was answered by {shown}")
+    return first
