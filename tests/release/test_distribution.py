@@ -99,7 +99,7 @@ def sources(built: Path) -> set[str]:
 def test_the_source_distribution_holds_what_a_reader_needs(sources: set[str]) -> None:
     """The package, the pages with their pictures, the examples, the changes and the licence."""
     found = (path for room in ("deploy", "docs", "examples") for path in (ROOT / room).rglob("*"))
-    files = [path for path in found if path.is_file()]
+    files = [path for path in found if path.is_file() and path.suffix != ".pyc"]
     modules = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
     wanted = {str(path.relative_to(ROOT)) for path in (*files, *modules)}
 

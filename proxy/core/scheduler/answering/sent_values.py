@@ -75,7 +75,7 @@ from ...metrics.figures import EventCounters, ManagerFigures, SchedulerFigures, 
 from ..managers.manager_life import ManagerStatus
 from .questions import QueueAndUser
 
-VALUE_VERSION: Final = 1
+VALUE_VERSION: Final = 2
 """The version of what is written here; `Question.value_version` of `licorne.v1` asks for it."""
 
 _ENUMS: Final[tuple[type[Enum], ...]] = (

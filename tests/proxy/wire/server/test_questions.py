@@ -168,14 +168,14 @@ def test_figures_are_the_same_document_without_a_version(both: tuple[Scheduler, 
 def test_a_client_that_reads_other_answers_is_refused(
     both: tuple[Scheduler, RemoteScheduler], question: v1.Question
 ) -> None:
-    with pytest.raises(RequestError, match="this server writes version 1"):
+    with pytest.raises(RequestError, match=f"this server writes version {VALUE_VERSION}"):
         both[1]._call(v1.ManagerMessage(question=question))
 
 
 # ------------------------------------------------------------------------------------------- the wire
 
 
-def test_what_is_sent_is_version_1() -> None:
+def test_what_is_sent_is_the_version_that_is_noted() -> None:
     """A field or kind that is renamed, or a new field without a default, needs another version.
 
     The file is `fields_of_kinds()` of the version. What is added with a default is added to it.
