@@ -32,7 +32,6 @@ from ...wire.client.remote_scheduler import RemoteScheduler
 from ...wire.server import buffers, remote_managers
 from ...wire.server.addresses import Address
 from ...wire.server.server import ServerSettings, ServerThread
-from ..configurations import Configuration
 from ..manager.callbacks import CallbackFault, PreemptionEffects
 from ..manager.cluster_record import RecordError
 from ..manager.manager import SimulatedManager
@@ -188,6 +187,7 @@ class ClusterWorld:
         self._taken_over: list[RemoteScheduler | SiClient] = []
         """Those of processes beside which another one of the same RM has begun."""
         self._policies = TriedPolicies(self._plan.policies)
+        self.with_policies = self._policies.named_in
         self._change: Callable[[Any, str, Any], None]
         self._mend: Callable[[], None] = lambda: None
         """Makes a method whole that is to break."""
@@ -207,10 +207,6 @@ class ClusterWorld:
         """Note that something is not as it must be; the first is the cause."""
         if self.outcome.failure is None:
             self.outcome.failure = error
-
-    def with_policies(self, configuration: Configuration) -> Configuration:
-        """Return a configuration that names the policies that are tried, if any are."""
-        return self._policies.named_in(configuration)
 
     def scheduler_time_ns(self) -> int | None:
         """Return the time of a stepped scheduler; it stands while callbacks are under way."""
