@@ -45,3 +45,15 @@ class ReplacedError(RequestError):
 
     What ran for it goes on there. It has to register again on purpose to take it back.
     """
+
+
+def error_text(error: BaseException) -> str:
+    """Return the text of an error, with its type unless it is one of ours, raised on purpose."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the text of a foreign error
+        text = "its text cannot be read"
+    kind = type(error).__name__
+    if not text:
+        return kind
+    return text if isinstance(error, LicorneError) else f"{kind}: {text}"

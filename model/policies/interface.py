@@ -27,22 +27,6 @@ class NodeView(NamedTuple):
     available: Resource
 
 
-class AskView(NamedTuple):
-    """An ask that waits, or that has been placed."""
-
-    allocation_key: str
-    application_id: str
-    resource: Resource
-    priority: int
-    created_at_ns: int
-    tags: Mapping[str, str]
-    placeholder: bool
-    task_group: str
-    """The task group of a gang, or the empty text."""
-    walltime_ns: int | None
-    """Its own, else that of its application; `None` if neither has one."""
-
-
 class ApplicationView(NamedTuple):
     """An application in its leaf."""
 

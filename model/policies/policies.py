@@ -3,7 +3,7 @@
 A policy is an object with one method for each point at which it decides, see `PolicyPoint`. A partition has
 an object of its own for each name. Whatever the code does, the partition goes on: an order that raises or
 answers with no key puts the object behind all others, a start that cannot be judged is held for a second.
-Each failure is counted and reported.
+Each failure is reported.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias, final
+from typing import Final, TypeAlias, final
 
-from ..errors import LicorneError
+from ..errors import LicorneError, error_text
 from .interface import ApplicationView, NodeView, Wait
 
 POLICY_PREFIX: Final = "policy/"
@@ -28,13 +28,6 @@ FailureReport: TypeAlias = "Callable[[str, str, Exception], None]"
 
 PolicyKey: TypeAlias = "tuple[int | tuple[int | float | str, ...], ...]"
 """A key as orders compare it: `(0, KEY)`, or `(1,)`, behind all others, where the policy has failed."""
-
-Answer: TypeAlias = "float | list[int | float | str] | list[str | int | None] | None"
-"""An answer as it is recorded: a key, its parts, or a reason and a time; `None` for no key, or no wait."""
-
-AnswerTape: TypeAlias = "Callable[[str, str, str, Callable[[], Answer]], Answer]"
-"""Records an answer, or returns a recorded one: it gets the policy, the method, the id of what the policy is
-asked about, and what asks the policy."""
 
 _NAME_MAX: Final = 64
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-")
@@ -55,16 +48,6 @@ class PolicyPoint(Enum):
     ADMISSION = "may_start"
 
 
-class PolicyCounts(NamedTuple):
-    """How often a policy was asked at a point, and how it did."""
-
-    calls: int
-    failures: int
-    last_failure: str
-    total_ns: int
-    max_ns: int
-
-
 @final
 class GuardedPolicy:
     """A policy in one partition.
@@ -73,17 +56,11 @@ class GuardedPolicy:
         name: As a configuration names it.
         asked: The object of the program.
         report: Called with each failure.
-        stopwatch_ns: Nanoseconds since any moment.
     """
 
-    def __init__(
-        self, name: str, asked: object, report: FailureReport, stopwatch_ns: Callable[[], int]
-    ) -> None:
+    def __init__(self, name: str, asked: object, report: FailureReport) -> None:
         self.name = name
         self._report = report
-        self._stopwatch_ns = stopwatch_ns
-        self.tape: AnswerTape | None = None
-        """Records the answers, or plays recorded ones."""
         self._methods: dict[PolicyPoint, Callable[..., object]] = {}
         for point in PolicyPoint:
             method = getattr(asked, point.value, None)
@@ -97,52 +74,19 @@ class GuardedPolicy:
         if "time" in depends_on and self._methods.keys() - {PolicyPoint.ADMISSION}:
             self.every_ns = getattr(asked, "every_ns", None)
         self._shape = ""
-        self._counts: dict[PolicyPoint, list[int]] = {}
-        self._last_failures: dict[PolicyPoint, str] = {}
-
-    def counts(self) -> dict[PolicyPoint, PolicyCounts]:
-        """Return how it has done at each point where it was asked."""
-        last = self._last_failures
-        return {
-            point: PolicyCounts(calls, failures, last.get(point, ""), total_ns, max_ns)
-            for point, (calls, failures, total_ns, max_ns) in self._counts.items()
-        }
 
     def node_key(self, node: NodeView) -> float:
         """Return the place of a node, the smallest first; where the policy fails it is infinite."""
-        if self.tape is None:
-            return self._node_key(node)
-
-        def asked() -> Answer:
-            key = self._node_key(node)
-            return None if key == math.inf else key
-
-        answer = self.tape(self.name, PolicyPoint.NODE_ORDER.value, node.node_id, asked)
-        return answer if isinstance(answer, float) else math.inf
-
-    def _node_key(self, node: NodeView) -> float:
         try:
-            return _node_key(self._call(PolicyPoint.NODE_ORDER, node))
+            return _node_key(self._methods[PolicyPoint.NODE_ORDER](node))
         except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
             self._fail(PolicyPoint.NODE_ORDER, node.node_id, error)
             return math.inf
 
     def application_key(self, application: ApplicationView) -> PolicyKey:
         """Return the place of an application among those of its leaf."""
-        if self.tape is None:
-            return self._application_key(application)
-
-        def asked() -> Answer:
-            parts = self._application_key(application)[1:]
-            return list(parts[0]) if parts and isinstance(parts[0], tuple) else None
-
-        point = PolicyPoint.APPLICATION_ORDER.value
-        answer = self.tape(self.name, point, application.application_id, asked)
-        return (0, tuple([_key_part(part) for part in answer])) if isinstance(answer, list) else _BEHIND_ALL
-
-    def _application_key(self, application: ApplicationView) -> PolicyKey:
         try:
-            parts = _key_parts(self._call(PolicyPoint.APPLICATION_ORDER, application))
+            parts = _key_parts(self._methods[PolicyPoint.APPLICATION_ORDER](application))
             self._check_shape(parts)
         except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
             self._fail(PolicyPoint.APPLICATION_ORDER, application.application_id, error)
@@ -151,43 +95,14 @@ class GuardedPolicy:
 
     def may_start(self, application: ApplicationView, now_ns: int) -> Wait | None:
         """Return why an application may not start, `None` if it may."""
-        if self.tape is None:
-            return self._may_start(application, now_ns)
-
-        def asked() -> Answer:
-            held = self._may_start(application, now_ns)
-            return None if held is None else list(held)
-
-        answer = self.tape(self.name, PolicyPoint.ADMISSION.value, application.application_id, asked)
-        if not isinstance(answer, list):
-            return None
-        reason, until_ns = answer
-        return Wait(str(reason), until_ns if isinstance(until_ns, int) else None)
-
-    def _may_start(self, application: ApplicationView, now_ns: int) -> Wait | None:
         try:
-            return _wait_of(self._call(PolicyPoint.ADMISSION, application, now_ns), now_ns)
+            return _wait_of(self._methods[PolicyPoint.ADMISSION](application, now_ns), now_ns)
         except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
-            failed = self._fail(PolicyPoint.ADMISSION, application.application_id, error)
-            return Wait(f"it has failed: {failed}", now_ns + _HELD_NS)
+            self._fail(PolicyPoint.ADMISSION, application.application_id, error)
+            return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + _HELD_NS)
 
-    def _call(self, point: PolicyPoint, *args: object) -> object:
-        counts = self._counts.setdefault(point, [0, 0, 0, 0])
-        counts[0] += 1
-        began_ns = self._stopwatch_ns()
-        try:
-            return self._methods[point](*args)
-        finally:
-            took_ns = self._stopwatch_ns() - began_ns
-            counts[2] += took_ns
-            counts[3] = max(counts[3], took_ns)
-
-    def _fail(self, point: PolicyPoint, subject: str, error: Exception) -> str:
-        text = failure_text(error)
-        self._counts[point][1] += 1
-        self._last_failures[point] = f"{subject}: {text}"
+    def _fail(self, point: PolicyPoint, subject: str, error: Exception) -> None:
         self._report(f"policy {self.name}.{point.value}", subject, error)
-        return text
 
     def _check_shape(self, parts: tuple[int | float | str, ...]) -> None:
         """Refuse a key that cannot be compared with those before it."""
@@ -211,11 +126,9 @@ class Policies:
 
     def __init__(self, by_name: Mapping[str, GuardedPolicy]) -> None:
         self.by_name = by_name
-
-    def set_tape(self, tape: AnswerTape) -> None:
-        """Have the answers recorded, or recorded ones played."""
-        for policy in self.by_name.values():
-            policy.tape = tape
+        periods = [policy.every_ns for policy in by_name.values() if policy.every_ns is not None]
+        self.every_ns = min(periods, default=None)
+        """After how long all keys are found anew, `None` if time changes none."""
 
     def named(self, word: str) -> GuardedPolicy:
         """Return the policy that a configuration names; which there are was checked when it was read."""
@@ -244,15 +157,15 @@ class GivenPolicies:
         }
         """At which points each policy decides."""
 
-    def make(self, report: FailureReport, stopwatch_ns: Callable[[], int]) -> Policies:
-        """Make the policies of a partition; `GuardedPolicy` says what the arguments are.
+    def make(self, report: FailureReport) -> Policies:
+        """Make the policies of a partition, whose failures are reported.
 
         Raises:
             LicorneError: An object cannot be made.
         """
         return Policies(
             {
-                name: GuardedPolicy(name, _made(name, factory), report, stopwatch_ns)
+                name: GuardedPolicy(name, _made(name, factory), report)
                 for name, factory in self._factories.items()
             }
         )
@@ -281,18 +194,6 @@ def refused_name(word: str, point: PolicyPoint, points: Mapping[str, Collection[
     return None
 
 
-def failure_text(error: BaseException) -> str:
-    """Return the text of an error that a policy has raised, with its type unless it is one of ours."""
-    try:
-        text = str(error)[:_TEXT_MAX]
-    except Exception:  # noqa: BLE001 - the text of a foreign error
-        text = "its text cannot be read"
-    if isinstance(error, PolicyAnswerError):
-        return text
-    kind = type(error).__name__
-    return f"{kind}: {text}" if text else kind
-
-
 def _checked_name(name: object) -> str:
     if not isinstance(name, str) or not 0 < len(name) <= _NAME_MAX or not _NAME_CHARACTERS.issuperset(name):
         raise LicorneError(
@@ -310,7 +211,7 @@ def _made(name: str, factory: object) -> object:
     try:
         return factory()
     except Exception as error:
-        raise LicorneError(f"the policy {name!r} cannot be made: {failure_text(error)}") from error
+        raise LicorneError(f"the policy {name!r} cannot be made: {error_text(error)[:_TEXT_MAX]}") from error
 
 
 def _points_of(name: str, made: object) -> frozenset[PolicyPoint]:

@@ -7,6 +7,7 @@ with the id: orders are total.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, final
 
@@ -14,7 +15,7 @@ from ..applications.life import walltime_of
 from ..configuration.durations import short_duration_text
 from ..configuration.policies import APPLICATION_ORDER_WORDS
 from ..policies.interface import ApplicationView
-from ..policies.policies import POLICY_PREFIX, GuardedPolicy, Policies
+from ..policies.policies import GuardedPolicy, Policies, is_policy_word
 from ..resources.comparisons import shares
 from ..resources.resource import Resource
 from .application_entry import ApplicationEntry, EntryKey
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from .queue import Queue
 
 
-class ApplicationOrderRule:
+class ApplicationOrderRule(ABC):
     """How the applications of a leaf are ordered.
 
     Args:
@@ -50,13 +51,13 @@ class ApplicationOrderRule:
         self.is_steady = is_steady
         self.policy = policy
 
+    @abstractmethod
     def key(self, entry: ApplicationEntry, leaf: Queue) -> EntryKey:
         """Return the place of an application, the smallest first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sentence(self, leaf: Queue) -> str:
         """Return the rule in words, for explanations."""
-        raise NotImplementedError
 
 
 @final
@@ -146,7 +147,7 @@ def application_order(word: str, policies: Policies) -> ApplicationOrderRule:
         word: One of ours, or a policy with its prefix; that there is one was checked with the configuration.
         policies: Those of the partition.
     """
-    if word.startswith(POLICY_PREFIX):
+    if is_policy_word(word):
         return _ApplicationsByPolicy(word, policies.named(word))
     return APPLICATION_ORDERS[word]
 

@@ -33,7 +33,7 @@ from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import held_by_policy, holder_of, user_headroom
 from ..state.counters import TimedPart
 from ..state.partition_state import PartitionState
-from ..state.placing import count_accepted, report_checks, reserve, set_runnable, unreserve
+from ..state.placing import count_accepted, report_checks, reserve, unreserve
 from ..state.rates import report_refusals
 from ..values.allocation import RefusalReason, refused
 from .gang_pass import GangPreemption, GangRefused, GangTry, place_gang
@@ -48,6 +48,7 @@ from .resting import (
     rest_after,
     rest_of_held,
     retries_of_resting,
+    starts_or_runs,
     with_limits,
 )
 
@@ -173,7 +174,7 @@ def _visit_applications(visit: _Visit, blocked: Blocked, rests: _Rests) -> bool 
     state, now_ns = visit.state, visit.now_ns
     conditions = conditions_in(state, visit.leaf, visit.headroom, now_ns, visit.attempts)
     for entry in visit.waiting.to_try(with_limits(state, conditions)):
-        if not _may_run(state, entry):
+        if not starts_or_runs(state, entry):
             blocked.wake(Wake.BY_ANY_CHANGE)
             rests.append((entry, entry.facts, rest_of_held(state, entry)))
             continue
@@ -204,15 +205,6 @@ def _rest_of(held: HeldStart, blocked: Blocked) -> Rest | None:
         blocked.wake(Wake.BY_ANY_CHANGE)
         return None
     return Rest(RestKind((), may_reserve=False), held.wait.until_ns)
-
-
-def _may_run(state: PartitionState, entry: ApplicationEntry) -> bool:
-    """Return whether the application may start to run, or runs already."""
-    if entry.facts.state is not ApplicationState.ACCEPTED:
-        return True
-    in_queue, by_user = may_run(state, entry)
-    set_runnable(state, entry, in_queue=in_queue, by_user=by_user)
-    return entry.runnable_in_queue and entry.runnable_by_user
 
 
 # ------------------------------------------------------------------------------------- an application

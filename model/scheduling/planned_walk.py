@@ -24,20 +24,20 @@ from ..applications.state import ApplicationState
 from ..planning.kept_plan import KeptPlan
 from ..planning.planned_jobs import GangStart, JobOwner, backfilling_queue, gang_members, job_of
 from ..queues import quota as queue_quota
-from ..queues.application_entry import ApplicationEntry
+from ..queues.application_entry import ApplicationEntry, HeldStart
 from ..queues.queue import Queue
 from ..queues.quota import is_reached
 from ..queues.sleep import Sleep, Wake
 from ..resources.resource import fits_undefined_unlimited
 from ..state.charges import held_by_policy, user_headroom
 from ..state.partition_state import PartitionState
-from ..state.placing import count_accepted, set_runnable
+from ..state.placing import count_accepted
 from ..state.rates import report_refusals
 from ..values.allocation import Ask, RefusalReason
 from .gang_pass import GangRefused, GangTry, place_gang
 from .giving import denied_by_rm, must_wait, try_place, try_required_node
 from .planned_scope import PlannedPreemption, PlannedScope, WaitingJob, has_room_for
-from .resting import earlier, may_run
+from .resting import earlier, starts_or_runs
 
 _ASKS_MAX = 1 << 40
 _PROMISED = frozenset(
@@ -88,11 +88,11 @@ class PlannedWalk:
     def _visit(self, scope: PlannedScope, leaf: Queue) -> None:
         scope.visited.append(leaf)
         for entry in list(leaf.entries.waiting):
-            if not self._may_run(entry):
+            if not starts_or_runs(self._state, entry):
                 continue
-            if self._is_held(entry):
-                wait_ns = None if entry.held is None else entry.held.wait.until_ns
-                scope.held_until_ns = earlier(scope.held_until_ns, wait_ns)
+            held = self._held(entry)
+            if held is not None:
+                scope.held_until_ns = earlier(scope.held_until_ns, held.wait.until_ns)
                 continue
             for ask in _asks(entry):
                 if scope.standing:
@@ -106,7 +106,7 @@ class PlannedWalk:
         """Try the jobs whose promises stand before this ask, which is a later comer."""
         for key, promised in scope.standing_before(job_of(self._state, JobOwner.of(entry), ask)):
             del scope.standing[key]
-            starts = self._may_run(promised.entry) and not self._is_held(promised.entry)
+            starts = starts_or_runs(self._state, promised.entry) and self._held(promised.entry) is None
             if starts and is_reached(promised.entry.queue):
                 scope.tried.add(key)
                 self.has_result = self._try_behind(scope, promised.entry, promised.asks[0])
@@ -152,18 +152,10 @@ class PlannedWalk:
 
     # ------------------------------------------------------------------------------- applications
 
-    def _may_run(self, entry: ApplicationEntry) -> bool:
-        if entry.facts.state is not ApplicationState.ACCEPTED:
-            return True
-        in_queue, by_user = may_run(self._state, entry)
-        set_runnable(self._state, entry, in_queue=in_queue, by_user=by_user)
-        return entry.runnable_in_queue and entry.runnable_by_user
-
-    def _is_held(self, entry: ApplicationEntry) -> bool:
-        """Return whether a policy keeps an application from starting."""
-        return (
-            entry.facts.state is ApplicationState.ACCEPTED and held_by_policy(self._state, entry) is not None
-        )
+    def _held(self, entry: ApplicationEntry) -> HeldStart | None:
+        """Return the policy that keeps an application from starting, `None` if none does, or it runs."""
+        starts = entry.facts.state is ApplicationState.ACCEPTED
+        return held_by_policy(self._state, entry) if starts else None
 
     # --------------------------------------------------------------------------------------- asks
 

@@ -12,6 +12,7 @@ from collections.abc import Container, Sequence
 from typing import Final, NamedTuple, final
 
 from ..applications.ask_walk import AskWalk, Candidate
+from ..applications.state import ApplicationState
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
 from ..preemption.guarantee.limited import limited_holder
 from ..queues import quota as queue_quota
@@ -22,6 +23,7 @@ from ..queues.waiting import Conditions, GangSizes, PreemptingAsk, RestKind
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import holder_of, may_start, user_headroom
 from ..state.partition_state import PartitionState
+from ..state.placing import set_runnable
 from ..state.rates import AttemptShape, change_stamp
 from ..values.allocation import Refusal, RefusalReason
 
@@ -88,6 +90,15 @@ def may_run(state: PartitionState, entry: ApplicationEntry) -> tuple[bool, bool]
     """Return whether the queues let an application run, and whether the limits of its user and group do."""
     in_queue = queue_quota.has_place_for(entry.queue, entry.application_id) is None
     return in_queue, may_start(state, entry)
+
+
+def starts_or_runs(state: PartitionState, entry: ApplicationEntry) -> bool:
+    """Return whether queues and limits let an application start, or it runs; report what has changed."""
+    if entry.facts.state is not ApplicationState.ACCEPTED:
+        return True
+    in_queue, by_user = may_run(state, entry)
+    set_runnable(state, entry, in_queue=in_queue, by_user=by_user)
+    return entry.runnable_in_queue and entry.runnable_by_user
 
 
 def rest_of_held(state: PartitionState, entry: ApplicationEntry) -> Rest:

@@ -123,14 +123,12 @@ def review_policies_when_due(state: PartitionState) -> None:
 
 def _policy_review_ns(state: PartitionState) -> int | None:
     """Return when the keys of policies that depend on time are found anew, `None` if none depends on it."""
-    periods = [
-        policy.every_ns for policy in state.host.policies.by_name.values() if policy.every_ns is not None
-    ]
-    if not periods:
+    every_ns = state.host.policies.every_ns
+    if every_ns is None:
         return None
     if not state.policies_reviewed_ns:
         state.policies_reviewed_ns = state.now_ns()
-    return state.policies_reviewed_ns + min(periods)
+    return state.policies_reviewed_ns + every_ns
 
 
 def outstanding_asks(state: PartitionState) -> None:

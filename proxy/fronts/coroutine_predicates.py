@@ -9,9 +9,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias, final
 
-from ...model.errors import LicorneError
+from ...model.errors import LicorneError, error_text
 from ...model.values.messages import PredicateQuestion, PreemptionQuestion
-from ..core.scheduler.managers.callbacks import is_fault, text_of
+from ..core.scheduler.managers.callbacks import is_fault
 from ..si.arguments import check_type
 from .async_parts import CallbackInbox, InboxManager
 
@@ -76,7 +76,7 @@ class PredicateManager(InboxManager):
                 check_type(f"the reason against node {node_id!r}", reason, str)
         except Exception as error:  # noqa: BLE001 - whatever it raises is its answer
             if not timeout.expired():
-                found = dict.fromkeys(question.node_ids, text_of(error))
+                found = dict.fromkeys(question.node_ids, error_text(error))
             if is_fault(error):
                 context = {"message": f"the predicate of ask {question.allocation_key!r}", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from ...policies.policies import PolicyPoint, is_policy_word, refused_name
+from ...policies.policies import POLICY_PREFIX, PolicyPoint, is_policy_word, refused_name
 from ..names import did_you_mean
 from ..problems import Position, RuleFinding
 from ..queue_properties import APPLICATION_SORT_POLICY
@@ -40,5 +40,5 @@ def _of_queues(queue: QueueConfig, points: GivenPoints) -> Iterator[RuleFinding]
 def _finding(word: str, point: PolicyPoint, position: Position, points: GivenPoints) -> Iterator[RuleFinding]:
     refusal = refused_name(word, point, points)
     if refusal is not None:
-        name = word.rpartition("/")[2]
+        name = word.removeprefix(POLICY_PREFIX)
         yield RuleFinding(position, f"{refusal}{'' if name in points else did_you_mean(name, tuple(points))}")

@@ -21,10 +21,9 @@ from ....model.applications.allocations import ApplicationAllocations
 from ....model.applications.application import Application
 from ....model.applications.asks import ApplicationAsks
 from ....model.build_kind import is_compiled
-from ....model.errors import LicorneError
+from ....model.errors import LicorneError, error_text
 from ....model.nodes.node import Node
 from ...core.recording.recording import Recording
-from ...core.scheduler.managers.callbacks import text_of
 from ...core.scheduler.scheduler import Scheduler
 from ...si.api import SchedulerAPI
 from ...wire.client import callbacks, connection
@@ -312,7 +311,7 @@ class ClusterWorld:
     def _callback_failed(self, *news: Any) -> None:
         error = news[0].error
         if news[0].subject:  # A policy that is tried.
-            self.fail(RecordError(f"{news[0].callback} about {news[0].subject}: {text_of(error)}"))
+            self.fail(RecordError(f"{news[0].callback} about {news[0].subject}: {error_text(error)}"))
         elif isinstance(error, LicorneError):  # A request that the server refuses: the connection ends then.
             self.note(news[0].rm_id, "is refused", str(error))
         elif not isinstance(error, CallbackFault):

@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import Final, final
 
 from ....actors.services.interrupts import start_thread
-from ....model.errors import LicorneError
+from ....model.errors import LicorneError, error_text
 from ....model.values.messages import PredicateQuestion, PreemptionQuestion
-from ...core.scheduler.managers.callbacks import CallbackThreads, is_fault, text_of
+from ...core.scheduler.managers.callbacks import CallbackThreads, is_fault
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from ...si.api import DeferredPredicates, ResourceManagerCallback, StateDumpPlugin
@@ -72,7 +72,7 @@ def predicate_answers(
                 if is_fault(error):
                     note("predicates", error)
                 answer.refused.append(index)
-                answer.reasons.append(reasons.setdefault(text_of(error), len(reasons)))
+                answer.reasons.append(reasons.setdefault(error_text(error), len(reasons)))
     answers.reasons.extend(reasons)
     return answers
 
@@ -224,7 +224,7 @@ class StateDumpAnswers:
                 raise LicorneError(too_long)  # noqa: TRY301 - shown as others
             return v1.StateDumpAnswer(json=text)
         except BaseException as error:  # noqa: BLE001 - whatever it raises is shown
-            return v1.StateDumpAnswer(error=text_of(error).encode(errors="replace").decode())
+            return v1.StateDumpAnswer(error=error_text(error).encode(errors="replace").decode())
 
 
 def ask_nodes(
@@ -248,7 +248,7 @@ def ask_nodes(
     try:
         predicates.ask_predicates(questions, answer)
     except BaseException as error:  # noqa: BLE001 - any error that the RM raises is its answer
-        reason = text_of(error)
+        reason = error_text(error)
         answer({index: dict.fromkeys(each.node_ids, reason) for index, each in enumerate(questions)})
 
 

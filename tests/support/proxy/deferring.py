@@ -9,8 +9,8 @@ from typing import Any
 from support.proxy.listening import Listener
 from support.waiting import WAIT_SECONDS
 
+from licorne.model.errors import error_text
 from licorne.model.values.messages import PredicateQuestion, PreemptionQuestion
-from licorne.proxy.core.scheduler.managers.callbacks import text_of
 from licorne.proxy.si import si_pb2 as si
 
 
@@ -80,7 +80,7 @@ def refused_by(callback: Any, question: PredicateQuestion) -> Mapping[str, str]:
         try:
             callback.predicates(args)
         except Exception as error:  # noqa: BLE001 - the answer
-            refused[node_id] = text_of(error)
+            refused[node_id] = error_text(error)
     return refused
 
 

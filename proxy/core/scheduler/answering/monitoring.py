@@ -9,6 +9,7 @@ from typing import final
 
 from .....actors.engines.engine import Engine
 from .....model.applications.state import ApplicationState
+from .....model.errors import error_text
 from .....model.partition import Partition
 from .....model.queues.use_order import KeptUse
 from .....model.values.documents import Document, Json
@@ -18,7 +19,6 @@ from ....si.api import StateDumpPlugin
 from ...health.checks import AskAll, HealthChecks, HealthReport
 from ...health.watch import HealthWatch, History
 from ...metrics.figures import SchedulerFigures
-from ..managers.callbacks import text_of
 from ..managers.extra_configurations import ExtraConfigurations
 from ..managers.managers import Managers
 from .questions import ask_each
@@ -163,7 +163,7 @@ def _diagnostics(plugin: StateDumpPlugin) -> Json:
     try:
         said: Json = json.loads(plugin.get_state_dump())
     except BaseException as error:  # noqa: BLE001 - whatever it raises is shown
-        return {"Error": text_of(error)}
+        return {"Error": error_text(error)}
     return said
 
 

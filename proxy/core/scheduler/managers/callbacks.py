@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, final
 from .....actors.services.interrupts import Uninterrupted
 from .....actors.services.log import Log
 from .....model.applications.report import ApplicationSummary
-from .....model.errors import LicorneError, RequestError
+from .....model.errors import LicorneError, RequestError, error_text
 from .....model.values.messages import (
     AllocationPlaced,
     AllocationsRejected,
@@ -67,18 +67,6 @@ def is_fault(error: BaseException) -> bool:
     return isinstance(error, _FAULTS) or not isinstance(error, Exception)
 
 
-def text_of(error: BaseException) -> str:
-    """Return the text of an error, with its type unless it is one of ours, raised on purpose."""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - the text of a foreign error
-        text = "its text cannot be read"
-    kind = type(error).__name__
-    if not text:
-        return kind
-    return text if isinstance(error, LicorneError) else f"{kind}: {text}"
-
-
 @final
 class CallbackFailures:
     """Reports failing callbacks to the program.
@@ -117,7 +105,7 @@ class CallbackFailures:
         self._shown.add(kind)
         logging.getLogger("licorne").error(
             "%s of resource manager %r raised %s%s; the scheduler goes on, and tells of no other %s there",
-            *(callback, rm_id, text_of(error), f" about {subject!r}" if subject else ""),
+            *(callback, rm_id, error_text(error), f" about {subject!r}" if subject else ""),
             type(error).__name__,
             exc_info=error,
             extra={"rm_id": rm_id},

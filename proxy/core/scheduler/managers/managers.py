@@ -362,8 +362,6 @@ class Managers:
         if isinstance(predicates, DeferredCalls):
             wake = partial(self._incarnations.fire, incarnation, RetryAsks())
             channel, predicates = CallbackQuestions(name, predicates, wake, self._answer_wait), None
-        # In steps times are those of the virtual clock, so that equal inputs have equal figures.
-        stopwatch_ns = perf_counter_ns if self._outbox is None else clock.now_ns
         host = PartitionHost(
             now_ns=clock.now_ns,
             call_at=call_at,
@@ -380,8 +378,9 @@ class Managers:
             adopt_application=self._engine.adopt_application,
             release=self._engine.release,
             reservations_on=self.reservations_on,
-            stopwatch_ns=stopwatch_ns,
-            policies=self.policies.make(partial(self._failures.note_policy, rm_id), stopwatch_ns),
+            # In steps times are those of the virtual clock, so that equal inputs have equal figures.
+            stopwatch_ns=perf_counter_ns if self._outbox is None else clock.now_ns,
+            policies=self.policies.make(partial(self._failures.note_policy, rm_id)),
             events=self.events.new_sink(rm_id),
             summarise=summariser(rm_id, self.extra.log("core.scheduler.application.usage", rm_id)),
         )

@@ -14,7 +14,7 @@ from time import perf_counter_ns
 from typing import Final, NamedTuple, TypeAlias, final
 
 from .....lockcheck import Condition, excludes
-from .....model.errors import RequestError
+from .....model.errors import RequestError, error_text
 from .....model.state.counters import Histogram
 from .....model.values.allocation import ask_key_of
 from .....model.values.messages import (
@@ -30,7 +30,7 @@ from ....si import si_pb2 as si
 from ....si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback
 from ....si.arguments import ask_predicate, ask_preemption_predicate
 from ....si.older_generation import Generation
-from .callbacks import CallbackThreads, is_fault, text_of
+from .callbacks import CallbackThreads, is_fault
 
 _NO_REASON: Final = "the resource manager gave no reason"
 _Reader: TypeAlias = "Callable[[int, object, dict[int, Mapping[str, str]]], PredicateAnswer]"
@@ -72,7 +72,7 @@ class CallbackPredicates:
             except BaseException as error:  # noqa: BLE001 - any error that the RM raises is its answer
                 if is_fault(error):
                     self._note("predicates", error)
-                return text_of(error)
+                return error_text(error)
             finally:
                 self._times.add(perf_counter_ns() - began_ns)
         return None
@@ -221,7 +221,7 @@ class CallbackQuestions:
                 call()
             except BaseException as error:  # noqa: BLE001 - any error that the RM raises is its answer
                 calls.note(name, error)
-                return text_of(error)
+                return error_text(error)
         return None
 
 
