@@ -17,12 +17,12 @@ from .options import (
     AsJsonOption,
     EngineOption,
     InputSettings,
-    PolicyOption,
-    PolicyPackageOption,
+    PolicyOptions,
     ThreadsOption,
     UsersOption,
     value_option,
     with_input_settings,
+    with_settings,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ _FAILED: Final = 1
 """The status of a comparison of which a condition of `--fail-if` holds."""
 
 
+@with_settings("policies", PolicyOptions)
 @with_input_settings
 def compare(
     *,
@@ -67,8 +68,7 @@ def compare(
     engine: EngineOption = "direct",
     threads: ThreadsOption = None,
     users: UsersOption = None,
-    policy: PolicyOption = None,
-    policy_package: PolicyPackageOption = "",
+    policies: PolicyOptions,
     input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
     as_json: AsJsonOption = False,
 ) -> None:
@@ -77,7 +77,6 @@ def compare(
     Ends with status 1 if a condition of --fail-if holds.
     """
     from ...base.files.output_files import check_writable, write_whole
-    from ...base.files.policy_options import given_policies
     from ...core.resolvers.resolver import read_users
     from ...play.comparison.conditions import read_condition
     from ...play.simulation.core import SchedulerCore
@@ -86,7 +85,7 @@ def compare(
     with ends_on(LicorneError, _WHO):
         if html is not None:
             check_writable(html)
-        policies = given_policies(policy or (), policy_package)
+        given = policies.given()
         conditions = [read_condition(text) for text in fail_if or ()]
         resolver = None if users is None else read_users(users)
         comparison = _compared(
@@ -94,7 +93,7 @@ def compare(
             (a, b),
             conditions,
             engine=engine_named(engine),
-            open_core=lambda name: SchedulerCore(name, resolver, threads, policies=policies),
+            open_core=lambda name: SchedulerCore(name, resolver, threads, policies=given),
             with_reasons=why,
         )
     if comparison is None:

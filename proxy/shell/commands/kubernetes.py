@@ -21,8 +21,7 @@ from .options import (
     InsecurePublicOption,
     LogFormatOption,
     NoRestOption,
-    PolicyOption,
-    PolicyPackageOption,
+    PolicyOptions,
     RestAddressOption,
     RestHostOption,
     RestTokenOption,
@@ -101,6 +100,7 @@ kubernetes = typer.Typer(name="kubernetes", invoke_without_command=True)
 
 
 @kubernetes.callback()
+@with_settings("policies", PolicyOptions)
 @with_settings("cluster", ClusterOptions)
 def schedule_pods(
     context: typer.Context,
@@ -142,8 +142,7 @@ def schedule_pods(
         ),
     ] = None,
     engine: EngineOption = "actors",
-    policy: PolicyOption = None,
-    policy_package: PolicyPackageOption = "",
+    policies: PolicyOptions,
     log_format: LogFormatOption = "text",
 ) -> None:
     """Schedule the pods of a Kubernetes cluster until SIGTERM or Ctrl-C.
@@ -155,7 +154,6 @@ def schedule_pods(
     with ends_on(LicorneError, "licorne kubernetes"), ExitStack() as stack:
         check_installed("kubernetes", *_PACKAGES)
         from ....actors.services.log import Log
-        from ...base.files.policy_options import given_policies
         from ...core.scheduler.engine_names import engine_named
         from ...core.scheduler.scheduler import Scheduler
         from ...kubernetes.admission.server import AdmissionServer, AdmissionServerOptions
@@ -178,8 +176,7 @@ def schedule_pods(
         health = None if health_address is None else read_address(health_address)
         prepare_process()
         watchdog = Watchdog()
-        policies = given_policies(policy or (), policy_package)
-        scheduler = stack.enter_context(Scheduler(engine=engine_named(engine), policies=policies))
+        scheduler = stack.enter_context(Scheduler(engine=engine_named(engine), policies=policies.given()))
         client = stack.enter_context(ApiClient(credentials))
         if rest is not None:
             server = stack.enter_context(RestServer(scheduler, rest))

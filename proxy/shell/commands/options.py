@@ -15,8 +15,9 @@ from ....model.errors import LicorneError
 from ...core.scheduler.engine_names import ENGINES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from ....model.policies.policies import PolicyFactory
     from ...play.simulation.workloads.inputs import InputOptions
 
 T = TypeVar("T")
@@ -119,9 +120,6 @@ PolicyOption: TypeAlias = Annotated[
         "--policy", "NAME=MODULE:CLASS", "A policy that the queues name as policy/NAME; may be repeated."
     ),
 ]
-PolicyPackageOption: TypeAlias = Annotated[
-    str, value_option("--policy-package", "PACKAGE", "An installed package, all of whose policies are given.")
-]
 AsJsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 RestAddressOption: TypeAlias = Annotated[
     str, value_option("--rest-address", "HOST:PORT", "Where the REST interface listens.")
@@ -165,6 +163,28 @@ UsageFileOption: TypeAlias = Annotated[
         "Keep there what queues with a half-life have used, every 5 minutes and at the end.",
     ),
 ]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyOptions:
+    """The policies that queues may name, as they were given: each field is an option."""
+
+    policy: PolicyOption = None
+    policy_package: Annotated[
+        str,
+        value_option("--policy-package", "PACKAGE", "An installed package, all of whose policies are given."),
+    ] = ""
+
+    def given(self) -> Mapping[str, PolicyFactory]:
+        """Return the policies by name.
+
+        Raises:
+            LicorneError: One cannot be given.
+        """
+        from ...base.files.policy_options import given_policies
+
+        return given_policies(self.policy or (), self.policy_package)
 
 
 @final

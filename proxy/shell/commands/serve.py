@@ -22,8 +22,7 @@ from .options import (
     InsecurePublicOption,
     LogFormatOption,
     NoRestOption,
-    PolicyOption,
-    PolicyPackageOption,
+    PolicyOptions,
     RestAddressOption,
     RestHostOption,
     RestTokenOption,
@@ -146,6 +145,7 @@ class ListeningOptions:
         )
 
 
+@with_settings("policies", PolicyOptions)
 @with_settings("listening", ListeningOptions)
 def serve(
     *,
@@ -172,8 +172,7 @@ def serve(
     usage_file: UsageFileOption = None,
     engine: EngineOption = "actors",
     threads: ThreadsOption = None,
-    policy: PolicyOption = None,
-    policy_package: PolicyPackageOption = "",
+    policies: PolicyOptions,
     as_json: AddressAsJsonOption = False,
     log_format: LogFormatOption = "text",
     until_stdin_closes: Annotated[bool, typer.Option("--until-stdin-closes", hidden=True)] = False,
@@ -186,7 +185,6 @@ def serve(
         check_installed("server")
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # What it would print is in our own messages.
         from ....model.configuration.durations import parse_duration_ns
-        from ...base.files.policy_options import given_policies
         from ...core.scheduler.engine_names import engine_named
         from ...core.scheduler.scheduler import Scheduler
         from ...views.dumps.state_dump import PeriodicDumps
@@ -209,7 +207,7 @@ def serve(
             threads=threads,
             record=recording,
             kept_use=_kept_use(usage_file, report, is_recorded=recording is not None),
-            policies=given_policies(policy or (), policy_package),
+            policies=policies.given(),
         )
         if scheduler.recorded_in is not None:
             report(f"recording in {scheduler.recorded_in}")

@@ -20,12 +20,12 @@ from .options import (
     AsJsonOption,
     EngineOption,
     InputSettings,
-    PolicyOption,
-    PolicyPackageOption,
+    PolicyOptions,
     ThreadsOption,
     UsersOption,
     value_option,
     with_input_settings,
+    with_settings,
 )
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def simulate_command(
             what was used before, and the policies that the queues may name.
     """
 
+    @with_settings("policies", PolicyOptions)
     @with_input_settings
     def command(
         *,
@@ -104,8 +105,7 @@ def simulate_command(
             Path | None,
             value_option("--usage", "FILE", "Begin with what `licorne serve --usage-file` has kept there."),
         ] = None,
-        policy: PolicyOption = None,
-        policy_package: PolicyPackageOption = "",
+        policies: PolicyOptions,
         input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
         as_json: AsJsonOption = False,
         report_path: Annotated[
@@ -135,12 +135,11 @@ def simulate_command(
         ] = None,
     ) -> None:
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
-        from ...base.files.policy_options import given_policies
         from ...core.resolvers.resolver import read_users
 
         prepare_process()
         with ends_on(LicorneError, "licorne simulate"):
-            policies = given_policies(policy or (), policy_package)
+            given = policies.given()
             outputs = report_outputs(
                 {
                     "--report": report_path,
@@ -157,7 +156,7 @@ def simulate_command(
                 input_settings.of(input_path),
                 config,
                 engine_named(engine),
-                lambda name: open_core(name, resolver, threads, kept, policies),
+                lambda name: open_core(name, resolver, threads, kept, given),
                 with_figures=outputs.needs_figures(),
                 with_jobs=input_settings.gang or outputs.needs_jobs(),
             )

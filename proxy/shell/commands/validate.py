@@ -10,7 +10,7 @@ import typer
 
 from ....model.errors import LicorneError
 from ...base.terminal.standard_output import BAD_INPUT, ends_on, write_error, write_line
-from .options import PolicyOption, PolicyPackageOption
+from .options import PolicyOptions, with_settings
 
 if TYPE_CHECKING:
     from ....model.configuration.problems import Problem
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _INVALID = 3
 
 
+@with_settings("policies", PolicyOptions)
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Queue configurations (.yaml).")],
     *,
-    policy: PolicyOption = None,
-    policy_package: PolicyPackageOption = "",
+    policies: PolicyOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON document.")] = False,
 ) -> None:
     """Check queue configurations, and say all that is wrong with each, and where.
@@ -33,10 +33,9 @@ def validate(
     Ends with status 2 if one cannot be read, else with 3 if one is invalid. All others are checked then too.
     """
     from ....model.policies.policies import GivenPolicies
-    from ...base.files.policy_options import given_policies
 
     with ends_on(LicorneError, "licorne validate"):
-        points = GivenPolicies(given_policies(policy or (), policy_package)).points
+        points = GivenPolicies(policies.given()).points
     documents: list[Document] = []
     statuses: set[int] = set()
     for file in files:
