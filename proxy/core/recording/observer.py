@@ -24,6 +24,22 @@ from .turn_documents import AskedLater, TakenAnswer
 _CONGESTED: Final = PlacementHalt(reason=RefusalReason.CONGESTED)
 
 
+class NewPartition(NamedTuple):
+    """What a partition is made of."""
+
+    incarnation: str
+    """The name that no other partition ever has."""
+    name: str
+    """Its full name."""
+    rm_id: str
+    """Its resource manager (RM)."""
+    config: PartitionConfig
+    host: PartitionHost
+    """What it gets from outside."""
+    generation: Generation
+    """The generation of `si.v1` in which its RM is answered."""
+
+
 class Observer(Protocol):
     """Makes the partitions of a scheduler, and notes what changes all of them or none."""
 
@@ -32,26 +48,8 @@ class Observer(Protocol):
     folder: Path | None
     """Where it is recorded, if it is."""
 
-    def make_partition(
-        self,
-        *,
-        incarnation: str,
-        name: str,
-        rm_id: str,
-        config: PartitionConfig,
-        host: PartitionHost,
-        generation: Generation,
-    ) -> Partition:
-        """Make a partition.
-
-        Args:
-            incarnation: the name that no other partition ever has.
-            name: its full name.
-            rm_id: its resource manager (RM).
-            config: its configuration.
-            host: what it gets from outside.
-            generation: the generation of `si.v1` in which its RM is answered.
-        """
+    def make_partition(self, new: NewPartition) -> Partition:
+        """Make a partition."""
 
     def change(
         self, verb: str, rm_id: str, configuration: str, only: Sequence[str] | None = None
@@ -86,18 +84,9 @@ class Unobserved:
     ends_partitions = True
     folder: Path | None = None
 
-    def make_partition(
-        self,
-        *,
-        incarnation: str,  # noqa: ARG002 - nothing needs it
-        name: str,
-        rm_id: str,
-        config: PartitionConfig,
-        host: PartitionHost,
-        generation: Generation,  # noqa: ARG002 - likewise
-    ) -> Partition:
+    def make_partition(self, new: NewPartition) -> Partition:
         """Make a partition."""
-        return Partition(name, rm_id, config, host)
+        return Partition(new.name, new.rm_id, new.config, new.host)
 
     def change(
         self,
@@ -250,22 +239,13 @@ class ReplayedAnswers(Unobserved):
 
     # ------------------------------------------------------------------------------ the partitions
 
-    def make_partition(
-        self,
-        *,
-        incarnation: str,
-        name: str,
-        rm_id: str,
-        config: PartitionConfig,
-        host: PartitionHost,
-        generation: Generation,
-    ) -> Partition:
+    def make_partition(self, new: NewPartition) -> Partition:
         """Make a partition that asks the recording."""
-        self.made[name] = MadePartition(incarnation, generation)
+        self.made[new.name] = MadePartition(new.incarnation, new.generation)
         asked = self.asked
         host = replace(
-            host,
-            placement_halt=partial(self._placement_halt, incarnation, host.placement_halt),
+            new.host,
+            placement_halt=partial(self._placement_halt, new.incarnation, new.host.placement_halt),
             predicates=self if asked is True else None,
             question_channel=None,
         )
@@ -276,7 +256,7 @@ class ReplayedAnswers(Unobserved):
                 answer_timeout_ns=asked.timeout_ns,
                 open_questions_max=many_questions if asked.may_overtake else one_question,
             )
-        return Partition(name, rm_id, config, host)
+        return super().make_partition(new._replace(host=host))
 
     def _placement_halt(
         self, incarnation: str, of_manager: Callable[[], PlacementHalt | None]

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from ....actors.services.log import Log
-from ....model.configuration.schema import PartitionConfig
 from ....model.partition import Partition
 from ....model.requests.applications import (
     APPLICATIONS_TAG,
@@ -29,7 +28,6 @@ from ....model.requests.submission_terms import (
     GANG_SIZE_TAG,
     GANG_WAIT_TAG,
 )
-from ....model.state.host import PartitionHost
 from ....model.values.allocation import (
     CHECKPOINT_TIME_TAG,
     CREATION_TIME_TAG,
@@ -41,7 +39,8 @@ from ....model.values.allocation import (
 from ....model.values.documents import Document, Json
 from ....model.values.messages import Announcement, short_partition_name
 from ...si.constants import NODE_PARTITION
-from ...si.older_generation import Delivery, Generation, InGeneration
+from ...si.older_generation import Delivery, InGeneration
+from .observer import NewPartition
 from .partition_turns import PartitionTurns, RecordedPartition
 from .pseudonyms import Pseudonyms, anonymous_configuration, tags_of_rules
 from .recording import FORMAT_VERSION, Recording, RecordingFiles, new_folder
@@ -143,26 +142,19 @@ class TurnRecorder:
 
     # ---------------------------------------------------------------------------------- partitions
 
-    def make_partition(
-        self,
-        *,
-        incarnation: str,
-        name: str,
-        rm_id: str,
-        config: PartitionConfig,
-        host: PartitionHost,
-        generation: Generation,
-    ) -> Partition:
+    def make_partition(self, new: NewPartition) -> Partition:
         """Make a partition that has its turns recorded, as a part of the change that is under way."""
         with self._lock:
             change = self._under_way()
             self._numbered += 1
-            turns = PartitionTurns(self, self._numbered, rm_id, host, generation)
+            turns = PartitionTurns(self, self._numbered, new.rm_id, new.host, new.generation)
             change.parts.add(turns)
-            change.made[incarnation] = turns
-            change.names[name] = turns.number
-            change.predicates = written_how_asked(how_asked(host))
-        return turns.run_in_change(change.at_ns, lambda: RecordedPartition(name, rm_id, config, turns, self))
+            change.made[new.incarnation] = turns
+            change.names[new.name] = turns.number
+            change.predicates = written_how_asked(how_asked(new.host))
+        return turns.run_in_change(
+            change.at_ns, lambda: RecordedPartition(new.name, new.rm_id, new.config, turns, self)
+        )
 
     def take_part(self, turns: PartitionTurns) -> int:
         """Let a partition take part in the change that is under way; return the time of the change."""

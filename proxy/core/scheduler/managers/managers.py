@@ -29,7 +29,7 @@ from ....si.older_generation import Delivery, EventsHappened, Generation, InGene
 from ....si.writing import callback_for, dispatch
 from ...events.log import EventLog, Receiver, takes_events
 from ...metrics.figures import ManagerCounts, ManagerFigures, Metrics
-from ...recording.observer import Observer
+from ...recording.observer import NewPartition, Observer
 from ...resolvers.partition_resolvers import PartitionResolver
 from ...resolvers.resolver import UserResolver
 from .callbacks import CallbackFailures, CallbackThreads, Outbox, announcement_fields, summariser
@@ -386,12 +386,9 @@ class Managers:
         )
         partition = self._engine.adopt_partition(
             self.observer.make_partition(
-                incarnation=incarnation,
-                name=name,
-                rm_id=rm_id,
-                config=config,
-                host=self._engine.adapt_host(host),
-                generation=manager.generation,
+                NewPartition(
+                    *(incarnation, name, rm_id, config, self._engine.adapt_host(host), manager.generation)
+                )
             )
         )
         self._incarnations.enter(incarnation, partition)

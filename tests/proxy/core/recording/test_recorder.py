@@ -12,6 +12,7 @@ from support.model.builders import a_configuration, a_host
 
 from licorne.model.partition import Partition
 from licorne.model.values.messages import NodeAction, NodesAnswered, NodeUpdate, Rejection
+from licorne.proxy.core.recording.observer import NewPartition
 from licorne.proxy.core.recording.recorder import TurnRecorder
 from licorne.proxy.core.recording.recording import Recording
 from licorne.proxy.si.older_generation import Delivery, Generation, InGeneration
@@ -46,12 +47,14 @@ class Recorded:
         """Make a partition in the change that is under way."""
         host = a_host(now_ns=lambda: 8, announce=self.link.announce, flush=self.link.flush)
         return self.recorder.make_partition(
-            incarnation=f"[{RM}]{name}#1",
-            name=f"[{RM}]{name}",
-            rm_id=RM,
-            config=a_configuration(),
-            host=host,
-            generation=Generation(),
+            NewPartition(
+                incarnation=f"[{RM}]{name}#1",
+                name=f"[{RM}]{name}",
+                rm_id=RM,
+                config=a_configuration(),
+                host=host,
+                generation=Generation(),
+            )
         )
 
     def lines(self) -> list[dict[str, Any]]:
