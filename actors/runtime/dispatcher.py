@@ -16,7 +16,7 @@ from pykka import ActorRegistry
 from pykka.messages import _ActorStop
 
 from ...lockcheck.environment.settings import level_for
-from ...lockcheck.findings.levels import Level
+from ...lockcheck.findings.terms import Level
 from ..services.log import Log
 from .actor import PooledActor
 from .direction import AskDirection, AskRule

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final, final
 
 from ....actors.locks.guards import LOCK_ORDER
-from ....lockcheck.checking.active import current
+from ....lockcheck.checking.watch import current
 from ....lockcheck.sessions.summaries import summary_of
 from ....model.configuration.durations import short_duration_text
 from ....model.configuration.problems import Position
