@@ -33,11 +33,12 @@ from .async_parts import (
     Heard,
     InboxManager,
     Placed,
+    PredicateManager,
+    Predicates,
     Refused,
     end_of,
     release_request,
 )
-from .coroutine_predicates import PredicateManager, Predicates
 
 _Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
 _REQUESTS: Final = (si.NodeRequest, si.ApplicationRequest, si.AllocationRequest)

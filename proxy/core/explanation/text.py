@@ -12,7 +12,7 @@ from ....model.placement import RuleOutcome
 from ....model.resources.texts import quantity_text, resource_text
 from ....model.state.preemption_log import PreemptionRecord
 from ....model.values.allocation import RefusalReason
-from ...base.terminal.tables import counted
+from ...base.terminal.standard_output import counted
 from ...si.arguments import check_type
 from .sentences import (
     Where,

@@ -70,7 +70,7 @@ from .....model.values.messages import User
 from .....model.values.states import ManagerState, ObjectState
 from .....model.views.rows import NodeRow, PartitionFigures
 from .....model.views.shown import QueueView
-from ...health.checks import HealthCheck, HealthReport
+from ...health import HealthCheck, HealthReport
 from ...metrics.figures import EventCounters, ManagerFigures, SchedulerFigures, SentCounts
 from ..managers.manager_life import ManagerStatus
 from .questions import QueueAndUser
