@@ -1,7 +1,7 @@
 """Which regular expressions the product has: none that a text of a stranger can hold the interpreter with.
 
 Python's matcher backtracks, and lets no other thread run meanwhile. So expressions of configurations are
-those of RE2 (`licorne.model.configuration.patterns`), and our own are literals without exponential time.
+those of RE2 (`licorne.model.configuration.names`), and our own are literals without exponential time.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ from ....model.explanation.dry_run import DryRun, NextAsk, NextAsks, Prospect
 from ....model.explanation.planned_starts import PlannedStart
 from ....model.placement import RuleOutcome
 from ....model.resources.quantities import QuantityError, saturate
-from ....model.resources.resource import Resource
-from ....model.resources.texts import resource_from_texts, resource_text
+from ....model.resources.resource import Resource, resource_from_texts, resource_text
 from ....model.state.preemption_log import PreemptionRecord
 from ....model.values.allocation import REQUIRED_NODE_TAG
 from ....model.values.documents import quantities_shown

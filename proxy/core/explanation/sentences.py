@@ -18,7 +18,7 @@ from ....model.explanation import (
     SubjectKind,
 )
 from ....model.explanation.planned_starts import PlannedStart
-from ....model.resources.texts import quantity_text, resource_text
+from ....model.resources.resource import quantity_text, resource_text
 from ....model.values.allocation import RefusalReason
 from ...base.terminal.standard_output import counted
 

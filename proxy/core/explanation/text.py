@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from ....model.configuration.durations import short_duration_text
 from ....model.explanation import AskExplanation, AskStatus, Blocker, Explanation, NodeSummary, PlannedStart
 from ....model.placement import RuleOutcome
-from ....model.resources.texts import quantity_text, resource_text
+from ....model.resources.resource import quantity_text, resource_text
 from ....model.state.preemption_log import PreemptionRecord
 from ....model.values.allocation import RefusalReason
 from ...base.terminal.standard_output import counted

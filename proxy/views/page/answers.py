@@ -14,7 +14,7 @@ from ....model.configuration.problems import Position
 from ....model.explanation import AskExplanation, AskStatus, Blocker, Explanation
 from ....model.explanation.dry_run import Prospect
 from ....model.nodes.node import NodeFacts
-from ....model.resources.texts import resource_text
+from ....model.resources.resource import resource_text
 from ....model.values.allocation import Allocation
 from ...core.documents.explanations import (
     BlockerLineDocument,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from .....actors.engines.engine import Engine
-from .....model.applications.state import ApplicationState
+from .....model.applications.effects import ApplicationState
 from .....model.errors import error_text
 from .....model.partition import Partition
 from .....model.queues.use_order import KeptUse
