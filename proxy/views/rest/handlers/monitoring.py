@@ -16,6 +16,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from .....model.values.messages import short_partition_name
 from .....model.values.states import ManagerState
+from ....core.documents.declarations import JSON, Operation
 from ....core.documents.monitoring import (
     ApplicationCountDocument,
     ContainerCountDocument,
@@ -24,7 +25,6 @@ from ....core.documents.monitoring import (
     ManagerDocument,
     StateDumpDocument,
 )
-from ....core.documents.operations import JSON, Operation
 from ....core.health import health_document
 from ....core.scheduler.managers.manager_life import ManagerStatus
 from ...dumps import state_dump_file

@@ -11,7 +11,7 @@ from support.proxy.listening import Listener
 
 from licorne import CallbackFailure, LicorneError, RequestError, Scheduler, policies, si
 from licorne.model.applications.effects import ApplicationState
-from licorne.proxy.core.explanation.sentences import changes_of, what_blocks
+from licorne.proxy.core.explanation.text import changes_of, what_blocks
 from licorne.proxy.core.scheduler.engine_names import EngineName
 
 HOUR: Final = 3_600_000_000_000
