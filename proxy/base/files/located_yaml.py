@@ -66,15 +66,19 @@ class LocatedYaml:
         return tuple(Problem.of(finding, str(self.path)) for finding in ordered)
 
 
-def read_located_yaml(path: Path) -> LocatedYaml:
+def read_located_yaml(path: Path, text: str | None = None) -> LocatedYaml:
     """Read the first document of a YAML file.
+
+    Args:
+        path: The file, or what messages call a text that is in none.
+        text: That text; `None` for the text of the file.
 
     Raises:
         InputError: The file cannot be read.
         ConfigurationError: It is no YAML, or has a key twice; the error has all problems.
     """
     findings: list[RuleFinding] = []
-    top = compose(read_text(path), findings)
+    top = compose(read_text(path) if text is None else text, findings)
     located = LocatedYaml(path, None, {}, {})
     if findings:
         raise located.error(findings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,7 +12,6 @@ import typer
 from ....model.errors import LicorneError
 from ...base.process_settings import prepare_process
 from ...base.terminal.standard_output import INTERRUPTED, ends_on, write_error, write_line
-from ...core.scheduler.engine_names import engine_named
 from .options import (
     DEFAULT_INPUT_SETTINGS,
     AsJsonOption,
@@ -26,12 +26,11 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from ...core.scheduler.engine_names import EngineName
     from ...play.comparison.comparison import Comparison
     from ...play.comparison.conditions import Condition
-    from ...play.simulation.core import SchedulerCore
+    from ...play.simulation.runs import RunSettings
     from ...play.simulation.workloads.inputs import InputOptions
 
 _WHO: Final = "licorne compare"
@@ -77,9 +76,9 @@ def compare(
     Ends with status 1 if a condition of --fail-if holds.
     """
     from ...base.files.output_files import check_writable, write_whole
-    from ...core.resolvers.resolver import read_users
     from ...play.comparison.conditions import read_condition
-    from ...play.simulation.core import SchedulerCore
+    from ...play.simulation.runs import run_settings
+    from ...play.simulation.simulation import read_queues
 
     prepare_process()
     with ends_on(LicorneError, _WHO):
@@ -87,15 +86,9 @@ def compare(
             check_writable(html)
         given = policies.given()
         conditions = [read_condition(text) for text in fail_if or ()]
-        resolver = None if users is None else read_users(users)
-        comparison = _compared(
-            input_settings.of(input_path),
-            (a, b),
-            conditions,
-            engine=engine_named(engine),
-            open_core=lambda name: SchedulerCore(name, resolver, threads, policies=given),
-            with_reasons=why,
-        )
+        common = run_settings(policies=given, users=users, engine=engine, threads=threads)
+        settings = (replace(common, queues=read_queues(a)), replace(common, queues=read_queues(b)))
+        comparison = _compared(input_settings.of(input_path), (a, b), settings, conditions, with_reasons=why)
     if comparison is None:
         write_error(f"{_WHO}: interrupted; nothing is compared")
         raise typer.Exit(INTERRUPTED)
@@ -113,25 +106,36 @@ def compare(
 
 
 def _compared(
-    options: InputOptions,
+    input_options: InputOptions,
     files: tuple[Path, Path],
+    settings: tuple[RunSettings, RunSettings],
     conditions: Iterable[Condition],
     *,
-    engine: EngineName,
-    open_core: Callable[[EngineName], SchedulerCore],
     with_reasons: bool,
 ) -> Comparison | None:
-    """Load everything, simulate under A and then under B; return `None` where that was interrupted."""
-    from ...play.comparison.comparison import TwoRuns
+    """Load the input, simulate under A and then under B; return `None` where that was interrupted."""
+    from ...play.comparison.comparison import compared, with_why
+    from ...play.comparison.why import InterruptedRunError
     from ...play.simulation.driver import interruption_noted
-    from ...play.simulation.simulation import read_queues
+    from ...play.simulation.runs import run_each
     from ...play.simulation.workloads.inputs import load_input
 
-    queues = (read_queues(files[0]), read_queues(files[1]))
-    work = load_input(options)
+    work = load_input(input_options)
+    paths = (str(files[0]), str(files[1]))
+    a, b = settings
     with interruption_noted() as is_interrupted:
-        runs = TwoRuns(work, queues, engine=engine, open_core=open_core, is_interrupted=is_interrupted)
-        return runs.compared(conditions, with_reasons=with_reasons)
+        named = {f"A, {paths[0]}": a, f"B, {paths[1]}": b}
+        runs = tuple(run_each(work, named, is_shown=True, is_interrupted=is_interrupted).values())
+        if any(run.report.is_interrupted for run in runs):
+            return None
+        both = (runs[0], runs[1])
+        comparison = compared(paths, both, conditions)
+        if not with_reasons:
+            return comparison
+        try:
+            return with_why(comparison, work, settings, both, is_interrupted)
+        except InterruptedRunError:
+            return None
 
 
 def _print(comparison: Comparison, *, as_json: bool) -> None:

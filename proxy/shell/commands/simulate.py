@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +12,6 @@ import typer
 from ....model.errors import LicorneError
 from ...base.process_settings import prepare_process
 from ...base.terminal.standard_output import INTERRUPTED, ends_on, write_error, write_line
-from ...core.scheduler.engine_names import engine_named
 from .options import (
     DEFAULT_INPUT_SETTINGS,
     AsJsonOption,
@@ -30,58 +27,17 @@ from .options import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
-    from ....model.policies.policies import PolicyFactory
-    from ....model.queues.use_order import KeptUse
-    from ...core.resolvers.resolver import UserResolver
-    from ...core.scheduler.engine_names import EngineName
-    from ...play.simulation.core import Core
     from ...play.simulation.report import SimulationReport
     from ...play.simulation.reporting.figures import RunFigures
-    from ...play.simulation.simulation import CoreFactory
-    from ...play.simulation.workloads.inputs import InputOptions
-
-    CoreOpener = Callable[
-        [EngineName, UserResolver | None, int | None, Mapping[str, KeptUse], Mapping[str, PolicyFactory]],
-        Core,
-    ]
+    from ...play.simulation.runs import CoreOfSettings
 
 
-def _open_scheduler_core(
-    engine: EngineName,
-    resolver: UserResolver | None,
-    threads: int | None,
-    usage: Mapping[str, KeptUse],
-    policies: Mapping[str, PolicyFactory],
-) -> Core:
-    from ...play.simulation.core import SchedulerCore
-
-    return SchedulerCore(engine, resolver, threads, usage, policies)
-
-
-def _usage_of(path: Path | None) -> Mapping[str, KeptUse]:
-    """Return what queues and users have used when the simulation begins.
-
-    Raises:
-        LicorneError: The file cannot be used.
-    """
-    if path is None:
-        return {}
-    from ....actors.services.clocks import EPOCH_2000_NS
-    from ...views.dumps.usage_file import begun_at, read_usage
-
-    return begun_at(EPOCH_2000_NS, *read_usage(path))
-
-
-def simulate_command(
-    open_core: CoreOpener = _open_scheduler_core,
-) -> Callable[..., None]:
+def simulate_command(open_core: CoreOfSettings | None = None) -> Callable[..., None]:
     """Return the command as typer takes it.
 
     Args:
-        open_core: Opens the scheduler that is simulated, with a resolver of groups, a number of threads,
-            what was used before, and the policies that the queues may name.
+        open_core: Opens the core that is simulated; `None` for a scheduler.
     """
 
     @with_settings("policies", PolicyOptions)
@@ -135,7 +91,9 @@ def simulate_command(
         ] = None,
     ) -> None:
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
-        from ...core.resolvers.resolver import read_users
+        from ...play.simulation.driver import interruption_noted
+        from ...play.simulation.runs import opened_core, run_each, run_settings
+        from ...play.simulation.workloads.inputs import load_input
 
         prepare_process()
         with ends_on(LicorneError, "licorne simulate"):
@@ -150,16 +108,22 @@ def simulate_command(
                 },
                 compare,
             )
-            resolver = None if users is None else read_users(users)
-            kept = _usage_of(usage)
-            report = _run(
-                input_settings.of(input_path),
-                config,
-                engine_named(engine),
-                lambda name: open_core(name, resolver, threads, kept, given),
-                with_figures=outputs.needs_figures(),
-                with_jobs=input_settings.gang or outputs.needs_jobs(),
+            settings = run_settings(
+                queues=config, policies=given, users=users, usage=usage, engine=engine, threads=threads
             )
+            work = load_input(input_settings.of(input_path))
+            with interruption_noted() as is_interrupted:
+                runs = run_each(
+                    work,
+                    {"": settings},
+                    is_shown=True,
+                    is_interrupted=is_interrupted,
+                    with_figures=outputs.needs_figures(),
+                    open_core=open_core or opened_core,
+                )
+            report = runs[""].report
+            if not (input_settings.gang or outputs.needs_jobs()):
+                report = replace(report, jobs=None)
         _print(report, as_json=as_json)
         with ends_on(LicorneError, "licorne simulate"):
             outputs.write(report)
@@ -168,38 +132,6 @@ def simulate_command(
             raise typer.Exit(INTERRUPTED)
 
     return command
-
-
-def _run(
-    options: InputOptions,
-    config: Path | None,
-    engine: EngineName,
-    open_core: CoreFactory,
-    *,
-    with_figures: bool,
-    with_jobs: bool,
-) -> SimulationReport:
-    """Load everything, and only then simulate."""
-    from ...play.simulation.driver import interruption_noted, progress_on
-    from ...play.simulation.simulation import read_queues, simulate
-    from ...play.simulation.workloads.inputs import load_input
-
-    given = None if config is None else read_queues(config)
-    work = load_input(options)
-    notes = () if given is None else given.checked_notes(work)
-    with progress_on(sys.stderr, work.name) as progress, interruption_noted() as is_interrupted:
-        return simulate(
-            work,
-            open_core,
-            engine=engine,
-            configuration=None if given is None else given.text,
-            progress=progress,
-            stopwatch=time.perf_counter,
-            is_interrupted=is_interrupted,
-            configuration_notes=notes,
-            with_figures=with_figures,
-            with_jobs=with_jobs,
-        )
 
 
 def _print(report: SimulationReport, *, as_json: bool) -> None:
