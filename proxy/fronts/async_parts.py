@@ -1,4 +1,4 @@
-"""What an `AsyncScheduler` hands out, and what stands between its event loop and the scheduler's threads."""
+"""The values that an `AsyncScheduler` returns, and the inbox between its loop and the scheduler's threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CALLBACKS: Final = (
     *("update_container_scheduling_state", "send_event"),
 )
 _INBOX_MAX: Final = 256
-"""How many callbacks wait for the loop before the thread that makes them waits."""
+"""How many callbacks may wait for the loop before the thread that calls back waits."""
 
 
 class Refused(LicorneError):  # noqa: N818 - it is no fault
@@ -42,7 +42,7 @@ class Placed:
 
     @property
     def released(self) -> asyncio.Future[si.AllocationRelease]:
-        """A future of `release`; to cancel it, or a wait for it, disturbs no one else."""
+        """A future of `release`; cancelling it does not affect other waits for it."""
         future = asyncio.shield(self.ending)
         future.add_done_callback(
             lambda done: done.cancelled() or done.exception()
@@ -58,7 +58,7 @@ class Heard(NamedTuple):
 
 
 def end_of(ask: si.Allocation) -> si.AllocationRelease:
-    """Return what ends an allocation, or withdraws the ask."""
+    """Return the release that ends an allocation or withdraws an ask."""
     release = si.AllocationRelease(applicationID=ask.applicationID, allocationKey=ask.allocationKey)
     release.partitionName, release.terminationType = ask.partitionName, si.STOPPED_BY_RM
     return release
@@ -71,10 +71,10 @@ def release_request(release: si.AllocationRelease) -> si.AllocationRequest:
 
 @final
 class CallbackInbox:
-    """Callbacks that wait for the loop; while there are too many, the thread that makes them waits.
+    """Callbacks that wait for the loop; while there are too many, the thread that calls back waits.
 
     Args:
-        wake: Has the loop call `take`; called once between two such calls.
+        wake: Makes the loop call `take`; called once between two such calls.
     """
 
     def __init__(self, wake: Callable[[], object]) -> None:
@@ -84,7 +84,7 @@ class CallbackInbox:
         self._woken = self._closed = False
 
     def put(self, callback: str, message: object) -> None:
-        """Add a callback, on the thread that makes it."""
+        """Add a callback, on the thread that calls back."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._heard) < _INBOX_MAX or self._closed)
             if self._closed:
@@ -95,21 +95,21 @@ class CallbackInbox:
             self._wake()
 
     def take(self) -> list[Heard]:
-        """Return all that have come, in order; on the loop."""
+        """Remove and return all callbacks, in order; on the loop."""
         with self._changed:
             heard, self._heard, self._woken = self._heard, [], False
             self._changed.notify_all()
         return heard
 
     def close(self) -> None:
-        """Drop what comes from now on, and let its thread go on."""
+        """Drop later callbacks, and let the thread that waits continue."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
 
 class InboxManager(ResourceManager):
-    """A resource manager that puts what it hears into an inbox; `disconnected` gets why no more will come."""
+    """A resource manager that puts callbacks into an inbox; `disconnected` gets the error that ends them."""
 
     def __init__(self, inbox: CallbackInbox, disconnected: Callable[[LicorneError], object]) -> None:
         for callback in CALLBACKS:
@@ -117,8 +117,8 @@ class InboxManager(ResourceManager):
         self.disconnected = disconnected
 
     def replaced(self, reason: str) -> None:
-        """End: the resource manager has registered elsewhere."""
+        """End all waits: the resource manager has registered elsewhere."""
         self.disconnected(ReplacedError(reason))
 
     def reconnected(self) -> None:
-        """Do not register again: what there was would be missing."""
+        """Do not register again: the scheduler would not have the earlier nodes and applications."""

@@ -25,10 +25,10 @@ class PredicateManager(InboxManager):
 
     Args:
         inbox: Gets the callbacks.
-        disconnected: Gets why no more will come.
-        on_loop: Has the loop call, from any thread.
-        predicates: Returns the nodes that it refuses, with the reasons; what it raises refuses all.
-        seconds: How long it may take.
+        disconnected: Gets the error that ends the callbacks.
+        on_loop: Calls a function on the loop, from any thread.
+        predicates: Returns the nodes that it refuses, with the reasons; if it raises, all are refused.
+        seconds: How long a coroutine may take.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class PredicateManager(InboxManager):
         self._predicates, self._seconds = predicates, seconds
         self._tasks: set[asyncio.Task[None]] = set()
         self._answerer = ThreadPoolExecutor(1, "licorne-answers")
-        """Passes on answers: to send one may wait."""
+        """Sends answers, on a thread: sending may wait."""
 
     def ask_predicates(self, questions: Sequence[PredicateQuestion], answer: _Answer) -> None:
-        """Have the loop answer questions about nodes."""
+        """Let the loop answer questions about nodes."""
         self._on_loop(self._begin, questions, answer)
 
     def ask_preemption_predicates(self, questions: Sequence[PreemptionQuestion], answer: _Answer) -> None:
@@ -67,7 +67,7 @@ class PredicateManager(InboxManager):
             task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, position: int, question: PredicateQuestion, answer: _Answer) -> None:
-        """Run the coroutine; if the time is over, say that no answer comes."""
+        """Run the coroutine, and send its answer; after the time limit send that there is none."""
         timeout, found = asyncio.timeout(self._seconds), None
         try:
             async with timeout:
