@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
+from functools import partial
 from types import MappingProxyType
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias, TypeVar, final
 
 from ..errors import LicorneError, error_text
 from .interface import ApplicationView, NodeView, Wait
@@ -29,6 +30,8 @@ FailureReport: TypeAlias = "Callable[[str, str, Exception], None]"
 PolicyKey: TypeAlias = "tuple[int | tuple[int | float | str, ...], ...]"
 """A key as orders compare it: `(0, KEY)`, or `(1,)`, behind all others, where the policy has failed."""
 
+T = TypeVar("T")
+_Parts: TypeAlias = "tuple[int | float | str, ...]"
 _NAME_MAX: Final = 64
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-")
 _KEY_PARTS_MAX: Final = 16
@@ -73,47 +76,68 @@ class GuardedPolicy:
         """After how long its keys are found anew, `None` if time does not change them."""
         if "time" in depends_on and self._methods.keys() - {PolicyPoint.ADMISSION}:
             self.every_ns = getattr(asked, "every_ns", None)
-        self._shape = ""
+        self._shapes: dict[PolicyPoint, str] = {}
+        """The kinds of the parts of the first key at each point."""
 
     def node_key(self, node: NodeView) -> float:
         """Return the place of a node, the smallest first; where the policy fails it is infinite."""
-        try:
-            return _node_key(self._methods[PolicyPoint.NODE_ORDER](node))
-        except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
-            self._fail(PolicyPoint.NODE_ORDER, node.node_id, error)
-            return math.inf
+        return self._answer(PolicyPoint.NODE_ORDER, node.node_id, (node,), _node_key, _infinite)
 
     def application_key(self, application: ApplicationView) -> PolicyKey:
         """Return the place of an application among those of its leaf."""
-        try:
-            parts = _key_parts(self._methods[PolicyPoint.APPLICATION_ORDER](application))
-            self._check_shape(parts)
-        except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
-            self._fail(PolicyPoint.APPLICATION_ORDER, application.application_id, error)
-            return _BEHIND_ALL
-        return (0, parts)
+        return self._key(PolicyPoint.APPLICATION_ORDER, application.application_id, application)
 
     def may_start(self, application: ApplicationView, now_ns: int) -> Wait | None:
         """Return why an application may not start, `None` if it may."""
+        return self._answer(
+            PolicyPoint.ADMISSION,
+            application.application_id,
+            (application, now_ns),
+            partial(_wait_of, now_ns),
+            partial(_held, now_ns),
+        )
+
+    def _answer(
+        self,
+        point: PolicyPoint,
+        subject: str,
+        shown: tuple[object, ...],
+        checked: Callable[[object], T],
+        failed: Callable[[Exception], T],
+    ) -> T:
+        """Ask the code of the program: each answer of each policy passes here.
+
+        Args:
+            point: What is asked.
+            subject: The id of what it is asked about.
+            shown: The arguments of the method.
+            checked: Returns the answer as the partition uses it, `None`, a truth value, a number, a text, a
+                tuple of those, or a `Wait`, which `checked` takes again and returns unchanged. Raises for
+                anything else.
+            failed: Returns what the partition uses where the method or `checked` has raised.
+        """
         try:
-            return _wait_of(self._methods[PolicyPoint.ADMISSION](application, now_ns), now_ns)
+            return checked(self._methods[point](*shown))
         except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
-            self._fail(PolicyPoint.ADMISSION, application.application_id, error)
-            return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + _HELD_NS)
+            self._report(f"policy {self.name}.{point.value}", subject, error)
+            return failed(error)
 
-    def _fail(self, point: PolicyPoint, subject: str, error: Exception) -> None:
-        self._report(f"policy {self.name}.{point.value}", subject, error)
+    def _key(self, point: PolicyPoint, subject: str, view: object) -> PolicyKey:
+        """Ask for a key of one or several parts; where the policy fails it is behind all others."""
+        parts = self._answer(point, subject, (view,), partial(self._checked_key, point), _no_key)
+        return _BEHIND_ALL if parts is None else (0, parts)
 
-    def _check_shape(self, parts: tuple[int | float | str, ...]) -> None:
-        """Refuse a key that cannot be compared with those before it."""
+    def _checked_key(self, point: PolicyPoint, answer: object) -> _Parts | None:
+        """Return the parts of a key, which can be compared with those before it."""
+        parts = _key_parts(answer)
         shape = "".join(["text, " if isinstance(part, str) else "number, " for part in parts])
-        if not self._shape:
-            self._shape = shape
-        if shape != self._shape:
-            expected, got = self._shape.removesuffix(", "), shape.removesuffix(", ")
+        first = self._shapes.setdefault(point, shape)
+        if shape != first:
+            expected, got = first.removesuffix(", "), shape.removesuffix(", ")
             raise PolicyAnswerError(
                 f"expected a key like those before it ({expected}), got {parts!r:.{_TEXT_MAX}} ({got})"
             )
+        return parts
 
 
 class PolicyAnswerError(LicorneError):
@@ -253,12 +277,20 @@ def _node_key(answer: object) -> float:
     return float(part)  # Of an integer that is too large this raises.
 
 
-def _key_parts(answer: object) -> tuple[int | float | str, ...]:
+def _infinite(_: Exception) -> float:
+    return math.inf
+
+
+def _key_parts(answer: object) -> _Parts:
     if type(answer) is not tuple:
         return (_key_part(answer),)
     if not 0 < len(answer) <= _KEY_PARTS_MAX:
         raise PolicyAnswerError(f"expected a key of 1 to {_KEY_PARTS_MAX} parts, got {len(answer)}")
     return tuple([_key_part(part) for part in answer])
+
+
+def _no_key(_: Exception) -> _Parts | None:
+    return None
 
 
 def _key_part(part: object) -> int | float | str:
@@ -272,7 +304,7 @@ def _key_part(part: object) -> int | float | str:
     raise PolicyAnswerError(f"expected a finite number or a text, got {_shown(part)}")
 
 
-def _wait_of(answer: object, now_ns: int) -> Wait | None:
+def _wait_of(now_ns: int, answer: object) -> Wait | None:
     if answer is None:
         return None
     if not isinstance(answer, Wait) or type(answer.reason) is not str or not answer.reason:
@@ -281,6 +313,10 @@ def _wait_of(answer: object, now_ns: int) -> Wait | None:
     if until_ns is not None and (type(until_ns) is not int or until_ns <= now_ns):
         raise PolicyAnswerError(f"expected until_ns in nanoseconds, after {now_ns}, got {_shown(until_ns)}")
     return Wait(answer.reason[:_TEXT_MAX], until_ns)
+
+
+def _held(now_ns: int, error: Exception) -> Wait | None:
+    return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + _HELD_NS)
 
 
 def _shown(answer: object) -> str:

@@ -219,7 +219,7 @@ def configuration_text(given: GivenConfiguration) -> str:
             load(text, source=str(given))  # Its errors name the file; those of a registration cannot.
             return text
         case Mapping():
-            return _dumped(given)
+            return yaml_of(given, "configuration")
         case _:
             raise RequestError(
                 f"configuration: expected YAML text, a path or a mapping, "
@@ -246,11 +246,19 @@ def inspect_configuration(
     return inspect(text, source, node_types=node_types)
 
 
-def _dumped(given: Mapping[str, object]) -> str:
-    """Return a mapping as YAML text; the errors of the configuration are in the lines of that text."""
+def yaml_of(given: Mapping[str, object], name: str) -> str:
+    """Return a mapping as YAML text; the errors of who reads it are in the lines of that text.
+
+    Args:
+        given: The mapping.
+        name: What it is called in an error.
+
+    Raises:
+        RequestError: It has what YAML has not, or is nested too deeply.
+    """
     import yaml  # noqa: PLC0415 - it takes 20 ms, and most programs give a text
 
-    text: str = yaml.safe_dump(_plain(given, "configuration", 0), sort_keys=False, allow_unicode=True)
+    text: str = yaml.safe_dump(_plain(given, name, 0), sort_keys=False, allow_unicode=True)
     return text
 
 
@@ -334,15 +342,19 @@ class LocatedYaml:
         return tuple(Problem.of(finding, str(self.path)) for finding in ordered)
 
 
-def read_located_yaml(path: Path) -> LocatedYaml:
+def read_located_yaml(path: Path, text: str | None = None) -> LocatedYaml:
     """Read the first document of a YAML file.
+
+    Args:
+        path: The file, or what messages call a text that is in none.
+        text: That text; `None` for the text of the file.
 
     Raises:
         InputError: The file cannot be read.
         ConfigurationError: It is no YAML, or has a key twice; the error has all problems.
     """
     findings: list[RuleFinding] = []
-    top = compose(read_text(path), findings)
+    top = compose(read_text(path) if text is None else text, findings)
     located = LocatedYaml(path, None, {}, {})
     if findings:
         raise located.error(findings)

@@ -104,7 +104,8 @@ def explained(
     ]
     for probe, given in zip(probes, queues, strict=True):
         rerun(given.text, Decisions(), probes=probe)
-    files = read_located_yaml(queues[0].path), read_located_yaml(queues[1].path)
+    a, b = (read_located_yaml(given.path, given.text) for given in queues)
+    files = a, b
     where = places_in_both(files[0], files[1]), places_in_both(files[1], files[0])
     settings = differing_settings(*files)
     return Why(

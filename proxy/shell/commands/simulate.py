@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,7 +12,6 @@ import typer
 from ....model.errors import LicorneError
 from ...base.process import prepare_process
 from ...base.terminal.standard_output import INTERRUPTED, ends_on, write_error, write_line
-from ...core.scheduler.engine_names import engine_named
 from .options import (
     DEFAULT_INPUT_SETTINGS,
     AsJsonOption,
@@ -31,58 +28,19 @@ from .options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ....model.policies.policies import PolicyFactory
-    from ....model.queues.use_order import KeptUse
-    from ...core.resolvers.resolver import UserResolver
-    from ...core.scheduler.engine_names import EngineName
     from ...play.comparison.comparison import Comparison
     from ...play.comparison.conditions import Condition
-    from ...play.simulation.core import Core, SchedulerCore
     from ...play.simulation.report import SimulationReport
     from ...play.simulation.reporting.figures import RunFigures
-    from ...play.simulation.simulation import CoreFactory
+    from ...play.simulation.runs import CoreOfSettings, RunSettings
     from ...play.simulation.workloads.inputs import InputOptions
 
-    CoreOpener = Callable[
-        [EngineName, UserResolver | None, int | None, Mapping[str, KeptUse], Mapping[str, PolicyFactory]],
-        Core,
-    ]
 
-
-def _open_scheduler_core(
-    engine: EngineName,
-    resolver: UserResolver | None,
-    threads: int | None,
-    usage: Mapping[str, KeptUse],
-    policies: Mapping[str, PolicyFactory],
-) -> Core:
-    from ...play.simulation.core import SchedulerCore
-
-    return SchedulerCore(engine, resolver, threads, usage, policies)
-
-
-def _usage_of(path: Path | None) -> Mapping[str, KeptUse]:
-    """Return what queues and users have used when the simulation begins.
-
-    Raises:
-        LicorneError: The file cannot be used.
-    """
-    if path is None:
-        return {}
-    from ....actors.services.clocks import EPOCH_2000_NS
-    from ...views.dumps import begun_at, read_usage
-
-    return begun_at(EPOCH_2000_NS, *read_usage(path))
-
-
-def simulate_command(
-    open_core: CoreOpener = _open_scheduler_core,
-) -> Callable[..., None]:
+def simulate_command(open_core: CoreOfSettings | None = None) -> Callable[..., None]:
     """Return the command as typer takes it.
 
     Args:
-        open_core: Opens the scheduler that is simulated, with a resolver of groups, a number of threads,
-            what was used before, and the policies that the queues may name.
+        open_core: Opens the core that is simulated; `None` for a scheduler.
     """
 
     @with_settings("policies", PolicyOptions)
@@ -136,7 +94,9 @@ def simulate_command(
         ] = None,
     ) -> None:
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
-        from ...core.resolvers.resolver import read_users
+        from ...play.simulation.driver import interruption_noted
+        from ...play.simulation.runs import opened_core, run_each, run_settings
+        from ...play.simulation.workloads.inputs import load_input
 
         prepare_process()
         with ends_on(LicorneError, "licorne simulate"):
@@ -151,16 +111,22 @@ def simulate_command(
                 },
                 compare,
             )
-            resolver = None if users is None else read_users(users)
-            kept = _usage_of(usage)
-            report = _run(
-                input_settings.of(input_path),
-                config,
-                engine_named(engine),
-                lambda name: open_core(name, resolver, threads, kept, given),
-                with_figures=outputs.needs_figures(),
-                with_jobs=input_settings.gang or outputs.needs_jobs(),
+            settings = run_settings(
+                queues=config, policies=given, users=users, usage=usage, engine=engine, threads=threads
             )
+            work = load_input(input_settings.of(input_path))
+            with interruption_noted() as is_interrupted:
+                runs = run_each(
+                    work,
+                    {"": settings},
+                    is_shown=True,
+                    is_interrupted=is_interrupted,
+                    with_figures=outputs.needs_figures(),
+                    open_core=open_core or opened_core,
+                )
+            report = runs[""].report
+            if not (input_settings.gang or outputs.needs_jobs()):
+                report = replace(report, jobs=None)
         _print(report, as_json=as_json)
         with ends_on(LicorneError, "licorne simulate"):
             outputs.write(report)
@@ -169,38 +135,6 @@ def simulate_command(
             raise typer.Exit(INTERRUPTED)
 
     return command
-
-
-def _run(
-    options: InputOptions,
-    config: Path | None,
-    engine: EngineName,
-    open_core: CoreFactory,
-    *,
-    with_figures: bool,
-    with_jobs: bool,
-) -> SimulationReport:
-    """Load everything, and only then simulate."""
-    from ...play.simulation.driver import interruption_noted, progress_on
-    from ...play.simulation.simulation import read_queues, simulate
-    from ...play.simulation.workloads.inputs import load_input
-
-    given = None if config is None else read_queues(config)
-    work = load_input(options)
-    notes = () if given is None else given.checked_notes(work)
-    with progress_on(sys.stderr, work.name) as progress, interruption_noted() as is_interrupted:
-        return simulate(
-            work,
-            open_core,
-            engine=engine,
-            configuration=None if given is None else given.text,
-            progress=progress,
-            stopwatch=time.perf_counter,
-            is_interrupted=is_interrupted,
-            configuration_notes=notes,
-            with_figures=with_figures,
-            with_jobs=with_jobs,
-        )
 
 
 def _print(report: SimulationReport, *, as_json: bool) -> None:
@@ -335,9 +269,9 @@ def compare(
     Ends with status 1 if a condition of --fail-if holds.
     """
     from ...base.files.output_files import check_writable, write_whole
-    from ...core.resolvers.resolver import read_users
     from ...play.comparison.conditions import read_condition
-    from ...play.simulation.core import SchedulerCore
+    from ...play.simulation.runs import run_settings
+    from ...play.simulation.simulation import read_queues
 
     prepare_process()
     with ends_on(LicorneError, _WHO):
@@ -345,15 +279,9 @@ def compare(
             check_writable(html)
         given = policies.given()
         conditions = [read_condition(text) for text in fail_if or ()]
-        resolver = None if users is None else read_users(users)
-        comparison = _compared(
-            input_settings.of(input_path),
-            (a, b),
-            conditions,
-            engine=engine_named(engine),
-            open_core=lambda name: SchedulerCore(name, resolver, threads, policies=given),
-            with_reasons=why,
-        )
+        common = run_settings(policies=given, users=users, engine=engine, threads=threads)
+        settings = (replace(common, queues=read_queues(a)), replace(common, queues=read_queues(b)))
+        comparison = _compared(input_settings.of(input_path), (a, b), settings, conditions, with_reasons=why)
     if comparison is None:
         write_error(f"{_WHO}: interrupted; nothing is compared")
         raise typer.Exit(INTERRUPTED)
@@ -371,25 +299,36 @@ def compare(
 
 
 def _compared(
-    options: InputOptions,
+    input_options: InputOptions,
     files: tuple[Path, Path],
+    settings: tuple[RunSettings, RunSettings],
     conditions: Iterable[Condition],
     *,
-    engine: EngineName,
-    open_core: Callable[[EngineName], SchedulerCore],
     with_reasons: bool,
 ) -> Comparison | None:
-    """Load everything, simulate under A and then under B; return `None` where that was interrupted."""
-    from ...play.comparison.comparison import TwoRuns
+    """Load the input, simulate under A and then under B; return `None` where that was interrupted."""
+    from ...play.comparison.comparison import compared, with_why
+    from ...play.comparison.why import InterruptedRunError
     from ...play.simulation.driver import interruption_noted
-    from ...play.simulation.simulation import read_queues
+    from ...play.simulation.runs import run_each
     from ...play.simulation.workloads.inputs import load_input
 
-    queues = (read_queues(files[0]), read_queues(files[1]))
-    work = load_input(options)
+    work = load_input(input_options)
+    paths = (str(files[0]), str(files[1]))
+    a, b = settings
     with interruption_noted() as is_interrupted:
-        runs = TwoRuns(work, queues, engine=engine, open_core=open_core, is_interrupted=is_interrupted)
-        return runs.compared(conditions, with_reasons=with_reasons)
+        named = {f"A, {paths[0]}": a, f"B, {paths[1]}": b}
+        runs = tuple(run_each(work, named, is_shown=True, is_interrupted=is_interrupted).values())
+        if any(run.report.is_interrupted for run in runs):
+            return None
+        both = (runs[0], runs[1])
+        comparison = compared(paths, both, conditions)
+        if not with_reasons:
+            return comparison
+        try:
+            return with_why(comparison, work, settings, both, is_interrupted)
+        except InterruptedRunError:
+            return None
 
 
 def _print_comparison(comparison: Comparison, *, as_json: bool) -> None:
