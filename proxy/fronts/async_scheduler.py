@@ -30,11 +30,12 @@ from .async_parts import (
     Heard,
     InboxManager,
     Placed,
+    PredicateManager,
+    Predicates,
     Refused,
     end_of,
     release_request,
 )
-from .coroutine_predicates import PredicateManager, Predicates
 from .request_queue import REQUEST_TYPES, Request, RequestQueue
 
 _ENDS: Final = frozenset({"Failing", "Failed", "Expired", "Rejected", "Completed"})

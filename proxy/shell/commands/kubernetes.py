@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, final
 import typer
 
 from ....model.errors import LicorneError
-from ...base.process_settings import prepare_process
+from ...base.process import prepare_process
 from ...base.terminal.standard_output import ends_on, write_line
 from .options import (
     EngineOption,
@@ -160,7 +160,7 @@ def schedule_pods(
         from ...kubernetes.client.api_client import ApiClient
         from ...kubernetes.running.service import HealthServer, PodService
         from ...views.rest.running import RestServer
-        from ...wire.server.addresses import read_address
+        from ...wire.server.access import read_address
         from ...wire.server.watchdog import Watchdog
 
         chosen_format = log_format_named(log_format)

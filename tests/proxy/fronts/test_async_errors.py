@@ -66,7 +66,10 @@ async def test_an_ask_that_would_get_no_answer_is_refused() -> None:
             (front.place(node), "place: expected a message si.v1.Allocation, got si.v1.NodeInfo"),
             (front.add_nodes(node), "node 'n2': expected CREATE or CREATE_DRAIN, got DRAIN_NODE: use send"),
             (front.add_nodes(a_node("n3"), a_node("n3")), "node 'n3' waits already"),
-            (front.send(node_request("n2", rm_id="other")), "expected a request of RM 'rm', got one of RM 'other'"),
+            (
+                front.send(node_request("n2", rm_id="other")),
+                "expected a request of RM 'rm', got one of RM 'other'",
+            ),
             (front.send(node), "AllocationRequest, got NodeInfo"),
             (anext(front.events(limit=0)), "expected a limit above 0, got 0"),
         ):

@@ -25,9 +25,9 @@ from ....core.documents.monitoring import (
     StateDumpDocument,
 )
 from ....core.documents.operations import JSON, Operation
-from ....core.health.checks import health_document
+from ....core.health import health_document
 from ....core.scheduler.managers.manager_life import ManagerStatus
-from ...dumps.state_dump import state_dump_file
+from ...dumps import state_dump_file
 from ..requests import scheduler_of
 from ..responses import JSON_TYPE, RestError, error_response, json_response, redirect
 

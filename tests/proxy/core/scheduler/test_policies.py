@@ -10,7 +10,7 @@ import pytest
 from support.proxy.listening import Listener
 
 from licorne import CallbackFailure, LicorneError, RequestError, Scheduler, policies, si
-from licorne.model.applications.state import ApplicationState
+from licorne.model.applications.effects import ApplicationState
 from licorne.proxy.core.explanation.sentences import changes_of, what_blocks
 from licorne.proxy.core.scheduler.engine_names import EngineName
 

@@ -13,7 +13,7 @@ from support.proxy.rest_scenario import rest_scenario
 from support.waiting import wait_until
 
 from licorne import LicorneError
-from licorne.proxy.views.dumps.state_dump import DUMPS_KEPT, PeriodicDumps
+from licorne.proxy.views.dumps import DUMPS_KEPT, PeriodicDumps
 
 
 def test_dumps_are_written_every_so_often(tmp_path: Path) -> None:

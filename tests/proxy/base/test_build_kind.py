@@ -10,14 +10,14 @@ from runpy import run_path
 import pytest
 from support.sources import ROOT
 
-from licorne.model import build_kind
+from licorne.proxy.base import process
 
 
 @pytest.fixture(autouse=True)
 def asked_anew() -> Iterator[None]:
-    build_kind.is_compiled.cache_clear()
+    process.is_compiled.cache_clear()
     yield
-    build_kind.is_compiled.cache_clear()
+    process.is_compiled.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,9 @@ def test_the_file_of_a_hot_module_tells_the_build(
     origin: str | None, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A module of machine code is no file of Python."""
-    monkeypatch.setattr(build_kind, "find_spec", lambda asked: ModuleSpec(asked, None, origin=origin))
+    monkeypatch.setattr(process, "find_spec", lambda asked: ModuleSpec(asked, None, origin=origin))
 
-    assert name == build_kind.build_name()
+    assert name == process.build_name()
 
 
 def test_the_compiled_build_finds_its_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

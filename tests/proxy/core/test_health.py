@@ -18,9 +18,8 @@ from licorne.model.partition import Partition
 from licorne.model.resources.resource import Resource
 from licorne.model.state.partition_state import BrokenKind, PartitionState
 from licorne.model.views.shown import PlacedOn, listed_applications, unknown_to_applications, unknown_to_nodes
-from licorne.proxy.core.health import checks
-from licorne.proxy.core.health.checks import HealthReport, health_document
-from licorne.proxy.core.health.watch import HISTORY_MAX, HealthWatch, History
+from licorne.proxy.core import health
+from licorne.proxy.core.health import HISTORY_MAX, HealthReport, HealthWatch, History, health_document
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
 
@@ -122,7 +121,7 @@ def test_what_moves_while_it_is_looked_at_is_no_orphan(
         scheduler.update_application(si.ApplicationRequest(rmID="rm", remove=[gone]))
         return listed_applications(state)
 
-    monkeypatch.setattr(checks, "listed_applications", removes_one)
+    monkeypatch.setattr(health, "listed_applications", removes_one)
     report = scheduler.check_health()
 
     assert failed(report) == set()

@@ -16,8 +16,8 @@ from support.proxy.running_scheduler import begin, running
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.proxy.core.documents.applications import application_document
 from licorne.proxy.core.scheduler.engine_names import EngineName
-from licorne.proxy.views.dumps import state_dump as dumping
-from licorne.proxy.views.dumps.state_dump import state_dump, state_dump_file
+from licorne.proxy.views import dumps as dumping
+from licorne.proxy.views.dumps import state_dump, state_dump_file
 
 EMPTY = {"empty": "Resource Manager did not register callback"}
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from licorne.proxy.base.process_settings import collect_garbage_later, prepare_process
+from licorne.proxy.base.process import collect_garbage_later, prepare_process
 
 
 @pytest.fixture(autouse=True)

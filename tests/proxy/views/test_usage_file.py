@@ -16,7 +16,7 @@ from licorne.model.errors import LicorneError, RequestError
 from licorne.model.queues.use_order import KeptUse
 from licorne.model.resources.decayed_use import DecayedUse, TypeUse, decayed_means
 from licorne.proxy.core.scheduler.answering.state_documents import read_use, use_document
-from licorne.proxy.views.dumps.usage_file import UsageFile, begun_at, read_usage, usage_from, usage_text
+from licorne.proxy.views.dumps import UsageFile, begun_at, read_usage, usage_from, usage_text
 from licorne.proxy.wire.server.server import ServerThread
 
 HOUR: Final = 3600 * 10**9
