@@ -235,6 +235,8 @@ class PoliciesConfig:
 
     admission: tuple[str, ...] = ()
     """All of them must let an application start; asked in this order."""
+    filters: tuple[str, ...] = ()
+    """None of them may refuse a node that an ask gets; asked in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
 from ..errors import LicorneError, error_text
-from .interface import ApplicationView, NodeView, Wait
+from .interface import ApplicationView, AskView, NodeView, Wait
 
 POLICY_PREFIX: Final = "policy/"
 """In a configuration it begins the name of a policy that the program has given."""
@@ -46,6 +46,7 @@ class PolicyPoint(Enum):
     NODE_ORDER = "node_key"
     APPLICATION_ORDER = "application_key"
     ADMISSION = "may_start"
+    FILTER = "refuses"
 
 
 @final
@@ -101,6 +102,18 @@ class GuardedPolicy:
             self._fail(PolicyPoint.ADMISSION, application.application_id, error)
             return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + _HELD_NS)
 
+    def refuses(self, ask: AskView, node: NodeView) -> str | None:
+        """Return why an ask may not run on a node, `None` if it may."""
+        try:
+            return _reason_of(self._methods[PolicyPoint.FILTER](ask, node))
+        except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
+            self._fail(PolicyPoint.FILTER, f"{ask.allocation_key} on {node.node_id}", error)
+            return f"it has failed: {error_text(error)[:_TEXT_MAX]}"
+
+    def decides(self, point: PolicyPoint) -> bool:
+        """Return whether it has the method of a point."""
+        return point in self._methods
+
     def _fail(self, point: PolicyPoint, subject: str, error: Exception) -> None:
         self._report(f"policy {self.name}.{point.value}", subject, error)
 
@@ -129,6 +142,10 @@ class Policies:
         periods = [policy.every_ns for policy in by_name.values() if policy.every_ns is not None]
         self.every_ns = min(periods, default=None)
         """After how long all keys are found anew, `None` if time changes none."""
+
+    def decide(self, point: PolicyPoint) -> bool:
+        """Return whether one of them has the method of a point."""
+        return any(policy.decides(point) for policy in self.by_name.values())
 
     def named(self, word: str) -> GuardedPolicy:
         """Return the policy that a configuration names; which there are was checked when it was read."""
@@ -281,6 +298,12 @@ def _wait_of(answer: object, now_ns: int) -> Wait | None:
     if until_ns is not None and (type(until_ns) is not int or until_ns <= now_ns):
         raise PolicyAnswerError(f"expected until_ns in nanoseconds, after {now_ns}, got {_shown(until_ns)}")
     return Wait(answer.reason[:_TEXT_MAX], until_ns)
+
+
+def _reason_of(answer: object) -> str | None:
+    if answer is not None and (type(answer) is not str or not answer):
+        raise PolicyAnswerError(f"expected None or a reason, got {_shown(answer)}")
+    return None if answer is None else answer[:_TEXT_MAX]
 
 
 def _shown(answer: object) -> str:
