@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from functools import partial
 from types import MappingProxyType
-from typing import Final, TypeAlias, TypeVar, final
+from typing import Final, NamedTuple, TypeAlias, TypeVar, final
 
 from ..errors import LicorneError, error_text
 from .interface import ApplicationView, AskView, NodeView, Wait
+from .watching import FAILURE_MAX, AnswerNote, PolicyCounts
 
 POLICY_PREFIX: Final = "policy/"
 """In a configuration it begins the name of a policy that the program has given."""
@@ -35,7 +36,9 @@ _Parts: TypeAlias = "tuple[int | float | str, ...]"
 _NAME_MAX: Final = 64
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-")
 _KEY_PARTS_MAX: Final = 16
-_TEXT_MAX: Final = 200
+_TEXT_MAX: Final = FAILURE_MAX
+_BITS_MAX: Final = 1_024
+"""Of an integer in a key: Python writes no text of those that are very large, so none could be recorded."""
 _BEHIND_ALL: Final[PolicyKey] = (1,)
 _HELD_NS: Final = 1_000_000_000
 """For how long a start is held that the policy could not judge."""
@@ -60,11 +63,24 @@ class GuardedPolicy:
         name: As a configuration names it.
         asked: The object of the program.
         report: Called with each failure.
+        counts: Those of the policy in all partitions.
+        stopwatch_ns: Returns nanoseconds since any moment: nothing is decided by it.
     """
 
-    def __init__(self, name: str, asked: object, report: FailureReport) -> None:
+    def __init__(
+        self,
+        name: str,
+        asked: object,
+        report: FailureReport,
+        counts: PolicyCounts,
+        stopwatch_ns: Callable[[], int],
+    ) -> None:
         self.name = name
+        self.note: AnswerNote | None = None
+        """Called with each answer, where answers are recorded."""
         self._report = report
+        self._counts = counts
+        self._stopwatch_ns = stopwatch_ns
         self._methods: dict[PolicyPoint, Callable[..., object]] = {}
         for point in PolicyPoint:
             method = getattr(asked, point.value, None)
@@ -113,15 +129,22 @@ class GuardedPolicy:
             subject: The id of what it is asked about.
             shown: The arguments of the method.
             checked: Returns the answer as the partition uses it, `None`, a truth value, a number, a text, a
-                tuple of those, or a `Wait`, which `checked` takes again and returns unchanged. Raises for
-                anything else.
+                tuple of those, or a `Wait`: what a recording can hold. A replay has `checked` take it again.
+                Raises for anything else.
             failed: Returns what the partition uses where the method or `checked` has raised.
         """
+        noted: object
+        began_ns = self._stopwatch_ns()
         try:
-            return checked(self._methods[point](*shown))
+            answer = noted = checked(self._methods[point](*shown))
         except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
+            answer, noted = failed(error), error
+            self._counts.count_failure(point.value, subject, error)
             self._report(f"policy {self.name}.{point.value}", subject, error)
-            return failed(error)
+        self._counts.count(self._stopwatch_ns() - began_ns)
+        if self.note is not None:
+            self.note(self.name, point.value, noted)
+        return answer
 
     def refuses(self, ask: AskView, node: NodeView) -> str | None:
         """Return why an ask may not run on a node, `None` if it may."""
@@ -176,6 +199,18 @@ class Policies:
 NO_POLICIES: Final = Policies(MappingProxyType({}))
 
 
+class PolicyFacts(NamedTuple):
+    """What is looked at of the object of a policy, besides its answers."""
+
+    points: frozenset[PolicyPoint]
+    depends_on: frozenset[str]
+    every_ns: int | None
+    made_of: str
+    """Its class, `module:Class`."""
+    version: str
+    """Its attribute `version`; empty where that is no text."""
+
+
 @final
 class GivenPolicies:
     """The policies that a program has given, of which each partition gets objects.
@@ -190,23 +225,33 @@ class GivenPolicies:
 
     def __init__(self, factories: Mapping[str, PolicyFactory]) -> None:
         self._factories = dict(factories)
+        self.facts: Mapping[str, PolicyFacts] = {
+            _checked_name(name): _facts_of(name, _made(name, factory)) for name, factory in factories.items()
+        }
+        """What the object of each policy has."""
         self.points: Mapping[str, frozenset[PolicyPoint]] = {
-            _checked_name(name): _points_of(name, _made(name, factory)) for name, factory in factories.items()
+            name: facts.points for name, facts in self.facts.items()
         }
         """At which points each policy decides."""
+        self.counts: Mapping[str, PolicyCounts] = {name: PolicyCounts() for name in factories}
+        """What each policy has answered in all partitions."""
 
-    def make(self, report: FailureReport) -> Policies:
-        """Make the policies of a partition, whose failures are reported.
+    def make(self, report: FailureReport, stopwatch_ns: Callable[[], int]) -> Policies:
+        """Make the policies of a partition.
+
+        Args:
+            report: Called with each failure.
+            stopwatch_ns: Returns nanoseconds since any moment, to time answers.
 
         Raises:
             LicorneError: An object cannot be made.
         """
-        return Policies(
-            {
-                name: GuardedPolicy(name, _made(name, factory), report)
-                for name, factory in self._factories.items()
-            }
-        )
+        return Policies({name: self.make_one(name, report, stopwatch_ns) for name in self._factories})
+
+    def make_one(self, name: str, report: FailureReport, stopwatch_ns: Callable[[], int]) -> GuardedPolicy:
+        """Make one of the policies of a partition; see `make`."""
+        made = _made(name, self._factories[name])
+        return GuardedPolicy(name, made, report, self.counts[name], stopwatch_ns)
 
 
 def is_policy_word(text: str) -> bool:
@@ -250,6 +295,18 @@ def _made(name: str, factory: object) -> object:
         return factory()
     except Exception as error:
         raise LicorneError(f"the policy {name!r} cannot be made: {error_text(error)[:_TEXT_MAX]}") from error
+
+
+def _facts_of(name: str, made: object) -> PolicyFacts:
+    points, kind, version = _points_of(name, made), type(made), getattr(made, "version", "")
+    depends_on: Collection[str] = getattr(made, "depends_on", ("object",))
+    return PolicyFacts(
+        points,
+        frozenset(depends_on),
+        getattr(made, "every_ns", None) if "time" in depends_on else None,
+        f"{kind.__module__}:{kind.__qualname__}",
+        version if isinstance(version, str) else "",
+    )
 
 
 def _points_of(name: str, made: object) -> frozenset[PolicyPoint]:
@@ -309,7 +366,7 @@ def _no_key(_: Exception) -> _Parts | None:
 
 def _key_part(part: object) -> int | float | str:
     """Return a number or text as one of Python's own types, which compare as they should."""
-    if type(part) is int or type(part) is str:
+    if type(part) is str or (type(part) is int and part.bit_length() <= _BITS_MAX):
         return part
     if isinstance(part, float):  # NumPy has numbers of this kind.
         number = float(part)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -311,14 +310,6 @@ def test_what_was_not_given_is_refused(configuration: str, message: str) -> None
 def test_what_is_no_policy_is_refused_by_the_scheduler(given: Any) -> None:
     with pytest.raises(LicorneError):
         Scheduler(engine="direct", policies=given)
-
-
-def test_what_policies_answer_is_not_recorded(tmp_path: Path) -> None:
-    """A recording that no replay could follow is refused, and nothing is written."""
-    with pytest.raises(LicorneError, match="what policies answer is not recorded"):
-        Scheduler(engine="direct", policies={"sjf": ShortestFirst}, record=tmp_path / "recording")
-
-    assert not list(tmp_path.iterdir())
 
 
 def test_views_cannot_be_changed() -> None:
