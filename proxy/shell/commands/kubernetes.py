@@ -7,7 +7,7 @@ import socket
 import threading
 import uuid
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, final
 
@@ -179,13 +179,6 @@ def schedule_pods(
         scheduler = stack.enter_context(Scheduler(engine=engine_named(engine), policies=policies.given()))
         client = stack.enter_context(ApiClient(credentials))
         ended = _ends_on_signals(watchdog)
-        service = PodService(
-            scheduler, client, options, on_lost=ended.set, pod_name=pod_name, log=Log(logger="kubernetes")
-        )
-        if rest is not None:
-            server = RestServer(scheduler, rest, more_metrics=service.metrics)
-            stack.enter_context(server)
-            write_line(f"REST on {rest.host}:{server.port}", flush=True)
         if webhook:
             where = read_address(webhook_address)
             marking = AdmissionServer(
@@ -201,6 +194,15 @@ def schedule_pods(
             )
             stack.enter_context(marking)
             write_line(f"webhook on {where.with_port(marking.port)}", flush=True)
+            defaults = replace(options.defaults, signer=marking.signer)
+            options = replace(options, defaults=defaults)
+        service = PodService(
+            scheduler, client, options, on_lost=ended.set, pod_name=pod_name, log=Log(logger="kubernetes")
+        )
+        if rest is not None:
+            server = RestServer(scheduler, rest, more_metrics=service.metrics)
+            stack.enter_context(server)
+            write_line(f"REST on {rest.host}:{server.port}", flush=True)
         report = reporter(chosen_format, "licorne kubernetes")
         with service:
             if health is not None:
