@@ -241,6 +241,8 @@ class PoliciesConfig:
 
     admission: tuple[str, ...] = ()
     """All of them must let an application start; asked in this order."""
+    filters: tuple[str, ...] = ()
+    """None of them may refuse a node that an ask gets; asked in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,7 +333,7 @@ def build_partition(document: YamlPartition, findings: list[RuleFinding]) -> Par
         node_sort_policy=NodeSortPolicyConfig(
             type=policy.type, resource_weights=MappingProxyType(policy.resourceweights)
         ),
-        policies=PoliciesConfig(admission=document.policies.admission),
+        policies=PoliciesConfig(admission=document.policies.admission, filters=document.policies.filters),
         user_group_resolver=document.usergroupresolver.type,
         position=document.position,
         positions=MappingProxyType(document.positions(closed=("queues", "placementrules", "limits"))),

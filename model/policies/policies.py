@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from functools import partial
 from types import MappingProxyType
-from typing import Final, TypeAlias, TypeVar, final
+from typing import Final, NamedTuple, TypeAlias, TypeVar, final
 
 from ..errors import LicorneError, error_text
-from .interface import ApplicationView, NodeView, Wait
+from .interface import ApplicationView, AskView, NodeView, Wait
+from .watching import FAILURE_MAX, AnswerNote, PolicyCounts
 
 POLICY_PREFIX: Final = "policy/"
 """In a configuration it begins the name of a policy that the program has given."""
@@ -35,7 +36,9 @@ _Parts: TypeAlias = "tuple[int | float | str, ...]"
 _NAME_MAX: Final = 64
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-")
 _KEY_PARTS_MAX: Final = 16
-_TEXT_MAX: Final = 200
+_TEXT_MAX: Final = FAILURE_MAX
+_BITS_MAX: Final = 1_024
+"""Of an integer in a key: Python writes no text of those that are very large, so none could be recorded."""
 _BEHIND_ALL: Final[PolicyKey] = (1,)
 _HELD_NS: Final = 1_000_000_000
 """For how long a start is held that the policy could not judge."""
@@ -49,6 +52,7 @@ class PolicyPoint(Enum):
     NODE_ORDER = "node_key"
     APPLICATION_ORDER = "application_key"
     ADMISSION = "may_start"
+    FILTER = "refuses"
 
 
 @final
@@ -59,11 +63,24 @@ class GuardedPolicy:
         name: As a configuration names it.
         asked: The object of the program.
         report: Called with each failure.
+        counts: Those of the policy in all partitions.
+        stopwatch_ns: Returns nanoseconds since any moment: nothing is decided by it.
     """
 
-    def __init__(self, name: str, asked: object, report: FailureReport) -> None:
+    def __init__(
+        self,
+        name: str,
+        asked: object,
+        report: FailureReport,
+        counts: PolicyCounts,
+        stopwatch_ns: Callable[[], int],
+    ) -> None:
         self.name = name
+        self.note: AnswerNote | None = None
+        """Called with each answer, where answers are recorded."""
         self._report = report
+        self._counts = counts
+        self._stopwatch_ns = stopwatch_ns
         self._methods: dict[PolicyPoint, Callable[..., object]] = {}
         for point in PolicyPoint:
             method = getattr(asked, point.value, None)
@@ -112,15 +129,31 @@ class GuardedPolicy:
             subject: The id of what it is asked about.
             shown: The arguments of the method.
             checked: Returns the answer as the partition uses it, `None`, a truth value, a number, a text, a
-                tuple of those, or a `Wait`, which `checked` takes again and returns unchanged. Raises for
-                anything else.
+                tuple of those, or a `Wait`: what a recording can hold. A replay has `checked` take it again.
+                Raises for anything else.
             failed: Returns what the partition uses where the method or `checked` has raised.
         """
+        noted: object
+        began_ns = self._stopwatch_ns()
         try:
-            return checked(self._methods[point](*shown))
+            answer = noted = checked(self._methods[point](*shown))
         except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
+            answer, noted = failed(error), error
+            self._counts.count_failure(point.value, subject, error)
             self._report(f"policy {self.name}.{point.value}", subject, error)
-            return failed(error)
+        self._counts.count(self._stopwatch_ns() - began_ns)
+        if self.note is not None:
+            self.note(self.name, point.value, noted)
+        return answer
+
+    def refuses(self, ask: AskView, node: NodeView) -> str | None:
+        """Return why an ask may not run on a node, `None` if it may."""
+        subject = f"{ask.allocation_key} on {node.node_id}"
+        return self._answer(PolicyPoint.FILTER, subject, (ask, node), _reason_of, _refused)
+
+    def decides(self, point: PolicyPoint) -> bool:
+        """Return whether it has the method of a point."""
+        return point in self._methods
 
     def _key(self, point: PolicyPoint, subject: str, view: object) -> PolicyKey:
         """Ask for a key of one or several parts; where the policy fails it is behind all others."""
@@ -154,12 +187,28 @@ class Policies:
         self.every_ns = min(periods, default=None)
         """After how long all keys are found anew, `None` if time changes none."""
 
+    def decide(self, point: PolicyPoint) -> bool:
+        """Return whether one of them has the method of a point."""
+        return any(policy.decides(point) for policy in self.by_name.values())
+
     def named(self, word: str) -> GuardedPolicy:
         """Return the policy that a configuration names; which there are was checked when it was read."""
         return self.by_name[word.removeprefix(POLICY_PREFIX)]
 
 
 NO_POLICIES: Final = Policies(MappingProxyType({}))
+
+
+class PolicyFacts(NamedTuple):
+    """What is looked at of the object of a policy, besides its answers."""
+
+    points: frozenset[PolicyPoint]
+    depends_on: frozenset[str]
+    every_ns: int | None
+    made_of: str
+    """Its class, `module:Class`."""
+    version: str
+    """Its attribute `version`; empty where that is no text."""
 
 
 @final
@@ -176,23 +225,33 @@ class GivenPolicies:
 
     def __init__(self, factories: Mapping[str, PolicyFactory]) -> None:
         self._factories = dict(factories)
+        self.facts: Mapping[str, PolicyFacts] = {
+            _checked_name(name): _facts_of(name, _made(name, factory)) for name, factory in factories.items()
+        }
+        """What the object of each policy has."""
         self.points: Mapping[str, frozenset[PolicyPoint]] = {
-            _checked_name(name): _points_of(name, _made(name, factory)) for name, factory in factories.items()
+            name: facts.points for name, facts in self.facts.items()
         }
         """At which points each policy decides."""
+        self.counts: Mapping[str, PolicyCounts] = {name: PolicyCounts() for name in factories}
+        """What each policy has answered in all partitions."""
 
-    def make(self, report: FailureReport) -> Policies:
-        """Make the policies of a partition, whose failures are reported.
+    def make(self, report: FailureReport, stopwatch_ns: Callable[[], int]) -> Policies:
+        """Make the policies of a partition.
+
+        Args:
+            report: Called with each failure.
+            stopwatch_ns: Returns nanoseconds since any moment, to time answers.
 
         Raises:
             LicorneError: An object cannot be made.
         """
-        return Policies(
-            {
-                name: GuardedPolicy(name, _made(name, factory), report)
-                for name, factory in self._factories.items()
-            }
-        )
+        return Policies({name: self.make_one(name, report, stopwatch_ns) for name in self._factories})
+
+    def make_one(self, name: str, report: FailureReport, stopwatch_ns: Callable[[], int]) -> GuardedPolicy:
+        """Make one of the policies of a partition; see `make`."""
+        made = _made(name, self._factories[name])
+        return GuardedPolicy(name, made, report, self.counts[name], stopwatch_ns)
 
 
 def is_policy_word(text: str) -> bool:
@@ -236,6 +295,18 @@ def _made(name: str, factory: object) -> object:
         return factory()
     except Exception as error:
         raise LicorneError(f"the policy {name!r} cannot be made: {error_text(error)[:_TEXT_MAX]}") from error
+
+
+def _facts_of(name: str, made: object) -> PolicyFacts:
+    points, kind, version = _points_of(name, made), type(made), getattr(made, "version", "")
+    depends_on: Collection[str] = getattr(made, "depends_on", ("object",))
+    return PolicyFacts(
+        points,
+        frozenset(depends_on),
+        getattr(made, "every_ns", None) if "time" in depends_on else None,
+        f"{kind.__module__}:{kind.__qualname__}",
+        version if isinstance(version, str) else "",
+    )
 
 
 def _points_of(name: str, made: object) -> frozenset[PolicyPoint]:
@@ -295,7 +366,7 @@ def _no_key(_: Exception) -> _Parts | None:
 
 def _key_part(part: object) -> int | float | str:
     """Return a number or text as one of Python's own types, which compare as they should."""
-    if type(part) is int or type(part) is str:
+    if type(part) is str or (type(part) is int and part.bit_length() <= _BITS_MAX):
         return part
     if isinstance(part, float):  # NumPy has numbers of this kind.
         number = float(part)
@@ -317,6 +388,16 @@ def _wait_of(now_ns: int, answer: object) -> Wait | None:
 
 def _held(now_ns: int, error: Exception) -> Wait | None:
     return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + _HELD_NS)
+
+
+def _reason_of(answer: object) -> str | None:
+    if answer is not None and (type(answer) is not str or not answer):
+        raise PolicyAnswerError(f"expected None or a reason, got {_shown(answer)}")
+    return None if answer is None else answer[:_TEXT_MAX]
+
+
+def _refused(error: Exception) -> str | None:
+    return f"it has failed: {error_text(error)[:_TEXT_MAX]}"
 
 
 def _shown(answer: object) -> str:

@@ -1,6 +1,6 @@
-"""The parts of an `AsyncScheduler`: values it returns, its event loop's way to threads, and predicates.
+"""The parts of an `AsyncScheduler`: the values it returns, its inbox of callbacks, requests and predicates.
 
-Predicates may be coroutines: the event loop runs them, and their answers go back on a thread.
+Predicates may be coroutines: the event loop runs them, and a thread sends their answers.
 """
 
 from __future__ import annotations

@@ -311,9 +311,13 @@ def policies_are_given(partition: PartitionConfig, points: GivenPoints) -> Itera
     if is_policy_word(node_order):
         position = partition.positions["nodesortpolicy.type"]
         yield from _finding(node_order, PolicyPoint.NODE_ORDER, position, points)
-    for index, name in enumerate(partition.policies.admission):
-        position = partition.positions[f"policies.admission[{index}]"]
-        yield from _finding(name, PolicyPoint.ADMISSION, position, points)
+    named = partition.policies
+    for key, names, point in (
+        ("admission", named.admission, PolicyPoint.ADMISSION),
+        ("filters", named.filters, PolicyPoint.FILTER),
+    ):
+        for index, name in enumerate(names):
+            yield from _finding(name, point, partition.positions[f"policies.{key}[{index}]"], points)
     yield from _of_queues(partition.root, points)
 
 

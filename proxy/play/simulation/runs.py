@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TypeAlias, final
 
 from ....actors.services.clocks import EPOCH_2000_NS
-from ....model.policies.policies import PolicyFactory
+from ....model.configuration.problems import ConfigurationError
+from ....model.configuration.reader import policy_problems
+from ....model.policies.policies import GivenPolicies, PolicyFactory
 from ....model.queues.use_order import KeptUse
 from ...base.files.input_files import GivenConfiguration
 from ...core.resolvers.resolver import UserResolver, read_users
@@ -79,8 +81,12 @@ def run_settings(
     Raises:
         LicorneError: Something cannot be read, is wrong or unknown.
     """
+    given = None if queues is None else given_queues(queues, name)
+    points = GivenPolicies(policies or {}).points
+    if given is not None and (problems := policy_problems(given.config, points, source=str(given.path))):
+        raise ConfigurationError(problems)
     return RunSettings(
-        queues=None if queues is None else given_queues(queues, name),
+        queues=given,
         policies=dict(policies or {}),
         resolver=read_users(Path(users)) if isinstance(users, str | os.PathLike) else users,
         usage={} if usage is None else begun_at(EPOCH_2000_NS, *read_usage(Path(usage))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -271,7 +272,6 @@ def compare(
     from ...base.files.output_files import check_writable, write_whole
     from ...play.comparison.conditions import read_condition
     from ...play.simulation.runs import run_settings
-    from ...play.simulation.simulation import read_queues
 
     prepare_process()
     with ends_on(LicorneError, _WHO):
@@ -279,8 +279,8 @@ def compare(
             check_writable(html)
         given = policies.given()
         conditions = [read_condition(text) for text in fail_if or ()]
-        common = run_settings(policies=given, users=users, engine=engine, threads=threads)
-        settings = (replace(common, queues=read_queues(a)), replace(common, queues=read_queues(b)))
+        read = partial(run_settings, policies=given, users=users, engine=engine, threads=threads)
+        settings = (read(queues=a), read(queues=b))
         comparison = _compared(input_settings.of(input_path), (a, b), settings, conditions, with_reasons=why)
     if comparison is None:
         write_error(f"{_WHO}: interrupted; nothing is compared")

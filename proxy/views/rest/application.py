@@ -301,6 +301,7 @@ def rest_app(
         limits=limits or LimitsSettings(),
     )
     application.state.scheduler = scheduler
+    application.state.more_metrics = tuple
     return application
 
 

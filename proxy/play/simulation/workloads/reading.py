@@ -34,16 +34,16 @@ class Reading(TypedDict, total=False):
     `begin` and `end` are its `--from` and `--to`: a text such as `1h30m`, or a number of seconds.
     """
 
-    nodes: str | Path
-    csv_mapping: str | Path
+    nodes: str | Path | None
+    csv_mapping: str | Path | None
     own_times: bool
     seed: int
     gang: bool
-    task_processors: _AtLeastOne
-    estimate_factor: _AtLeastOne
-    begin: str | float
-    end: str | float
-    first: _AtLeastOne
+    task_processors: _AtLeastOne | None
+    estimate_factor: _AtLeastOne | None
+    begin: str | float | None
+    end: str | float | None
+    first: _AtLeastOne | None
     scale_rate: str | float
     scale_size: str | float
     scale_nodes: str | float

@@ -40,10 +40,11 @@ _PROFILES = (
 
 
 def _metrics(request: Request) -> Response:
-    from ....core.metrics.exporter import exposition  # noqa: PLC0415 - loads `prometheus_client`
+    # It loads `prometheus_client`.
+    from ....core.metrics.exporter import CONTENT_TYPE, registry_of, text_of  # noqa: PLC0415
 
-    body, content_type = exposition(scheduler_of(request))
-    return Response(body, media_type=None, headers={"Content-Type": content_type})
+    families = [*registry_of(scheduler_of(request)).collect(), *request.app.state.more_metrics()]
+    return Response(text_of(families), media_type=None, headers={"Content-Type": CONTENT_TYPE})
 
 
 def _application_history(request: Request) -> Response:
