@@ -9,7 +9,7 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .checking.answering import blocking, no_locks
+from .checking.blocking import blocking, no_locks
 from .findings.findings import Edge, Finding
 from .findings.terms import (
     DeadlockError,

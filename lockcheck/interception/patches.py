@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, TypeVar, cast
 
-from ..checking.answering import blocks, waits_with
+from ..checking.blocking import blocks, waits_with
 from ..checking.watch import taken_by
 from ..findings.foreign import ByIdentity, name_of_work
 from ..holding.chains import Execution, Segment, together

@@ -19,7 +19,7 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Final, cast, final
 
-from ..checking.answering import blocks, waits_with
+from ..checking.blocking import blocks, waits_with
 from ..checking.watch import Watch, current
 from ..findings.terms import Kind, Level
 from ..holding.chains import TrieNode, held_nodes, holds_of

@@ -53,7 +53,7 @@ PARTS = (
     "checking.slow_path._wrongly_released",
     "checking.slow_path._count_members",
     "findings.statistics.UsageTally.fold",
-    "checking.answering._check_held",
+    "checking.blocking._check_held",
     "locks.contracts._report",
     "locks.contracts._report_misuse",
     "locks.checked_condition.CheckedCondition._report_use",
