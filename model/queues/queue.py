@@ -373,8 +373,8 @@ def _remember(queue: Queue, use: DecayedUse) -> None:
 def stand_in_for(queue: Queue) -> Queue:
     """Return a queue that has all that another one has, to try other settings on it.
 
-    What it is given anew is its own: the queue keeps its settings. Its children, its applications and what
-    is counted are those of the queue, and only to be read.
+    Its new settings are its own: the queue keeps its settings. Its children, applications and counts are
+    those of the queue, and only to be read.
     """
     twin = Queue(queue.name, queue.parent, is_leaf=queue.is_leaf, managed=queue.managed)
     for name in _TAKEN_OVER:

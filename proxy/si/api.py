@@ -112,7 +112,7 @@ class DeferredPredicates(Protocol):
         """Answer each question with the nodes that are refused, and why; all others of it are allowed.
 
         Names that the question does not have are ignored, so that questions may share an answer. `None`
-        says that no answer will come.
+        means that no answer will come.
         """
         ...
 
