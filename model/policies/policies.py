@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, TypeVar, final
 
 from ..errors import LicorneError, error_text
-from .interface import ApplicationView, NodeView, Wait
+from .interface import ApplicationView, AskView, NodeView, Wait
 from .watching import FAILURE_MAX, AnswerNote, PolicyCounts
 
 POLICY_PREFIX: Final = "policy/"
@@ -53,6 +53,7 @@ class PolicyPoint(Enum):
     NODE_ORDER = "node_key"
     APPLICATION_ORDER = "application_key"
     ADMISSION = "may_start"
+    FILTER = "refuses"
 
 
 @final
@@ -150,6 +151,15 @@ class GuardedPolicy:
             self.note(self.name, point.value, noted)
         return answer
 
+    def refuses(self, ask: AskView, node: NodeView) -> str | None:
+        """Return why an ask may not run on a node, `None` if it may."""
+        subject = f"{ask.allocation_key} on {node.node_id}"
+        return self._answer(PolicyPoint.FILTER, subject, (ask, node), _reason_of, _refused)
+
+    def decides(self, point: PolicyPoint) -> bool:
+        """Return whether it has the method of a point."""
+        return point in self._methods
+
     def _key(self, point: PolicyPoint, subject: str, view: object) -> PolicyKey:
         """Ask for a key of one or several parts; where the policy fails it is behind all others."""
         parts = self._answer(point, subject, (view,), partial(self._checked_key, point), _no_key)
@@ -181,6 +191,10 @@ class Policies:
         periods = [policy.every_ns for policy in by_name.values() if policy.every_ns is not None]
         self.every_ns = min(periods, default=None)
         """After how long all keys are found anew, `None` if time changes none."""
+
+    def decide(self, point: PolicyPoint) -> bool:
+        """Return whether one of them has the method of a point."""
+        return any(policy.decides(point) for policy in self.by_name.values())
 
     def named(self, word: str) -> GuardedPolicy:
         """Return the policy that a configuration names; which there are was checked when it was read."""
@@ -394,6 +408,16 @@ def _wait_of(now_ns: int, answer: object) -> Wait | None:
 
 def _held(now_ns: int, error: Exception) -> Wait | None:
     return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + _HELD_NS)
+
+
+def _reason_of(answer: object) -> str | None:
+    if answer is not None and (type(answer) is not str or not answer):
+        raise PolicyAnswerError(f"expected None or a reason, got {_shown(answer)}")
+    return None if answer is None else answer[:_TEXT_MAX]
+
+
+def _refused(error: Exception) -> str | None:
+    return f"it has failed: {error_text(error)[:_TEXT_MAX]}"
 
 
 def _shown(answer: object) -> str:

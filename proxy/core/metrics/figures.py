@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, final
 
 from ....actors.engines.engine import EngineLoad
-from ....model.applications.state import ApplicationState
+from ....model.applications.effects import ApplicationState
 from ....model.policies.watching import PolicyFigures
 from ....model.state.counters import Histogram, HistogramFigures
 from ....model.values.messages import (

@@ -22,7 +22,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, final
 
-from ....model.configuration.patterns import is_pattern
+from ....model.configuration.names import is_pattern
 from ....model.configuration.queue_properties import PROPERTIES
 from ....model.configuration.reader import checksum
 from ....model.configuration.yaml_nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode

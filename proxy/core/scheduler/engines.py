@@ -8,9 +8,9 @@ from typing import Final
 
 from ....actors.engines.engine import ActorsEngine, DirectEngine, Engine
 from ....actors.services.log import Log
-from ....model.build_kind import is_compiled
 from ....model.errors import LicorneError
 from ....model.policies.policies import GivenPolicies
+from ...base.process import is_compiled
 from ..recording.observer import Observer, Unobserved
 from ..recording.recording import Recording
 from .engine_names import EngineName, engine_named

@@ -94,7 +94,7 @@ def replay_input(
         LicorneError: The input cannot be read or replayed.
     """
     from ...base.files.input_files import read_standard_input, read_text
-    from ...base.process_settings import prepare_process
+    from ...base.process import prepare_process
     from ...play.transcripts.replay import replay as replay_transcript
     from ...play.transcripts.replay import replay_recording
     from ...play.transcripts.transcript import (

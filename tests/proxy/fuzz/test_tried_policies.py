@@ -12,7 +12,7 @@ from licorne.proxy.fuzz.plans import Plan, drawn_plan
 from licorne.proxy.fuzz.runs import run_seeds
 
 _MODULE = "support.fuzz.tried_policies"
-_RIGHT = tuple(f"{name.lower()}={_MODULE}:{name}" for name in ("Packing", "Least", "Later"))
+_RIGHT = tuple(f"{name.lower()}={_MODULE}:{name}" for name in ("Packing", "Apart", "Least", "Later"))
 
 
 @pytest.mark.parametrize("engine", ["direct", "actors", "threads"])

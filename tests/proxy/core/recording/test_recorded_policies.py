@@ -32,8 +32,8 @@ from licorne.proxy.play.transcripts.transcript import (
     rows_of_files,
 )
 
-HELD: Final = ("Broken", "Impure", "Later")
-"""One fails at times, one counts its questions, and one holds starts until a time."""
+TRIED: Final = ("Broken", "Impure", "Later", "Apart")
+"""One fails at times, one counts its questions, one holds starts until a time, one keeps asks from nodes."""
 
 
 def record(
@@ -72,11 +72,16 @@ def answers_in(folder: Path) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("seed", range(2))
 def test_the_replay_says_the_same_without_the_code(seed: int, engine: EngineName, tmp_path: Path) -> None:
     """Byte for byte: also where a policy has failed, and where asking it again would give another answer."""
-    heard = record(tmp_path, seed, *HELD, engine=engine)
+    heard = record(tmp_path, seed, *TRIED, engine=engine)
 
     assert callbacks_in(heard) == callbacks_in(replayed(tmp_path))
     answers = answers_in(tmp_path)
-    assert answers.keys() == {"broken.application_key", "impure.node_key", "later.may_start"}
+    assert answers.keys() == {
+        "broken.application_key",
+        "impure.node_key",
+        "later.may_start",
+        "apart.refuses",
+    }
     assert any("failed" in each for each in answers["broken.application_key"])
     assert any(each is not None and each["until"] > 0 for each in answers["later.may_start"])
 
@@ -149,7 +154,7 @@ def test_an_impure_policy_is_named_with_its_line(tmp_path: Path) -> None:
 
 def test_a_recording_with_pseudonyms_replays(tmp_path: Path) -> None:
     """Texts in keys are in their order; reasons are gone. Code would see other names, and is not asked."""
-    heard = record(tmp_path, 3, *HELD, anonymize=True)
+    heard = record(tmp_path, 3, *TRIED, anonymize=True)
 
     assert len(heard) == len(replayed(tmp_path))
     assert "a bug" not in json.dumps(recorded_lines(tmp_path))
