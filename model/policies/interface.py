@@ -27,6 +27,21 @@ class NodeView(NamedTuple):
     available: Resource
 
 
+class AskView(NamedTuple):
+    """An ask."""
+
+    allocation_key: str
+    application_id: str
+    resource: Resource
+    priority: int
+    created_at_ns: int
+    tags: Mapping[str, str]
+    placeholder: bool
+    task_group: str
+    walltime_ns: int | None
+    """As the tags of the ask itself name it."""
+
+
 class ApplicationView(NamedTuple):
     """An application in its leaf."""
 
@@ -60,6 +75,13 @@ class NodePolicy(Protocol):
 
     def node_key(self, node: NodeView) -> float:
         """Return the place of a node, the smallest first; asked when what the node has available changes."""
+
+
+class NodeFilter(Protocol):
+    """Keeps asks from nodes: `policies: {filters: [NAME]}` of a partition."""
+
+    def refuses(self, ask: AskView, node: NodeView) -> str | None:
+        """Return why an ask may not run on a node, `None` if it may; asked whenever that is to be known."""
 
 
 class ApplicationPolicy(Protocol):

@@ -12,6 +12,7 @@ from typing import Final
 
 from ..applications.pending_asks import AskRecord
 from ..nodes.order import NodeEntry
+from ..predicates.node_filters import FILTER_RETRY_NS
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import gives_room, kept_beside
@@ -21,11 +22,11 @@ from ..resources.resource import (
     add,
     fits,
     fits_undefined_unlimited,
+    resource_text,
     subtract,
     subtract_eliminating_negative,
     total_of,
 )
-from ..resources.texts import resource_text
 from ..state.claims import EndingVictim
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import (
@@ -116,6 +117,14 @@ def preempt_for_required_node(
     claim = state.claims.find(ask.allocation_key)
     if claim is not None and claim.ending:
         return None
+    refusal = None if state.filtered is None else state.filtered.refusal_by_filter(ask, node)
+    if refusal is not None:
+        _note_no_victim(state, entry, ask, refusal)
+        return state.now_ns() + FILTER_RETRY_NS
+    return _preempt(state, entry, ask, node)
+
+
+def _preempt(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> int | None:
     if not committed_resources(state, entry.queue, ask.allocation_key).leaves_room(entry.queue, ask.resource):
         _note_no_victim(state, entry, ask)
         return None

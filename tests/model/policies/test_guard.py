@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from licorne.model.errors import LicorneError
-from licorne.model.policies.interface import ApplicationView, NodeView, Wait
+from licorne.model.policies.interface import ApplicationView, AskView, NodeView, Wait
 from licorne.model.policies.policies import (
     GivenPolicies,
     GuardedPolicy,
@@ -18,6 +18,8 @@ from licorne.model.policies.policies import (
 from licorne.model.resources.resource import EMPTY, Resource
 
 NODE = NodeView("n1", {}, Resource({"vcore": 8000}), Resource({"vcore": 2000}))
+
+ASK = AskView("key", "app-1", Resource({"vcore": 1000}), 0, 0, {}, False, "", None)
 
 
 def application(application_id: str = "app-1") -> ApplicationView:
@@ -54,12 +56,15 @@ class Asked:
     def may_start(self, _: ApplicationView, __: int) -> Any:
         return self._next()
 
+    def refuses(self, _: AskView, __: NodeView) -> Any:
+        return self._next()
+
 
 def policy(failures: list[Failure], *answers: Any) -> GuardedPolicy:
     """Return a policy that answers so."""
     made = iter([Asked(1), Asked(*answers)])  # The first one is looked at only.
     given = GivenPolicies({"p": made.__next__})
-    return given.make(lambda *args: failures.append(Failure(*args))).named("policy/p")
+    return given.make(lambda *args: failures.append(Failure(*args)), lambda: 0).named("policy/p")
 
 
 class BrokenEquality(float):
@@ -161,6 +166,25 @@ def test_starts_are_judged() -> None:
     assert asked.may_start(application(), 0) == Wait("after ten", 10)
 
 
+@pytest.mark.parametrize("answer", [False, True, "", 0, ["no"], Wait("no"), RuntimeError("a bug")])
+def test_a_filter_without_an_answer_refuses(answer: object) -> None:
+    """And the failure names the ask and the node."""
+    failures: list[Failure] = []
+    refusal = policy(failures, answer).refuses(ASK, NODE)
+
+    assert refusal is not None
+    assert refusal.startswith("it has failed: ")
+    assert [each[:2] for each in failures] == [("policy p.refuses", "key on n1")]
+
+
+def test_filters_refuse_and_let_through() -> None:
+    asked = policy([], None, "no licence", "x" * 1000)
+
+    assert asked.refuses(ASK, NODE) is None
+    assert asked.refuses(ASK, NODE) == "no licence"
+    assert asked.refuses(ASK, NODE) == "x" * 200
+
+
 # ------------------------------------------------------------------------------------------ what is given
 
 
@@ -211,8 +235,8 @@ def test_each_partition_has_an_object() -> None:
         return made[-1]
 
     given = GivenPolicies({"p": make})
-    given.make(lambda *_: None)
-    given.make(lambda *_: None)
+    given.make(lambda *_: None, lambda: 0)
+    given.make(lambda *_: None, lambda: 0)
 
     assert len(made) == 3
 

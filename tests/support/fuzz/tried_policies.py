@@ -24,6 +24,14 @@ class Least:
         return application.allocated.get("memory"), -application.submitted_at_ns
 
 
+class Apart:
+    """A third of all pairs of an ask and a node do not go together."""
+
+    def refuses(self, ask: policies.AskView, node: policies.NodeView) -> str | None:
+        number = sum(map(ord, ask.allocation_key + node.node_id)) % 3
+        return None if number else "they do not go together"
+
+
 class Later:
     """Half a minute after the submission, and it says so."""
 
