@@ -11,7 +11,7 @@ from ...si import si_pb2 as si
 from ..mapping.applications import refused_user
 from ..mapping.asks import ask as ask_message
 from ..mapping.asks import release as release_message
-from ..mapping.quantities import pod_resource
+from ..mapping.pod_sizes import pod_resource
 from ..mapping.settings import gate_names
 from ..objects import Pod
 from ..predicates.cluster_view import anti_affinity_terms
