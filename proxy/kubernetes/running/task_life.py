@@ -266,7 +266,7 @@ class TaskLife:
     def _tell_waiting(self, task: PodTask, event_reason: str, reason: str) -> None:
         """Tell people why a pod waits."""
         if not task.is_virtual:
-            self._reporter.condition(task.pod, "Unschedulable", reason)
+            self._reporter.condition(task.pod, "SchedulingSkipped", reason)  # no node would help
             self._reporter.event(task.pod, event_reason, "Scheduling", reason, is_warning=True)
 
     # ------------------------------------------------------------------------------- what the scheduler says
