@@ -66,7 +66,11 @@ def build_partition(document: YamlPartition, findings: list[RuleFinding]) -> Par
         node_sort_policy=NodeSortPolicyConfig(
             type=policy.type, resource_weights=MappingProxyType(policy.resourceweights)
         ),
-        policies=PoliciesConfig(admission=document.policies.admission, filters=document.policies.filters),
+        policies=PoliciesConfig(
+            admission=document.policies.admission,
+            filters=document.policies.filters,
+            protection=document.policies.protection,
+        ),
         user_group_resolver=document.usergroupresolver.type,
         position=document.position,
         positions=MappingProxyType(document.positions(closed=("queues", "placementrules", "limits"))),

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
 from ..errors import LicorneError, error_text
-from .interface import ApplicationView, AskView, NodeView, Wait
+from .interface import ApplicationView, AskView, NodeView, VictimView, Wait
 
 POLICY_PREFIX: Final = "policy/"
 """In a configuration it begins the name of a policy that the program has given."""
@@ -33,9 +33,10 @@ _NAME_MAX: Final = 64
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-")
 _KEY_PARTS_MAX: Final = 16
 _TEXT_MAX: Final = 200
+_COST_MAX: Final = 10**18
 _BEHIND_ALL: Final[PolicyKey] = (1,)
-_HELD_NS: Final = 1_000_000_000
-"""For how long a start is held that the policy could not judge."""
+HELD_NS: Final = 1_000_000_000
+"""For how long a policy holds what it could not judge, and spares what it names no time for."""
 _DEPENDENCIES: Final = frozenset({"submission", "object", "time", "outside"})
 _EVERY_MIN_NS: Final = 1_000_000_000
 
@@ -47,6 +48,8 @@ class PolicyPoint(Enum):
     APPLICATION_ORDER = "application_key"
     ADMISSION = "may_start"
     FILTER = "refuses"
+    VICTIM_ORDER = "victim_cost"
+    PROTECTION = "spares"
 
 
 @final
@@ -100,7 +103,7 @@ class GuardedPolicy:
             return _wait_of(self._methods[PolicyPoint.ADMISSION](application, now_ns), now_ns)
         except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
             self._fail(PolicyPoint.ADMISSION, application.application_id, error)
-            return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + _HELD_NS)
+            return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + HELD_NS)
 
     def refuses(self, ask: AskView, node: NodeView) -> str | None:
         """Return why an ask may not run on a node, `None` if it may."""
@@ -109,6 +112,22 @@ class GuardedPolicy:
         except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
             self._fail(PolicyPoint.FILTER, f"{ask.allocation_key} on {node.node_id}", error)
             return f"it has failed: {error_text(error)[:_TEXT_MAX]}"
+
+    def victim_cost(self, victim: VictimView, now_ns: int) -> int:
+        """Return what the end of a victim costs; more than any other where the policy fails."""
+        try:
+            return _cost_of(self._methods[PolicyPoint.VICTIM_ORDER](victim, now_ns))
+        except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
+            self._fail(PolicyPoint.VICTIM_ORDER, victim.ask.allocation_key, error)
+            return _COST_MAX + 1
+
+    def spares(self, victim: VictimView, now_ns: int) -> Wait | None:
+        """Return why a victim may not end yet, `None` if it may."""
+        try:
+            return _wait_of(self._methods[PolicyPoint.PROTECTION](victim, now_ns), now_ns)
+        except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
+            self._fail(PolicyPoint.PROTECTION, victim.ask.allocation_key, error)
+            return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + HELD_NS)
 
     def decides(self, point: PolicyPoint) -> bool:
         """Return whether it has the method of a point."""
@@ -298,6 +317,12 @@ def _wait_of(answer: object, now_ns: int) -> Wait | None:
     if until_ns is not None and (type(until_ns) is not int or until_ns <= now_ns):
         raise PolicyAnswerError(f"expected until_ns in nanoseconds, after {now_ns}, got {_shown(until_ns)}")
     return Wait(answer.reason[:_TEXT_MAX], until_ns)
+
+
+def _cost_of(answer: object) -> int:
+    if type(answer) is not int or not 0 <= answer <= _COST_MAX:
+        raise PolicyAnswerError(f"expected an integer from 0 to {_COST_MAX:,}, got {_shown(answer)}")
+    return answer
 
 
 def _reason_of(answer: object) -> str | None:
