@@ -20,8 +20,18 @@ from ..configuration.durations import DurationError, parse_duration_ns
 from ..policies.interface import AskView
 from ..values.allocation import WALLTIME_TAG, Ask
 from ..values.messages import TerminationType
-from .effects import Answer, Effect, ReleaseWanted, StateEntered, TimerKind, TimerSet
-from .state import ApplicationEvent, ApplicationState, IllegalTransitionError, next_state
+from .effects import (
+    Answer,
+    ApplicationEvent,
+    ApplicationState,
+    Effect,
+    IllegalTransitionError,
+    ReleaseWanted,
+    StateEntered,
+    TimerKind,
+    TimerSet,
+    next_state,
+)
 
 if TYPE_CHECKING:
     from .core import ApplicationCore

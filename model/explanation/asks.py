@@ -20,8 +20,7 @@ from ..preemption.required_node import NO_HELP, PROTECTED, protected_on
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import may_preempt
-from ..resources.resource import Resource, fits
-from ..resources.texts import resource_text
+from ..resources.resource import Resource, fits, resource_text
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord
 from ..values.allocation import Ask, Refusal, RefusalReason

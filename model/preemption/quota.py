@@ -15,12 +15,13 @@ from ..resources.resource import (
     EMPTY,
     Resource,
     add,
+    describe,
     fits_undefined_unlimited,
+    resource_text,
     subtract,
     subtract_only_existing,
     total_of,
 )
-from ..resources.texts import describe, resource_text
 from ..state.claims import EndingVictim
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import (

@@ -22,11 +22,11 @@ from ..resources.resource import (
     add,
     fits,
     fits_undefined_unlimited,
+    resource_text,
     subtract,
     subtract_eliminating_negative,
     total_of,
 )
-from ..resources.texts import resource_text
 from ..state.claims import EndingVictim
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import (

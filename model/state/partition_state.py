@@ -15,15 +15,14 @@ from typing import Final, NamedTuple, final
 
 from ..applications.application import Application
 from ..applications.ask_walk import AskWalk
-from ..applications.effects import ApplicationFacts, StateEntered, TimerSet
+from ..applications.effects import ApplicationFacts, ApplicationState, StateEntered, TimerSet
 from ..applications.handle import ApplicationHandle
-from ..applications.state import ApplicationState
 from ..configuration.schema import PartitionConfig
 from ..limits.user_limits import UserLimits
 from ..nodes.node_orders import node_order
 from ..nodes.order import NodeEntry, NodeOrder
 from ..placement.placement import usable_rules
-from ..placement.requests import RuleOutcome
+from ..placement.rules import RuleOutcome
 from ..predicates.node_checks import AvoidedNodes, NodeChecks
 from ..predicates.node_filters import FilteredNodes
 from ..queues.application_entry import ApplicationEntry, wake

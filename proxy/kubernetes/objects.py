@@ -45,6 +45,8 @@ class ObjectMeta(_Read, frozen=True):
     """What every object has."""
 
     name: str = ""
+    generate_name: str = ""
+    """The beginning of a name that the API server makes."""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""

@@ -9,17 +9,19 @@ from typing import Final
 
 from ...policies.policies import is_policy_word
 from ...resources.resource import Resource
-from ..building import ROOT, has_root, partition_name
 from ..documents import YamlPartition
 from ..names import did_you_mean
 from ..policies import NODE_ORDER_WORDS, VICTIM_ORDER_WORDS
 from ..problems import RuleFinding
 from ..schema import (
     LIMIT_KINDS,
+    ROOT,
     LimitKind,
     PartitionConfig,
     QueueConfig,
     VictimJobs,
+    has_root,
+    partition_name,
 )
 from . import limits, placement, queues
 

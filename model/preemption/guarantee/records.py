@@ -6,8 +6,7 @@ from ...configuration.queue_properties import PREEMPTION_WITHIN
 from ...limits.usage_tree import LimitBlocker
 from ...queues.application_entry import ApplicationEntry
 from ...queues.queue import Queue
-from ...resources.resource import Resource, subtract, total_of
-from ...resources.texts import resource_text
+from ...resources.resource import Resource, resource_text, subtract, total_of
 from ...state.preemption_log import (
     FramePriorities,
     Justification,

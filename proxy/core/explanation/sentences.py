@@ -18,9 +18,9 @@ from ....model.explanation import (
     SubjectKind,
 )
 from ....model.explanation.planned_starts import PlannedStart
-from ....model.resources.texts import quantity_text, resource_text
+from ....model.resources.resource import quantity_text, resource_text
 from ....model.values.allocation import RefusalReason
-from ...base.terminal.tables import counted
+from ...base.terminal.standard_output import counted
 
 Where: TypeAlias = "Callable[[Position], str]"
 """Returns where a position of the configuration is in a file; the empty text if it is in none."""

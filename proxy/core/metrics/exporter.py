@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCo
 from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
-from ....model.applications.state import ApplicationState
+from ....model.applications.effects import ApplicationState
 from ....model.state.counters import BOUNDS_NS, HistogramFigures, TimedPart, merged
 from ....model.values.states import ManagerState
 from ....model.views.rows import NodeRow, PartitionFigures

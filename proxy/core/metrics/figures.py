@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, final
 
 from ....actors.engines.engine import EngineLoad
-from ....model.applications.state import ApplicationState
+from ....model.applications.effects import ApplicationState
 from ....model.state.counters import Histogram, HistogramFigures
 from ....model.values.messages import (
     AllocationPlaced,

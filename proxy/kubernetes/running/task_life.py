@@ -8,6 +8,7 @@ from typing import Final, final
 from ....model.resources.quantities import QuantityError
 from ....model.values.messages import RejectionCode
 from ...si import si_pb2 as si
+from ..mapping.applications import refused_user
 from ..mapping.asks import ask as ask_message
 from ..mapping.asks import release as release_message
 from ..mapping.quantities import pod_resource
@@ -203,6 +204,9 @@ class TaskLife:
 
     def why_blocked(self, pod: Pod) -> str:
         """Return why a pod cannot be asked for yet, empty if it can."""
+        refusal = refused_user(pod, self._settings)
+        if refusal:
+            return refusal
         for name in pod.claim_names:
             claim = self._cache.claims.get(f"{pod.metadata.namespace}/{name}")
             if claim is None:

@@ -15,8 +15,7 @@ from ....actors.services.clocks import EPOCH_2000_NS
 from ....model.configuration.durations import DurationError, parse_duration_ns
 from ....model.configuration.problems import Position
 from ....model.errors import LicorneError
-from ...base.files.input_files import read_text
-from ...base.files.located_yaml import read_located_yaml
+from ...base.files.input_files import read_located_yaml, read_text
 from ...core.explanation.sentences import Where
 from ...core.resolvers.resolver import read_users
 from ...core.scheduler.engine_names import EngineName

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -254,6 +255,22 @@ def read_queues(path: Path) -> GivenQueues:
     """
     text = read_text(path)
     return GivenQueues(path, text, load(text, source=str(path)))
+
+
+def given_queues(given: GivenConfiguration, name: str) -> GivenQueues:
+    """Return a configuration that a program gives: a path, YAML text or a mapping.
+
+    Args:
+        given: The configuration.
+        name: What messages call one that is in no file.
+
+    Raises:
+        LicorneError: It cannot be read, or is no configuration; the error has all problems.
+    """
+    if isinstance(given, os.PathLike):
+        return read_queues(Path(given))
+    text = configuration_text(given)
+    return GivenQueues(Path(name), text, load(text, source=name))
 
 
 def node_types_in(lines: Iterable[Line]) -> set[str]:

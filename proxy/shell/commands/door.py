@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from ....model.errors import LicorneError
-from ...base.process_settings import prepare_process
+from ...base.process import prepare_process
 from ...base.terminal.standard_output import ends_on
 from .options import (
     AddressAsJsonOption,

@@ -170,7 +170,7 @@ def dry_run(
     moment: Moment,
 ) -> None:
     """Say where a new application or ask would go: the queue by every rule tried, then the node."""
-    from ...core.explanation.dry_run import dry_run_document, dry_run_lines, new_application, new_ask
+    from ...core.explanation.documents import dry_run_document, dry_run_lines, new_application, new_ask
 
     _check(of, user=user, details=[queue, *(group or []), *(tag or [])], resource=resource)
     partition = moment.partition or ""

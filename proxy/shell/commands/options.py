@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, final
 
 import typer
 
-from ....model.errors import LicorneError
 from ...core.scheduler.engine_names import ENGINES
 
 if TYPE_CHECKING:
@@ -22,7 +20,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
-_FACTOR: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_OPTIONS: Final = {
+    "begin": "--from",
+    "end": "--to",
+    "scale_rate": "--scale-rate",
+    "scale_size": "--scale-size",
+    "scale_nodes": "--scale-nodes",
+}
+"""What messages call the settings of an input."""
 
 
 def whole_number(option: str, at_least: int | None = None) -> Callable[[str | int], int]:
@@ -249,61 +254,14 @@ class InputSettings:
         Raises:
             LicorneError: A time is no duration, or a factor no number above zero.
         """
-        from ...play.simulation.workloads.inputs import InputOptions
-        from ...play.simulation.workloads.swf import JobOptions
-        from ...play.simulation.workloads.workload import WorkloadCut
+        from ...play.simulation.workloads.reading import input_options
 
-        cut = WorkloadCut(
-            from_ns=_time_ns("--from", self.begin),
-            to_ns=_time_ns("--to", self.end),
-            first=self.first,
-            rate=_factor("--scale-rate", self.scale_rate),
-            size=_factor("--scale-size", self.scale_size),
-            nodes=_factor("--scale-nodes", self.scale_nodes),
-        )
-        if cut.to_ns is not None and cut.to_ns <= (cut.from_ns or 0):
-            raise LicorneError(f"--to {self.end} is not after --from {self.begin or '0s'}")
-        return InputOptions(
-            path=path,
-            nodes_path=self.nodes,
-            own_times=self.own_times,
-            seed=self.seed,
-            jobs=JobOptions(
-                whole=self.gang,
-                task_processors=self.task_processors,
-                estimate_factor=self.estimate_factor,
-            ),
-            csv_mapping_path=self.csv_mapping,
-            cut=cut,
-        )
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = {name: value for name, value in values.items() if value is not None}
+        return input_options(path, given, _OPTIONS)
 
 
 DEFAULT_INPUT_SETTINGS: Final = InputSettings()
 """Nothing is said."""
 with_input_settings: Final = with_settings("input_settings", InputSettings)
 """Gives a command the options of `InputSettings` in place of its parameter `input_settings`."""
-
-
-def _time_ns(option: str, text: str | None) -> int | None:
-    """Return a time from the start of the input."""
-    from ....model.configuration.durations import DurationError, parse_duration_ns
-
-    if text is None:
-        return None
-    try:
-        time_ns = parse_duration_ns(text)
-    except DurationError as error:
-        raise LicorneError(f"{option}: {error}") from error
-    if time_ns < 0:
-        raise LicorneError(f"{option} {text}: a time before the start")
-    return time_ns
-
-
-def _factor(option: str, text: str | None) -> Fraction:
-    """Return a factor; one where none is given."""
-    if text is None:
-        return Fraction(1)
-    factor = Fraction(text) if _FACTOR.fullmatch(text) is not None else Fraction(0)
-    if factor <= 0:
-        raise LicorneError(f"{option}: expected a number above 0 such as 1.5, not {text!r}")
-    return factor

@@ -72,7 +72,7 @@ def policy(failures: list[Failure], *answers: Any) -> GuardedPolicy:
     """Return a policy that answers so."""
     made = iter([Asked(1), Asked(*answers)])  # The first one is looked at only.
     given = GivenPolicies({"p": made.__next__})
-    return given.make(lambda *args: failures.append(Failure(*args))).named("policy/p")
+    return given.make(lambda *args: failures.append(Failure(*args)), lambda: 0).named("policy/p")
 
 
 class BrokenEquality(float):
@@ -263,8 +263,8 @@ def test_each_partition_has_an_object() -> None:
         return made[-1]
 
     given = GivenPolicies({"p": make})
-    given.make(lambda *_: None)
-    given.make(lambda *_: None)
+    given.make(lambda *_: None, lambda: 0)
+    given.make(lambda *_: None, lambda: 0)
 
     assert len(made) == 3
 

@@ -46,7 +46,7 @@ def test_a_plan_keeps_its_policies() -> None:
     plan = drawn_plan(3, 5, "direct", _RIGHT)
 
     assert Plan.read(plan.text(), "here") == plan
-    assert (plan.policies, plan.is_recorded) == (_RIGHT, False)
+    assert plan.policies == _RIGHT
 
 
 def test_other_worlds_try_no_policies() -> None:

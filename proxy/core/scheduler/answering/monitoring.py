@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from .....actors.engines.engine import Engine
-from .....model.applications.state import ApplicationState
+from .....model.applications.effects import ApplicationState
 from .....model.errors import error_text
 from .....model.partition import Partition
 from .....model.queues.use_order import KeptUse
@@ -16,8 +16,7 @@ from .....model.values.documents import Document, Json
 from .....model.views.rows import PartitionFigures, partition_figures
 from .....model.views.shown import use_to_keep
 from ....si.api import StateDumpPlugin
-from ...health.checks import AskAll, HealthChecks, HealthReport
-from ...health.watch import HealthWatch, History
+from ...health import AskAll, HealthChecks, HealthReport, HealthWatch, History
 from ...metrics.figures import SchedulerFigures
 from ..managers.extra_configurations import ExtraConfigurations
 from ..managers.managers import Managers

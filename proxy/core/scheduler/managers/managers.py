@@ -358,6 +358,8 @@ class Managers:
         def cancel(key: TimerKey) -> None:
             clock.cancel(incarnation, key)
 
+        # In steps times are those of the virtual clock, so that equal inputs have equal figures.
+        stopwatch_ns = perf_counter_ns if self._outbox is None else clock.now_ns
         channel, predicates = None, manager.predicates
         if isinstance(predicates, DeferredCalls):
             wake = partial(self._incarnations.fire, incarnation, RetryAsks())
@@ -378,9 +380,8 @@ class Managers:
             adopt_application=self._engine.adopt_application,
             release=self._engine.release,
             reservations_on=self.reservations_on,
-            # In steps times are those of the virtual clock, so that equal inputs have equal figures.
-            stopwatch_ns=perf_counter_ns if self._outbox is None else clock.now_ns,
-            policies=self.policies.make(partial(self._failures.note_policy, rm_id)),
+            stopwatch_ns=stopwatch_ns,
+            policies=self.policies.make(partial(self._failures.note_policy, rm_id), stopwatch_ns),
             events=self.events.new_sink(rm_id),
             summarise=summariser(rm_id, self.extra.log("core.scheduler.application.usage", rm_id)),
         )

@@ -36,7 +36,7 @@ from typing import Final
 
 from .....model.resources.quantities import INT64_MAX
 from ....base.files.input_files import NANOSECONDS_IN_SECOND, InputError, unpacked_name
-from ....base.terminal.tables import counted
+from ....base.terminal.standard_output import counted
 from .swf_log import (
     BYTES_IN_KILOBYTE,
     CANCELLED,
@@ -62,7 +62,7 @@ from .workload import (
 
 _MILLI: Final = 1000
 _PROCESSORS_MAX: Final = 10**6
-_PLACEHOLDER_TIMEOUT_NS: Final = 100 * 365 * 86_400 * NANOSECONDS_IN_SECOND
+PLACEHOLDER_TIMEOUT_NS: Final = 100 * 365 * 86_400 * NANOSECONDS_IN_SECOND
 """How long the placeholders of a whole job wait for each other: longer than logs are, a hundred years."""
 _CHUNK: Final = re.compile(r"(?P<nodes>[0-9]{1,7})(?P<properties>(:[^:]+)*)")
 _PROCESSORS_OF_NODE: Final = re.compile(r"ppn=([0-9]{1,7})")
@@ -256,7 +256,7 @@ def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
         submit_at_ns=submit_at_ns,
         tasks=tasks,
         gang=GangStyle.SOFT if whole else None,
-        placeholder_timeout_ns=_PLACEHOLDER_TIMEOUT_NS if whole else None,
+        placeholder_timeout_ns=PLACEHOLDER_TIMEOUT_NS if whole else None,
         walltime_ns=_walltime_ns(job, reading),
         tags=job.tags,
     )

@@ -290,7 +290,7 @@ def cut_workload(workload: Workload, cut: WorkloadCut) -> Workload:
         node_events=tuple(_moved_events(workload, nodes, cut)),
     )
     if cut.nodes != _ONE or cut.size != _ONE:
-        result, too_large = _without_what_never_starts(result)
+        result, too_large = without_what_never_starts(result)
         if too_large:
             notes.append(InputNote(too_large, "job skipped: there is no room for the whole of it any more"))
     return replace(result, notes=tuple(notes))
@@ -346,7 +346,7 @@ def _scaled_nodes(nodes: tuple[SimulatedNode, ...], factor: Fraction) -> Iterato
             yield replace(node, node_id=f"{node.node_id}-copy{copy}") if copy else node
 
 
-def _without_what_never_starts(workload: Workload) -> tuple[Workload, int]:
+def without_what_never_starts(workload: Workload) -> tuple[Workload, int]:
     """Return a workload without the gangs that hold room for ever, and how many they are.
 
     Only placeholders that wait for ever do: others are given up in time.

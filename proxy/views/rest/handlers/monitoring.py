@@ -25,9 +25,9 @@ from ....core.documents.monitoring import (
     StateDumpDocument,
 )
 from ....core.documents.operations import JSON, Operation
-from ....core.health.checks import health_document
+from ....core.health import health_document
 from ....core.scheduler.managers.manager_life import ManagerStatus
-from ...dumps.state_dump import state_dump_file
+from ...dumps import state_dump_file
 from ..requests import scheduler_of
 from ..responses import JSON_TYPE, RestError, error_response, json_response, redirect
 
@@ -40,10 +40,11 @@ _PROFILES = (
 
 
 def _metrics(request: Request) -> Response:
-    from ....core.metrics.exporter import exposition  # noqa: PLC0415 - loads `prometheus_client`
+    # It loads `prometheus_client`.
+    from ....core.metrics.exporter import CONTENT_TYPE, registry_of, text_of  # noqa: PLC0415
 
-    body, content_type = exposition(scheduler_of(request))
-    return Response(body, media_type=None, headers={"Content-Type": content_type})
+    families = [*registry_of(scheduler_of(request)).collect(), *request.app.state.more_metrics()]
+    return Response(text_of(families), media_type=None, headers={"Content-Type": CONTENT_TYPE})
 
 
 def _application_history(request: Request) -> Response:

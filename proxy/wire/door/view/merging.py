@@ -16,7 +16,7 @@ from .....model.configuration.reader import load
 from .....model.configuration.schema import SchedulerConfig
 from ....core.documents.clusters import WorkerDocument
 from ....core.documents.monitoring import ManagedPartitionDocument
-from ....core.health.watch import HISTORY_MAX
+from ....core.health import HISTORY_MAX
 from ....views.rest.handlers.monitoring import managers_document
 from ....views.rest.handlers.questions import parameters_of
 from ....views.rest.handlers.queues import config_response

@@ -19,8 +19,7 @@ from licorne.model.explanation import (
     Place,
     SubjectKind,
 )
-from licorne.model.resources.resource import Resource
-from licorne.model.resources.texts import quantity_text, resource_text
+from licorne.model.resources.resource import Resource, quantity_text, resource_text
 from licorne.model.values.allocation import RefusalReason
 from licorne.proxy.core.explanation.sentences import (
     changes_of,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from support.proxy.listening import Listener
 from support.proxy.policy_clusters import GPU, HOUR, MIDNIGHT, Cluster, quantities, text
 
 from licorne import LicorneError, RequestError, Scheduler, policies, si
-from licorne.model.applications.state import ApplicationState
+from licorne.model.applications.effects import ApplicationState
 from licorne.proxy.core.scheduler.engine_names import EngineName
 
 # ------------------------------------------------------------------------------------- the three examples
@@ -311,14 +310,6 @@ def test_what_was_not_given_is_refused(configuration: str, message: str) -> None
 def test_what_is_no_policy_is_refused_by_the_scheduler(given: Any) -> None:
     with pytest.raises(LicorneError):
         Scheduler(engine="direct", policies=given)
-
-
-def test_what_policies_answer_is_not_recorded(tmp_path: Path) -> None:
-    """A recording that no replay could follow is refused, and nothing is written."""
-    with pytest.raises(LicorneError, match="what policies answer is not recorded"):
-        Scheduler(engine="direct", policies={"sjf": ShortestFirst}, record=tmp_path / "recording")
-
-    assert not list(tmp_path.iterdir())
 
 
 def test_views_cannot_be_changed() -> None:
