@@ -28,7 +28,8 @@ from ....model.policies.watching import FAILURE_MAX
 from ....model.values.documents import Document, Json
 
 
-class Answers:
+@final
+class TurnAnswers:
     """The answers of one turn."""
 
     def __init__(self) -> None:
@@ -241,7 +242,7 @@ class _Played:
     def __init__(self, answers: PlayedAnswers, name: str, facts: PolicyFacts, code: GivenPolicies) -> None:
         self.depends_on = facts.depends_on
         self.every_ns = facts.every_ns
-        asked = code.make_one(name, lambda *_: None, lambda: 0) if name in code.facts else None
+        asked = code.make_one(name, lambda *_: None) if name in code.facts else None
         for point in facts.points:
             ask = None if asked is None else partial(_settled, asked, point)
             setattr(self, point.value, partial(_played, answers, f"{name}.{point.value}", ask))
