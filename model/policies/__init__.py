@@ -14,6 +14,9 @@ from .interface import (
     NodeFilter,
     NodePolicy,
     NodeView,
+    ProtectionPolicy,
+    VictimPolicy,
+    VictimView,
     Wait,
 )
 
@@ -26,5 +29,8 @@ __all__ = [
     "NodeFilter",
     "NodePolicy",
     "NodeView",
+    "ProtectionPolicy",
+    "VictimPolicy",
+    "VictimView",
     "Wait",
 ]

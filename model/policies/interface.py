@@ -42,6 +42,19 @@ class AskView(NamedTuple):
     """As the tags of the ask itself name it."""
 
 
+class VictimView(NamedTuple):
+    """An allocation that may have to end so that something else can run."""
+
+    ask: AskView
+    node_id: str
+    queue: str
+    """The path of the leaf that it is counted in."""
+    user: str
+    bound_at_ns: int
+    checkpoint_ns: int | None
+    """When its work was saved last, as far as the resource manager has reported it."""
+
+
 class ApplicationView(NamedTuple):
     """An application in its leaf."""
 
@@ -96,3 +109,17 @@ class AdmissionPolicy(Protocol):
 
     def may_start(self, application: ApplicationView, now_ns: int) -> Wait | None:
         """Return `None` if an application may start, else why not, and when it is to be asked again."""
+
+
+class VictimPolicy(Protocol):
+    """Orders what may have to end: `preemption: {victims: policy/NAME}` of a partition."""
+
+    def victim_cost(self, victim: VictimView, now_ns: int) -> int:
+        """Return what its end costs, 0 or more; of equals by the other rules the smallest goes first."""
+
+
+class ProtectionPolicy(Protocol):
+    """Spares work for a time: `policies: {protection: [NAME]}` of a partition."""
+
+    def spares(self, victim: VictimView, now_ns: int) -> Wait | None:
+        """Return `None` if it may end, else why not, and when that is to be asked again."""

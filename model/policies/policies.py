@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, TypeVar, final
 
 from ..errors import LicorneError, error_text
-from .interface import ApplicationView, AskView, NodeView, Wait
+from .interface import ApplicationView, AskView, NodeView, VictimView, Wait
 from .watching import FAILURE_MAX, AnswerNote, PolicyCounts
 
 POLICY_PREFIX: Final = "policy/"
@@ -40,9 +40,10 @@ _KEY_PARTS_MAX: Final = 16
 _TEXT_MAX: Final = FAILURE_MAX
 _BITS_MAX: Final = 1_024
 """Of an integer in a key: Python writes no text of those that are very large, so none could be recorded."""
+_COST_MAX: Final = 10**18
 _BEHIND_ALL: Final[PolicyKey] = (1,)
-_HELD_NS: Final = 1_000_000_000
-"""For how long a start is held that the policy could not judge."""
+HELD_NS: Final = 1_000_000_000
+"""For how long a policy holds what it could not judge, and spares what it names no time for."""
 _DEPENDENCIES: Final = frozenset({"submission", "object", "time", "outside"})
 _EVERY_MIN_NS: Final = 1_000_000_000
 
@@ -54,6 +55,8 @@ class PolicyPoint(Enum):
     APPLICATION_ORDER = "application_key"
     ADMISSION = "may_start"
     FILTER = "refuses"
+    VICTIM_ORDER = "victim_cost"
+    PROTECTION = "spares"
 
 
 @final
@@ -111,13 +114,7 @@ class GuardedPolicy:
 
     def may_start(self, application: ApplicationView, now_ns: int) -> Wait | None:
         """Return why an application may not start, `None` if it may."""
-        return self._answer(
-            PolicyPoint.ADMISSION,
-            application.application_id,
-            (application, now_ns),
-            partial(_wait_of, now_ns),
-            partial(_held, now_ns),
-        )
+        return self._wait(PolicyPoint.ADMISSION, application.application_id, application, now_ns)
 
     def _answer(
         self,
@@ -156,9 +153,22 @@ class GuardedPolicy:
         subject = f"{ask.allocation_key} on {node.node_id}"
         return self._answer(PolicyPoint.FILTER, subject, (ask, node), _reason_of, _refused)
 
+    def victim_cost(self, victim: VictimView, now_ns: int) -> int:
+        """Return what the end of a victim costs; more than any other where the policy fails."""
+        key = victim.ask.allocation_key
+        return self._answer(PolicyPoint.VICTIM_ORDER, key, (victim, now_ns), _cost_of, _dearest)
+
+    def spares(self, victim: VictimView, now_ns: int) -> Wait | None:
+        """Return why a victim may not end yet, `None` if it may."""
+        return self._wait(PolicyPoint.PROTECTION, victim.ask.allocation_key, victim, now_ns)
+
     def decides(self, point: PolicyPoint) -> bool:
         """Return whether it has the method of a point."""
         return point in self._methods
+
+    def _wait(self, point: PolicyPoint, subject: str, view: object, now_ns: int) -> Wait | None:
+        """Ask whether something has to wait; where the policy fails it does, for a while."""
+        return self._answer(point, subject, (view, now_ns), partial(_wait_of, now_ns), partial(_held, now_ns))
 
     def _key(self, point: PolicyPoint, subject: str, view: object) -> PolicyKey:
         """Ask for a key of one or several parts; where the policy fails it is behind all others."""
@@ -407,7 +417,17 @@ def _wait_of(now_ns: int, answer: object) -> Wait | None:
 
 
 def _held(now_ns: int, error: Exception) -> Wait | None:
-    return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + _HELD_NS)
+    return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + HELD_NS)
+
+
+def _cost_of(answer: object) -> int:
+    if type(answer) is not int or not 0 <= answer <= _COST_MAX:
+        raise PolicyAnswerError(f"expected an integer from 0 to {_COST_MAX:,}, got {_shown(answer)}")
+    return answer
+
+
+def _dearest(_: Exception) -> int:
+    return _COST_MAX + 1
 
 
 def _reason_of(answer: object) -> str | None:

@@ -307,14 +307,17 @@ GivenPoints = Mapping[str, Collection[PolicyPoint]]
 
 def policies_are_given(partition: PartitionConfig, points: GivenPoints) -> Iterator[RuleFinding]:
     """Refuse each policy that the program has not given, or that does not decide there."""
-    node_order = partition.node_sort_policy.type
-    if is_policy_word(node_order):
-        position = partition.positions["nodesortpolicy.type"]
-        yield from _finding(node_order, PolicyPoint.NODE_ORDER, position, points)
+    for key, word, point in (
+        ("nodesortpolicy.type", partition.node_sort_policy.type, PolicyPoint.NODE_ORDER),
+        ("preemption.victims", partition.preemption.victims, PolicyPoint.VICTIM_ORDER),
+    ):
+        if is_policy_word(word):
+            yield from _finding(word, point, partition.positions[key], points)
     named = partition.policies
     for key, names, point in (
         ("admission", named.admission, PolicyPoint.ADMISSION),
         ("filters", named.filters, PolicyPoint.FILTER),
+        ("protection", named.protection, PolicyPoint.PROTECTION),
     ):
         for index, name in enumerate(names):
             yield from _finding(name, point, partition.positions[f"policies.{key}[{index}]"], points)

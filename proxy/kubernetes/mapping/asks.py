@@ -15,7 +15,8 @@ from ....model.resources.quantities import QuantityError
 from ...si import constants
 from ...si import si_pb2 as si
 from ..objects import KubernetesNode, Pod, PriorityClass
-from .quantities import node_resource, pod_resource
+from .pod_sizes import pod_resource
+from .quantities import node_resource
 from .settings import (
     ALLOW_PREEMPTION,
     DEFAULT_RACK,

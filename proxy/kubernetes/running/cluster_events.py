@@ -7,7 +7,7 @@ from typing import Any, final
 
 from ...si import si_pb2 as si
 from ..mapping.asks import foreign_allocation, foreign_release, node_changes, node_info
-from ..mapping.quantities import pod_resource
+from ..mapping.pod_sizes import pod_resource
 from ..mapping.settings import counts_as_foreign, is_ours
 from ..objects import (
     KubernetesNode,

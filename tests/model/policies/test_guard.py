@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from licorne.model.errors import LicorneError
-from licorne.model.policies.interface import ApplicationView, AskView, NodeView, Wait
+from licorne.model.policies.interface import ApplicationView, AskView, NodeView, VictimView, Wait
 from licorne.model.policies.policies import (
     GivenPolicies,
     GuardedPolicy,
@@ -20,6 +20,8 @@ from licorne.model.resources.resource import EMPTY, Resource
 NODE = NodeView("n1", {}, Resource({"vcore": 8000}), Resource({"vcore": 2000}))
 
 ASK = AskView("key", "app-1", Resource({"vcore": 1000}), 0, 0, {}, False, "", None)
+
+VICTIM = VictimView(ASK, "n1", "root.q", "ada", 0, None)
 
 
 def application(application_id: str = "app-1") -> ApplicationView:
@@ -54,6 +56,12 @@ class Asked:
         return self._next()
 
     def may_start(self, _: ApplicationView, __: int) -> Any:
+        return self._next()
+
+    def victim_cost(self, _: VictimView, __: int) -> Any:
+        return self._next()
+
+    def spares(self, _: VictimView, __: int) -> Any:
         return self._next()
 
     def refuses(self, _: AskView, __: NodeView) -> Any:
@@ -183,6 +191,26 @@ def test_filters_refuse_and_let_through() -> None:
     assert asked.refuses(ASK, NODE) is None
     assert asked.refuses(ASK, NODE) == "no licence"
     assert asked.refuses(ASK, NODE) == "x" * 200
+
+
+@pytest.mark.parametrize("answer", [None, -1, 1.0, True, "5", 10**18 + 1, math.nan, RuntimeError("a bug")])
+def test_a_victim_without_a_cost_goes_last(answer: object) -> None:
+    failures: list[Failure] = []
+    asked = policy(failures, 10**18, answer)
+
+    assert asked.victim_cost(VICTIM, 0) < asked.victim_cost(VICTIM, 0)
+    assert [each[:2] for each in failures] == [("policy p.victim_cost", "key")]
+
+
+@pytest.mark.parametrize("answer", [False, "later", Wait(""), Wait("past", -1), RuntimeError("a bug")])
+def test_a_victim_that_is_not_judged_is_spared(answer: object) -> None:
+    """For a second."""
+    failures: list[Failure] = []
+    spared = policy(failures, answer).spares(VICTIM, 0)
+
+    assert spared is not None
+    assert spared.until_ns == 1_000_000_000
+    assert [each[:2] for each in failures] == [("policy p.spares", "key")]
 
 
 # ------------------------------------------------------------------------------------------ what is given

@@ -12,7 +12,9 @@ from licorne.proxy.fuzz.plans import Plan, drawn_plan
 from licorne.proxy.fuzz.runs import run_seeds
 
 _MODULE = "support.fuzz.tried_policies"
-_RIGHT = tuple(f"{name.lower()}={_MODULE}:{name}" for name in ("Packing", "Apart", "Least", "Later"))
+_RIGHT = tuple(
+    f"{name.lower()}={_MODULE}:{name}" for name in ("Packing", "Apart", "Oldest", "Least", "Later")
+)
 
 
 @pytest.mark.parametrize("engine", ["direct", "actors", "threads"])
