@@ -25,10 +25,12 @@ from .options import (
     RestAddressOption,
     RestHostOption,
     RestTokenOption,
+    log_format_named,
+    log_written,
+    reporter,
     value_option,
     with_settings,
 )
-from .output import log_format_named, log_written, reporter
 from .serve import check_installed, rest_settings
 
 if TYPE_CHECKING:
@@ -282,7 +284,7 @@ def _print_picture(cluster: ClusterOptions, ask: Callable[[ClusterPicture], Iter
     credentials, options = cluster.read()
     from ...kubernetes.client.api_client import ApiClient
     from ...kubernetes.running.picture import ClusterPicture
-    from .output import print_text_lines
+    from .options import print_text_lines
 
     with ApiClient(credentials) as client:
         print_text_lines(ask(ClusterPicture(client, options)))

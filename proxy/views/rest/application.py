@@ -30,8 +30,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ....model.errors import LicorneError
+from ...core.documents.declarations import Operation, Parameter
 from ...core.documents.monitoring import ErrorDocument
-from ...core.documents.operations import Operation, Parameter
 from ...core.scheduler.scheduler import Scheduler
 from ...si.arguments import check_names, check_type
 from ..page.application import Page
