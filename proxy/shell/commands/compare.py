@@ -28,7 +28,7 @@ from .options import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ...play.comparison.comparison import Comparison
+    from ...play.comparison.comparison import TwoRuns
     from ...play.comparison.conditions import Condition
     from ...play.simulation.runs import RunSettings
     from ...play.simulation.workloads.inputs import InputOptions
@@ -111,7 +111,7 @@ def _compared(
     conditions: Iterable[Condition],
     *,
     with_reasons: bool,
-) -> Comparison | None:
+) -> TwoRuns | None:
     """Load the input, simulate under A and then under B; return `None` where that was interrupted."""
     from ...play.comparison.comparison import compared, with_why
     from ...play.comparison.why import InterruptedRunError
@@ -137,7 +137,7 @@ def _compared(
             return None
 
 
-def _print(comparison: Comparison, *, as_json: bool) -> None:
+def _print(comparison: TwoRuns, *, as_json: bool) -> None:
     """Print a comparison to standard output."""
     from ...base.terminal.tables import is_for_people, output_console
     from ...play.comparison.comparison import comparison_document
