@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from licorne.model import policies
     from licorne.model.errors import LicorneError, ReplacedError, RequestError
     from licorne.proxy.base.files.input_files import inspect_configuration
-    from licorne.proxy.base.process_settings import prepare_process
+    from licorne.proxy.base.process import prepare_process
     from licorne.proxy.core.explanation.text import explanation_line
-    from licorne.proxy.core.health.checks import health_document
+    from licorne.proxy.core.health import health_document
     from licorne.proxy.core.metrics.exporter import SchedulerCollector, exposition, registry_of
     from licorne.proxy.core.recording.recording import Recording
     from licorne.proxy.core.resolvers.partition_resolvers import TimedResolver
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
         ResourceManagerCallback,
         SchedulerAPI,
     )
-    from licorne.proxy.views.dumps.state_dump import PeriodicDumps, state_dump, state_dump_file
-    from licorne.proxy.views.dumps.usage_file import read_usage
+    from licorne.proxy.views.dumps import PeriodicDumps, read_usage, state_dump, state_dump_file
     from licorne.proxy.views.rest.application import rest_app
     from licorne.proxy.wire.client.errors import ConnectionLostError, NotSentError
     from licorne.proxy.wire.client.recovery import OnRejection, Recovery
@@ -106,7 +105,7 @@ _PLACES = {
     "NotSentError": "licorne.proxy.wire.client.errors",
     "OnRejection": "licorne.proxy.wire.client.recovery",
     "Placed": "licorne.proxy.fronts.async_parts",
-    "PeriodicDumps": "licorne.proxy.views.dumps.state_dump",
+    "PeriodicDumps": "licorne.proxy.views.dumps",
     "Recording": "licorne.proxy.core.recording.recording",
     "Recovery": "licorne.proxy.wire.client.recovery",
     "Refused": "licorne.proxy.fronts.async_parts",
@@ -125,17 +124,17 @@ _PLACES = {
     "compare": "licorne.proxy.fronts.simulations",
     "explanation_line": "licorne.proxy.core.explanation.text",
     "exposition": "licorne.proxy.core.metrics.exporter",
-    "health_document": "licorne.proxy.core.health.checks",
+    "health_document": "licorne.proxy.core.health",
     "inspect_configuration": "licorne.proxy.base.files.input_files",
     "load": "licorne.proxy.fronts.simulations",
-    "prepare_process": "licorne.proxy.base.process_settings",
-    "read_usage": "licorne.proxy.views.dumps.usage_file",
+    "prepare_process": "licorne.proxy.base.process",
+    "read_usage": "licorne.proxy.views.dumps",
     "registry_of": "licorne.proxy.core.metrics.exporter",
     "rest_app": "licorne.proxy.views.rest.application",
     "saved_lines": "licorne.proxy.play.transcripts.saved_moment",
     "simulate": "licorne.proxy.fronts.simulations",
-    "state_dump": "licorne.proxy.views.dumps.state_dump",
-    "state_dump_file": "licorne.proxy.views.dumps.state_dump",
+    "state_dump": "licorne.proxy.views.dumps",
+    "state_dump_file": "licorne.proxy.views.dumps",
 }
 _MODULES = {"policies": "licorne.model.policies", "si": "licorne.proxy.si.si_pb2"}
 """Modules under a name of the facade: the interface of policies, and the messages of `si.v1`."""

@@ -17,18 +17,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import final
 
-from ..findings.evidence import ClassEdge, Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of_cycle, fingerprint_of_steps
-from ..findings.levels import Level
+from ..findings.terms import ClassEdge, Kind, Level, Rung
 from ..holding.chains import Acquisition, Execution, TrieNode, class_edge_text, held_nodes
 from ..holding.runtime import LATCH, fails_open, local, runtime
 from ..holding.stacks import RawStack, caller, capture, resolve
-from .active import current
 from .cycles import Cycle, find_cycle
 from .graph import Dependency, EndIdentity, HeldLock
 from .scheduling_points import points_of_cycle
-from .taken import has_room, note_taken
-from .watch import Watch
+from .watch import Watch, current, has_room, note_taken
 
 
 def check_acquisition(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool:

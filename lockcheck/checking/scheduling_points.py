@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from ..findings.evidence import Frame, Mode, Rung
 from ..findings.findings import (
     Ending,
     Finding,
@@ -17,6 +16,7 @@ from ..findings.findings import (
     role_of,
     waiting_order,
 )
+from ..findings.terms import Frame, Mode, Rung
 from ..holding.chains import Acquisition, Execution, held_nodes
 from ..holding.stacks import RawStack, resolve
 from ..traces.trace import NOWHERE

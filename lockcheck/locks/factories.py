@@ -15,10 +15,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
 from typing import Final, Protocol, cast
 
-from ..checking.active import current
+from ..checking.watch import current
 from ..environment.settings import level_for
-from ..findings.evidence import RWPolicy
-from ..findings.levels import Level
+from ..findings.terms import Level, RWPolicy
 from ..order.order import Order
 from .rwlock import PlainRWLock
 
@@ -83,7 +82,7 @@ def RWLock(  # noqa: N802 - as its siblings
         from .recorded import RecordedRWLock  # noqa: PLC0415 - likewise
 
         return RecordedRWLock(name or _name_here(), key=key, policy=policy)
-    from .checked_rw import CheckedRWLock, FullRWLock  # noqa: PLC0415 - not loaded where nothing is checked
+    from .rwlock import CheckedRWLock, FullRWLock  # noqa: PLC0415 - not loaded where nothing is checked
 
     return (FullRWLock if level is Level.FULL else CheckedRWLock)(
         name or _name_here(), key=key, policy=policy

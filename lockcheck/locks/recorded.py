@@ -8,11 +8,11 @@ from types import TracebackType
 from typing import Final, final
 
 from ..checking.slow_path import many_members, release_held, take_slow_path_at
-from ..findings.evidence import Mode
+from ..findings.terms import Mode
 from ..holding.chains import Acquisition, Execution, LockIdentity, TrieNode
 from ..holding.runtime import fails_open, local, runtime
 from .checked import AT_ONCE, FOREVER, FullLock
-from .checked_rw import FullGuard, FullRWLock, attempt_of
+from .rwlock import FullGuard, FullRWLock, attempt_of
 
 _getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the caller, looked up once
 _enter, _enter_guard = FullLock.__enter__, FullGuard.__enter__

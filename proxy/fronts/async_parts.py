@@ -1,22 +1,31 @@
-"""What an `AsyncScheduler` hands out, and what stands between its event loop and the scheduler's threads."""
+"""The parts of an `AsyncScheduler`: the values that it returns, its inbox of callbacks, and its predicates.
+
+Predicates may be coroutines: the event loop runs them, and a thread sends their answers.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
-from ...model.errors import LicorneError, ReplacedError
+from ...model.errors import LicorneError, ReplacedError, error_text
+from ...model.values.messages import PredicateQuestion, PreemptionQuestion
+from ..core.scheduler.managers.callbacks import is_fault
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
+from ..si.arguments import check_type
 
 CALLBACKS: Final = (
     *("update_node", "update_application", "update_allocation"),
     *("update_container_scheduling_state", "send_event"),
 )
 _INBOX_MAX: Final = 256
-"""How many callbacks wait for the loop before the thread that makes them waits."""
+"""How many callbacks may wait for the loop before the thread that calls back waits."""
 
 
 class Refused(LicorneError):  # noqa: N818 - it is no fault
@@ -42,7 +51,7 @@ class Placed:
 
     @property
     def released(self) -> asyncio.Future[si.AllocationRelease]:
-        """A future of `release`; to cancel it, or a wait for it, disturbs no one else."""
+        """A future of `release`; cancelling it does not affect other waits for it."""
         future = asyncio.shield(self.ending)
         future.add_done_callback(
             lambda done: done.cancelled() or done.exception()
@@ -58,7 +67,7 @@ class Heard(NamedTuple):
 
 
 def end_of(ask: si.Allocation) -> si.AllocationRelease:
-    """Return what ends an allocation, or withdraws the ask."""
+    """Return the release that ends an allocation or withdraws an ask."""
     release = si.AllocationRelease(applicationID=ask.applicationID, allocationKey=ask.allocationKey)
     release.partitionName, release.terminationType = ask.partitionName, si.STOPPED_BY_RM
     return release
@@ -71,10 +80,10 @@ def release_request(release: si.AllocationRelease) -> si.AllocationRequest:
 
 @final
 class CallbackInbox:
-    """Callbacks that wait for the loop; while there are too many, the thread that makes them waits.
+    """Callbacks that wait for the loop; while there are too many, the thread that calls back waits.
 
     Args:
-        wake: Has the loop call `take`; called once between two such calls.
+        wake: Makes the loop call `take`; called once between two such calls.
     """
 
     def __init__(self, wake: Callable[[], object]) -> None:
@@ -84,7 +93,7 @@ class CallbackInbox:
         self._woken = self._closed = False
 
     def put(self, callback: str, message: object) -> None:
-        """Add a callback, on the thread that makes it."""
+        """Add a callback, on the thread that calls back."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._heard) < _INBOX_MAX or self._closed)
             if self._closed:
@@ -95,21 +104,21 @@ class CallbackInbox:
             self._wake()
 
     def take(self) -> list[Heard]:
-        """Return all that have come, in order; on the loop."""
+        """Remove and return all callbacks, in order; on the loop."""
         with self._changed:
             heard, self._heard, self._woken = self._heard, [], False
             self._changed.notify_all()
         return heard
 
     def close(self) -> None:
-        """Drop what comes from now on, and let its thread go on."""
+        """Drop later callbacks, and let the thread that waits continue."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
 
 class InboxManager(ResourceManager):
-    """A resource manager that puts what it hears into an inbox; `disconnected` gets why no more will come."""
+    """A resource manager that puts callbacks into an inbox; `disconnected` gets the error that ends them."""
 
     def __init__(self, inbox: CallbackInbox, disconnected: Callable[[LicorneError], object]) -> None:
         for callback in CALLBACKS:
@@ -117,8 +126,77 @@ class InboxManager(ResourceManager):
         self.disconnected = disconnected
 
     def replaced(self, reason: str) -> None:
-        """End: the resource manager has registered elsewhere."""
+        """End all waits: the resource manager has registered elsewhere."""
         self.disconnected(ReplacedError(reason))
 
     def reconnected(self) -> None:
-        """Do not register again: what there was would be missing."""
+        """Do not register again: the scheduler would not have the earlier nodes and applications."""
+
+
+Predicates: TypeAlias = "Callable[[PredicateQuestion], Awaitable[Mapping[str, str] | None]]"
+_Answer: TypeAlias = "Callable[[dict[int, Any]], None]"
+
+
+@final
+class PredicateManager(InboxManager):
+    """A resource manager whose predicates are answered later, by a coroutine for each question.
+
+    Args:
+        inbox: Gets the callbacks.
+        disconnected: Gets the error that ends the callbacks.
+        on_loop: Calls a function on the loop, from any thread.
+        predicates: Returns the nodes that it refuses, with the reasons; if it raises, all are refused.
+        seconds: How long a coroutine may take.
+    """
+
+    def __init__(
+        self,
+        inbox: CallbackInbox,
+        disconnected: Callable[[LicorneError], object],
+        on_loop: Callable[..., object],
+        predicates: Predicates,
+        seconds: float,
+    ) -> None:
+        super().__init__(inbox, disconnected)
+        self._on_loop = on_loop
+        self._predicates, self._seconds = predicates, seconds
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._answerer = ThreadPoolExecutor(1, "licorne-answers")
+        """Sends answers, on a thread: sending may wait."""
+
+    def ask_predicates(self, questions: Sequence[PredicateQuestion], answer: _Answer) -> None:
+        """Let the loop answer questions about nodes."""
+        self._on_loop(self._begin, questions, answer)
+
+    def ask_preemption_predicates(self, questions: Sequence[PreemptionQuestion], answer: _Answer) -> None:
+        """Agree to the first victims that make room."""
+        answer({position: question.start_index for position, question in enumerate(questions)})
+
+    def cancel(self) -> None:
+        """End all coroutines; on the loop."""
+        self._answerer.shutdown(wait=False)
+        for task in self._tasks:
+            task.cancel()
+
+    def _begin(self, questions: Sequence[PredicateQuestion], answer: _Answer) -> None:
+        for position, question in enumerate(questions):
+            task = asyncio.create_task(self._answer(position, question, answer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, position: int, question: PredicateQuestion, answer: _Answer) -> None:
+        """Run the coroutine, and send its answer; after the time limit send that there is none."""
+        timeout, found = asyncio.timeout(self._seconds), None
+        try:
+            async with timeout:
+                found = dict(await self._predicates(question) or {})
+            for node_id, reason in found.items():
+                check_type(f"the reason against node {node_id!r}", reason, str)
+        except Exception as error:  # noqa: BLE001 - whatever it raises is its answer
+            if not timeout.expired():
+                found = dict.fromkeys(question.node_ids, error_text(error))
+            if is_fault(error):
+                context = {"message": f"the predicate of ask {question.allocation_key!r}", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
+        with suppress(RuntimeError):  # It has been shut down.
+            self._answerer.submit(partial(answer, {position: found}))

@@ -28,8 +28,8 @@ from typing import (
 
 from pydantic import Field
 
+from ....model.applications.effects import ApplicationState
 from ....model.applications.report import ShownApplication
-from ....model.applications.state import ApplicationState
 from ....model.limits.usage_tree import UsageView
 from ....model.values.states import ObjectState
 from ....model.views.shown import ShownNode

@@ -18,9 +18,9 @@ from ....model.explanation import (
     SubjectKind,
 )
 from ....model.explanation.planned_starts import PlannedStart
-from ....model.resources.texts import quantity_text, resource_text
+from ....model.resources.resource import quantity_text, resource_text
 from ....model.values.allocation import RefusalReason
-from ...base.terminal.tables import counted
+from ...base.terminal.standard_output import counted
 
 Where: TypeAlias = "Callable[[Position], str]"
 """Returns where a position of the configuration is in a file; the empty text if it is in none."""
@@ -29,11 +29,12 @@ Where: TypeAlias = "Callable[[Position], str]"
 _REGISTER_AGAIN: Final = (
     "the resource manager must register again, and begins anew: until then nothing is placed"
 )
+_AGREEING: Final = "the resource manager, or the policy, must agree"
 _CHANGES: Final = {
     RefusalReason.NO_NODE_FITS: "a node must gain room, or one with enough must come",
     RefusalReason.GANG_ROOM: "nodes must gain room for all of it at once, or nodes with enough must come",
     RefusalReason.GANG_INCOMPLETE: "the rest of the gang must be asked for",
-    RefusalReason.PREDICATES: "the resource manager must agree: it is asked again in every cycle",
+    RefusalReason.PREDICATES: f"{_AGREEING}: asked again in every cycle",
     RefusalReason.WAITS_FOR_PLACEHOLDER: "a placeholder must be placed, or all of them must end",
     RefusalReason.POLICY: "the policy must let it start: it is asked again after each change",
     RefusalReason.NO_CAPACITY: "a node must come",
@@ -81,7 +82,7 @@ def sentence(blocker: Blocker) -> str:
         return f"the required node {subject} has no room"
     if reason is RefusalReason.PREDICATES:
         where = f"node {subject}" if blocker.kind is SubjectKind.NODE else "every node with room"
-        return f"the resource manager refuses {where}"
+        return f"{where} is refused"
     if reason is RefusalReason.WAITS_FOR_PLACEHOLDER:
         return f"it waits to replace a placeholder of task group {subject}"
     if reason is RefusalReason.WOULD_DELAY:
@@ -176,7 +177,7 @@ def _other_change(blocker: Blocker, now_ns: int) -> str:
         case RefusalReason.QUEUE_KIND:
             return f"the configuration must make queue {blocker.subject} what it was"
         case RefusalReason.PREDICATES if blocker.kind is SubjectKind.NODES and blocker.until_ns is None:
-            return "the resource manager must agree: it is asked again when it says that its answers change"
+            return f"{_AGREEING}: asked again when the resource manager says that its answers change"
         case _:
             return _CHANGES.get(blocker.reason, "nothing can: it ends")
 

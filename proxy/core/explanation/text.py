@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 from ....model.configuration.durations import short_duration_text
 from ....model.explanation import AskExplanation, AskStatus, Blocker, Explanation, NodeSummary, PlannedStart
 from ....model.placement import RuleOutcome
-from ....model.resources.texts import quantity_text, resource_text
+from ....model.resources.resource import quantity_text, resource_text
 from ....model.state.preemption_log import PreemptionRecord
 from ....model.values.allocation import RefusalReason
-from ...base.terminal.tables import counted
+from ...base.terminal.standard_output import counted
 from ...si.arguments import check_type
 from .sentences import (
     Where,

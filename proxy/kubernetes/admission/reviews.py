@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final, TypeVar, final
 
 import msgspec
@@ -121,7 +122,11 @@ def encoded_review(uid: str, verdict: AdmissionVerdict) -> bytes:
     """
     response: dict[str, object] = {"uid": uid, "allowed": verdict.is_allowed}
     if verdict.reason:
-        response["status"] = {"message": verdict.reason}
+        response["status"] = {
+            "code": int(HTTPStatus.FORBIDDEN),
+            "reason": "Forbidden",
+            "message": verdict.reason,
+        }
     if verdict.patch:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(msgspec.json.encode(verdict.patch)).decode()

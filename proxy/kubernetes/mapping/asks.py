@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from ....model.resources.quantities import QuantityError
 from ...si import constants
 from ...si import si_pb2 as si
 from ..objects import KubernetesNode, Pod, PriorityClass
-from .quantities import node_resource, pod_resource
+from .pod_sizes import pod_resource
+from .quantities import node_resource
 from .settings import (
     ALLOW_PREEMPTION,
     DEFAULT_RACK,
@@ -33,7 +35,25 @@ from .settings import (
 )
 
 _NODE_NAME_FIELD: Final = "metadata.name"
+_PRIORITY_MAX: Final = 2**31 - 1
+_SOME_TIME: Final = "1970-01-01T00:00:00Z"
 _WITH_SIZE = frozenset({si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN, si.NodeInfo.UPDATE})
+
+
+def why_unusable(item: object, settings: KubernetesSettings) -> str:
+    """Return why no message can be made of an object of the cluster, empty if one can or none is needed."""
+    try:
+        match item:
+            case KubernetesNode():
+                node_info(item, si.NodeInfo.CREATE, settings)
+            case Pod() if not item.is_terminal:
+                pod_resource(item)
+                creation_seconds(item.metadata.creation_timestamp or _SOME_TIME)
+                if abs(item.spec.priority or 0) > _PRIORITY_MAX:
+                    return f"expected a priority of 32 bits, got {item.spec.priority}"
+    except (QuantityError, ValueError, OverflowError) as error:
+        return str(error)
+    return ""
 
 
 def ask(

@@ -7,7 +7,7 @@ from typing import Any, final
 
 from ...si import si_pb2 as si
 from ..mapping.asks import foreign_allocation, foreign_release, node_changes, node_info
-from ..mapping.quantities import pod_resource
+from ..mapping.pod_sizes import pod_resource
 from ..mapping.settings import counts_as_foreign, is_ours
 from ..objects import (
     KubernetesNode,
@@ -18,6 +18,7 @@ from ..objects import (
     PriorityClass,
     StorageClass,
 )
+from .left_out import LeftOut, bare_object
 from .shared_parts import SharedParts
 from .task_life import TaskLife
 
@@ -26,18 +27,30 @@ from .task_life import TaskLife
 class ClusterEvents:
     """Takes objects as they are now, and those that are gone; used by one thread."""
 
-    def __init__(self, parts: SharedParts, tasks: TaskLife) -> None:
+    def __init__(self, parts: SharedParts, tasks: TaskLife, left_out: LeftOut) -> None:
         self._settings = parts.settings
         self._cache = parts.cache
         self._requests = parts.requests
         self._reporter = parts.reporter
         self._reconsidering = parts.reconsidering
         self._tasks = tasks
+        self._left_out = left_out
         self._foreign: dict[str, dict[str, int]] = {}
         """The sizes of the pods of other schedulers that our scheduler knows of, by uid."""
 
     def seen(self, item: Any) -> None:
-        """Take an object that is new or has changed."""
+        """Take an object that is new or has changed; one that cannot be used counts as gone."""
+        if self._left_out.has(item):
+            self._gone(bare_object(item))
+            return
+        try:
+            self._seen(item)
+        except Exception as error:
+            self._left_out.add(item, repr(error))
+            self._gone(item)
+            raise
+
+    def _seen(self, item: Any) -> None:
         match item:
             case Pod():
                 self._pod_seen(item)
@@ -63,6 +76,10 @@ class ClusterEvents:
 
     def gone(self, item: Any) -> None:
         """Take that there is no such object any more."""
+        self._left_out.forget(item)
+        self._gone(bare_object(item))
+
+    def _gone(self, item: Any) -> None:
         name = item.metadata.name
         match item:
             case Pod():
@@ -84,6 +101,7 @@ class ClusterEvents:
 
     def not_among(self, kind: type, items: Sequence[Any]) -> list[Any]:
         """Return what is known of a kind and not among its objects as they are now: it is gone."""
+        self._left_out.keep_only(kind, items)
         uids = {item.metadata.uid for item in items}
         return [item for item in self._known(kind) if item.metadata.uid not in uids]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from ...base.terminal.tables import counted
+from ...base.terminal.standard_output import counted
 from ..simulation.reporting.page_parts import bars, number, table, time
 from ..simulation.reporting.report_files import filled_page
 from .comparison import JOBS_MAX, TwoRuns

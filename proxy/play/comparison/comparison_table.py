@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ....model.configuration.durations import short_duration_text
-from ...base.terminal.tables import counted, print_table
+from ...base.terminal.standard_output import counted, print_table
 from ..simulation.job_figures import JobFigures, JobReport, JobRow
 from ..simulation.report_table import ROWS_MAX, print_notes, print_rest, remarks_of
 from .comparison import JOBS_MAX, TwoRuns

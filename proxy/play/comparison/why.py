@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Final, Protocol, final
 
 from ....model.errors import LicorneError
-from ...base.files.located_yaml import LocatedYaml, read_located_yaml
-from ...base.terminal.tables import counted
+from ...base.files.input_files import LocatedYaml, read_located_yaml
+from ...base.terminal.standard_output import counted
 from ..simulation.record import Decision, Decisions
 from ..simulation.report import JsonDocument
 from ..simulation.simulation import GivenQueues

@@ -20,7 +20,7 @@ from ....model.queues.use_order import KeptUse
 from ...base.files.input_files import GivenConfiguration
 from ...core.resolvers.resolver import UserResolver, read_users
 from ...core.scheduler.engine_names import EngineName, engine_named
-from ...views.dumps.usage_file import begun_at, read_usage
+from ...views.dumps import begun_at, read_usage
 from .core import Core, SchedulerCore
 from .driver import HELD_LIMIT_NS, QUIET_LIMIT_NS, NoProgress, never, progress_on
 from .record import Decision, Decisions

@@ -7,14 +7,14 @@ import socket
 import threading
 import uuid
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, final
 
 import typer
 
 from ....model.errors import LicorneError
-from ...base.process_settings import prepare_process
+from ...base.process import prepare_process
 from ...base.terminal.standard_output import ends_on, write_line
 from .options import (
     EngineOption,
@@ -160,7 +160,7 @@ def schedule_pods(
         from ...kubernetes.client.api_client import ApiClient
         from ...kubernetes.running.service import HealthServer, PodService
         from ...views.rest.running import RestServer
-        from ...wire.server.addresses import read_address
+        from ...wire.server.access import read_address
         from ...wire.server.watchdog import Watchdog
 
         chosen_format = log_format_named(log_format)
@@ -178,9 +178,6 @@ def schedule_pods(
         watchdog = Watchdog()
         scheduler = stack.enter_context(Scheduler(engine=engine_named(engine), policies=policies.given()))
         client = stack.enter_context(ApiClient(credentials))
-        if rest is not None:
-            server = stack.enter_context(RestServer(scheduler, rest))
-            write_line(f"REST on {rest.host}:{server.port}", flush=True)
         ended = _ends_on_signals(watchdog)
         if webhook:
             where = read_address(webhook_address)
@@ -197,14 +194,25 @@ def schedule_pods(
             )
             stack.enter_context(marking)
             write_line(f"webhook on {where.with_port(marking.port)}", flush=True)
+            defaults = replace(options.defaults, signer=marking.signer)
+            options = replace(options, defaults=defaults)
         service = PodService(
             scheduler, client, options, on_lost=ended.set, pod_name=pod_name, log=Log(logger="kubernetes")
         )
+        if rest is not None:
+            server = RestServer(scheduler, rest, more_metrics=service.metrics)
+            stack.enter_context(server)
+            write_line(f"REST on {rest.host}:{server.port}", flush=True)
         report = reporter(chosen_format, "licorne kubernetes")
         with service:
             if health is not None:
                 probes = stack.enter_context(
-                    HealthServer(health, why_stuck=service.why_stuck, why_not_ready=service.why_not_ready)
+                    HealthServer(
+                        health,
+                        why_stuck=service.why_stuck,
+                        why_not_ready=service.why_not_ready,
+                        ready_note=service.ready_note,
+                    )
                 )
                 write_line(f"health on {health.with_port(probes.port)}", flush=True)
             report(f"scheduling pods of {cluster.scheduler_name!r} in {credentials.server}")

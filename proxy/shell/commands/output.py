@@ -45,7 +45,7 @@ def print_lines(played_input: PlayedInput, lines: Iterable[TextLine]) -> None:
     from rich.text import Text
 
     from ....model.configuration.durations import short_duration_text
-    from ...base.terminal.tables import output_console
+    from ...base.terminal.standard_output import output_console
 
     console = output_console()
     played = f", after line {played_input.line}" if played_input.line is not None else ""
@@ -59,7 +59,7 @@ def print_text_lines(lines: Iterable[TextLine]) -> None:
     """Print lines, as far indented as they say."""
     from rich.text import Text
 
-    from ...base.terminal.tables import output_console
+    from ...base.terminal.standard_output import output_console
 
     console = output_console()
     for line in lines:

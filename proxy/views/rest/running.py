@@ -8,12 +8,12 @@ import socket
 import ssl
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 import uvicorn
 from anyio.to_thread import current_default_thread_limiter
@@ -27,6 +27,9 @@ from ...si.arguments import check_type
 from .application import rest_app
 from .connections import ConnectionTimes, bounded_connections
 from .limits import LimitsSettings
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
 
 _DRAIN_SECONDS: Final = 3
 """How long requests that are under way may take when the server stops."""
@@ -137,20 +140,35 @@ class ApplicationServer(ABC):
 
 @final
 class RestServer(ApplicationServer):
-    """A REST server for a scheduler of this process; as all such servers."""
+    """A REST server for a scheduler of this process; as all such servers.
 
-    def __init__(self, scheduler: Scheduler, settings: RestSettings | None = None) -> None:
+    Args:
+        scheduler: What readers see.
+        settings: How it listens.
+        more_metrics: Returns the metrics of what is around the scheduler; called at each scrape.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        settings: RestSettings | None = None,
+        *,
+        more_metrics: Callable[[], Iterable[Metric]] = tuple,
+    ) -> None:
         super().__init__(settings or RestSettings(), note_end=self._note_end)
         self._scheduler = scheduler
+        self._more_metrics = more_metrics
 
     def _application(self, settings: RestSettings) -> Starlette:
-        return rest_app(
+        application = rest_app(
             self._scheduler,
             tokens=settings.tokens,
             hosts=settings.hosts,
             limits=settings.limits,
             ui_dir=settings.ui_dir,
         )
+        application.state.more_metrics = self._more_metrics
+        return application
 
     def _note_end(self, error: BaseException | None) -> None:
         broken = self._scheduler.monitoring.broken_interfaces

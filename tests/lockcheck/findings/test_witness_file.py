@@ -21,7 +21,7 @@ from licorne.lockcheck.findings.findings import (
     WitnessLock,
     waiting_order,
 )
-from licorne.lockcheck.findings.witness_file import from_json, read_witness, to_json, write_witness
+from licorne.lockcheck.findings.json_files import from_json, read_witness, to_json, write_witness
 from licorne.lockcheck.prediction.predicted_findings import finding_of
 
 SCHEMA = Path(__file__).parents[3] / "lockcheck" / "findings" / "witness.schema.json"

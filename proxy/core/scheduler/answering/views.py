@@ -51,7 +51,7 @@ from .....model.views.shown import (
     shown_rejected,
 )
 from ...documents.fields import paged, size_of_application, size_of_node, size_of_usage
-from ...health.checks import AskAll
+from ...health import AskAll
 from ..managers.manager_life import ManagerStatus
 from ..managers.managers import Managers
 from .questions import ask_each, matching

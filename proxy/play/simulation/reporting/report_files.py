@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from ....base.files.input_files import InputError, read_text
 from ....base.files.json_text import JsonError, parse_json
-from ....base.terminal.tables import counted
+from ....base.terminal.standard_output import counted
 from .figures import FORMAT, KIND, QueueFigures, RunFigures
 from .page_parts import ShownRun, change_of, factor, number, percent, time
 from .page_sections import (

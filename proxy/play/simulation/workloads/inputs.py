@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ....base.files.input_files import InputError, read_text, unpacked_name
-from ....base.terminal.tables import counted
+from ....base.terminal.standard_output import counted
 from ...transcripts.transcript import Line, read_transcript
 from .csv_log import read_csv_log, read_csv_mapping
 from .openb import POD_COLUMNS, OpenbMode, read_openb

@@ -16,8 +16,7 @@ from pydantic_core import ErrorDetails
 from .....model.configuration.names import did_you_mean
 from .....model.configuration.problems import Problem, RuleFinding
 from .....model.configuration.reader import inspect
-from ....base.files.input_files import NODES_MAX, unpacked_name
-from ....base.files.located_yaml import LocatedYaml, YamlValue, read_located_yaml
+from ....base.files.input_files import NODES_MAX, LocatedYaml, YamlValue, read_located_yaml, unpacked_name
 from .scenario_documents import (
     ApplicationsDocument,
     NodeEventDocument,

@@ -43,7 +43,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from .....model.configuration.durations import DurationError, parse_duration_ns
 from .....model.configuration.names import QUEUE_NAME_RULE, is_queue_name
 from .....model.resources.quantities import QuantityError
-from .....model.resources.texts import resource_from_texts
+from .....model.resources.resource import resource_from_texts
 
 _RANGE: Final = ".."
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")

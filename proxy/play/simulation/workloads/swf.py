@@ -36,7 +36,7 @@ from typing import Final
 
 from .....model.resources.quantities import INT64_MAX
 from ....base.files.input_files import NANOSECONDS_IN_SECOND, InputError, unpacked_name
-from ....base.terminal.tables import counted
+from ....base.terminal.standard_output import counted
 from .swf_log import (
     BYTES_IN_KILOBYTE,
     CANCELLED,

@@ -25,8 +25,12 @@ from ....core.documents.explanations import (
 )
 from ....core.documents.monitoring import LocksDocument
 from ....core.documents.operations import JSON, Operation, numbered, text
-from ....core.explanation.documents import document_of, next_asks_document, prospect_document
-from ....core.explanation.dry_run import dry_run_document
+from ....core.explanation.documents import (
+    document_of,
+    dry_run_document,
+    next_asks_document,
+    prospect_document,
+)
 from ....core.scheduler.answering.questions import NotKnownError, StoppedError
 from ....core.scheduler.scheduler import Scheduler
 from ....si import si_pb2 as si

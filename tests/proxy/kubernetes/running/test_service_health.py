@@ -50,6 +50,42 @@ def test_a_process_that_schedules_is_ready_and_works(start: Callable[..., PodSer
     assert (True, "") == (service.pods.is_ready, service.why_stuck())
 
 
+def test_what_is_left_out_is_in_readyz_and_metrics(
+    stub: StubApiServer, start: Callable[..., PodService]
+) -> None:
+    """With the reason in an event on the object."""
+    stub.add(
+        "/api/v1/nodes", {"metadata": {"name": "bad"}, "status": {"allocatable": {"cpu": "1", "vcore": "1"}}}
+    )
+
+    service = start()
+
+    wait_until(lambda: service.why_not_ready() == "" and service.ready_note())
+    assert service.ready_note().startswith("left out, since they cannot be read: 1 Node;")
+    samples = [sample for family in service.metrics() for sample in family.samples]
+    assert [("licorne_kubernetes_objects_left_out", {"kind": "Node"}, 1.0)] == [each[:3] for each in samples]
+    wait_until(lambda: stub.objects("/apis/events.k8s.io/v1/events"))
+    (event,) = stub.objects("/apis/events.k8s.io/v1/events")
+    assert ("Node", "bad", "Unreadable") == (
+        event["regarding"]["kind"],
+        event["regarding"]["name"],
+        event["reason"],
+    )
+
+
+def test_a_process_whose_start_fails_is_not_ready(
+    stub: StubApiServer, start: Callable[..., PodService]
+) -> None:
+    """It says so, and the configuration has an event."""
+    maps = "/api/v1/namespaces/default/configmaps"
+    stub.add(maps, {"metadata": {"name": "yunikorn-configs"}, "data": {"queues.yaml": "partitions: 7"}})
+
+    service = start()
+
+    expected = "the start has failed, and is tried again: the log gives the reason"
+    wait_until(lambda: service.why_not_ready() == expected)
+
+
 def test_a_standby_is_ready_when_it_has_listed_all(
     stub: StubApiServer, start: Callable[..., PodService]
 ) -> None:

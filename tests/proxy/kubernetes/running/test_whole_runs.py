@@ -15,7 +15,8 @@ from support.waiting import happens
 
 from licorne import Scheduler
 from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
-from licorne.proxy.kubernetes.running.coordinator import PodScheduler, PodSchedulerOptions
+from licorne.proxy.kubernetes.running.coordinator import PodSchedulerOptions
+from licorne.proxy.kubernetes.running.pod_scheduler import PodScheduler
 
 PODS: Final = "/api/v1/namespaces/blue/pods"
 NODES: Final = "/api/v1/nodes"

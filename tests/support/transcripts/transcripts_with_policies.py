@@ -1,0 +1,35 @@
+"""Simulated transcripts whose configurations name policies wherever those decide."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from support.transcripts.simulated_transcripts import simulated_transcript
+
+from licorne.proxy.fuzz.configurations import Configuration
+from licorne.proxy.fuzz.tried_policies import TriedPolicies
+
+_MODULE = "support.fuzz.tried_policies"
+
+
+def policy_options(*names: str) -> list[str]:
+    """Return policies of `support.fuzz.tried_policies` as `--policy` takes them."""
+    return [f"{name.lower()}={_MODULE}:{name}" for name in names]
+
+
+def transcript_with_policies(seed: int, count: int, options: Sequence[str]) -> list[str]:
+    """Return the lines of a transcript; what is no configuration stays so."""
+    tried = TriedPolicies(options)
+    rows = []
+    for line in simulated_transcript(seed, count):
+        row = json.loads(line)
+        for verb in ("register", "configuration"):
+            if verb in row and row[verb].get("config"):
+                try:
+                    named = tried.named_in(Configuration(row[verb]["config"], ()))
+                except (ValueError, KeyError, TypeError):
+                    continue
+                row[verb]["config"] = named.text
+        rows.append(json.dumps(row))
+    return rows
