@@ -36,7 +36,7 @@ from ...model.views.shown import (
     unknown_to_applications,
     unknown_to_nodes,
 )
-from .documents.fields import paged, size_of_application, size_of_node
+from .documents.declarations import paged, size_of_application, size_of_node
 from .documents.monitoring import ApplicationCountDocument, ContainerCountDocument, HealthDocument
 from .metrics.figures import Metrics
 

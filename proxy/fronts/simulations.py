@@ -22,8 +22,7 @@ from ..play.simulation.runs import FinishedRun, RunSettings, run_each, run_setti
 from ..play.simulation.workloads.inputs import Transcript, load_input
 from ..play.simulation.workloads.reading import Reading, input_options
 from ..play.simulation.workloads.rows import Row, nodes_of_rows, rows_of_workload, workload_of_rows
-from ..play.simulation.workloads.workload import SimulatedNode
-from ..play.simulation.workloads.workload import Workload as LoadedWorkload
+from ..play.simulation.workloads.workload import SimulatedNode, SimulatedWorkload
 from .other_processes import run_elsewhere
 from .simulated_runs import Run, html_table
 
@@ -42,7 +41,7 @@ _OPTIONS: Final = ("queues", "policies", "users", "usage", "engine", "threads")
 class Workload:
     """What is simulated: a cluster and the jobs that are submitted to it; `load` and `from_rows` make one."""
 
-    def __init__(self, loaded: LoadedWorkload | Transcript) -> None:
+    def __init__(self, loaded: SimulatedWorkload | Transcript) -> None:
         self._loaded = loaded
 
     def __repr__(self) -> str:
@@ -56,7 +55,7 @@ class Workload:
         *,
         name: str = "rows",
     ) -> Self:
-        """Return a workload of a row a job, such as `frame.to_dict("records")` gives them.
+        """Return a workload of a row a job, such as the records of a data frame.
 
         Args:
             rows: The jobs: `resources_vcore` (cores), `resources_memory` (bytes) and so on, what all tasks
@@ -86,7 +85,7 @@ class Workload:
     def _nodes_of(self) -> tuple[SimulatedNode, ...]:
         return self._jobs_of("nodes").nodes
 
-    def _jobs_of(self, what: str) -> LoadedWorkload:
+    def _jobs_of(self, what: str) -> SimulatedWorkload:
         """Return what was loaded, unless it is a transcript."""
         if isinstance(self._loaded, Transcript):
             raise RequestError(f"{what}: expected a workload with jobs, got the transcript {self.name!r}")
@@ -110,7 +109,7 @@ class Comparison(Sequence[Run]):
 
     def __init__(
         self,
-        work: LoadedWorkload | Transcript,
+        work: SimulatedWorkload | Transcript,
         settings: Mapping[str, RunSettings],
         finished: Mapping[str, FinishedRun],
     ) -> None:
@@ -268,7 +267,7 @@ def compare(
     return Comparison(work, settings, {name: found[name] for name in settings if name in found})
 
 
-def _loaded(given: GivenWorkload, reading: Mapping[str, object]) -> LoadedWorkload | Transcript:
+def _loaded(given: GivenWorkload, reading: Mapping[str, object]) -> SimulatedWorkload | Transcript:
     """Return what is simulated, read if it was not."""
     if not isinstance(given, Workload):
         return load_input(input_options(given, reading))

@@ -17,7 +17,7 @@ from ....model.values.states import ManagerState
 from .applications import ApplicationDocument
 from .clusters import ClusterDocument, NodeDocument, PartitionDocument
 from .configurations import ConfigurationDocument
-from .fields import Int64, Names, Texts, TimeNs, values_of, without_empty
+from .declarations import Int64, Names, Texts, TimeNs, values_of, without_empty
 from .queues import QueueDocument, RuleDocument
 
 

@@ -134,10 +134,14 @@ class Applications:
             self.submit(application)
 
     def namespace_seen(self, name: str) -> None:
-        """Submit what has waited for a namespace."""
+        """Submit what has waited for a namespace, and have the queues of others take its quotas."""
         for application in list(self._by_id.values()):
-            pause = self._rejections.pause(application.application_id)
-            if application.first.metadata.namespace == name and not pause:
+            if application.first.metadata.namespace != name:
+                continue
+            if application.phase in _LIVE and application.tasks:
+                first = application.first
+                self._requests.add(add_application_request(first, self._namespace(first), self._settings))
+            elif not self._rejections.pause(application.application_id):
                 self._submit_waiting(application)
 
     def _submit_waiting(self, application: PodApplication) -> None:

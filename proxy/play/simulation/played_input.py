@@ -17,7 +17,7 @@ from ....model.configuration.problems import Position
 from ....model.errors import LicorneError
 from ....model.policies.policies import PolicyFactory
 from ...base.files.input_files import read_located_yaml, read_text
-from ...core.explanation.sentences import Where
+from ...core.explanation.text import Where
 from ...core.resolvers.resolver import read_users
 from ...core.scheduler.engine_names import EngineName
 from ...core.scheduler.scheduler import Scheduler

@@ -17,10 +17,12 @@ from .options import (
     PolicyOptions,
     ServedConfigOption,
     UsageFileOption,
+    log_format_named,
+    log_written,
+    reporter,
     value_option,
     with_settings,
 )
-from .output import log_format_named, log_written, reporter
 from .serve import ListeningOptions, check_installed, run_server, usage_before, use_writer
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ....model.explanation import Explanation
-    from ...core.explanation.sentences import Where
-    from ...core.explanation.text import TextLine
+    from ...core.explanation.text import TextLine, Where
     from ...core.scheduler.scheduler import Scheduler
     from ...play.simulation.played_input import PlayOptions
 
@@ -54,7 +53,7 @@ class Moment:
     ) -> None:
         """Play the input up to the moment, ask the scheduler, and print its answer."""
         from ...play.simulation.played_input import play_input
-        from .output import moment_document, print_document, print_lines
+        from .options import moment_document, print_document, print_lines
 
         with play_input(self.options) as played_input:
             answer = ask(played_input.scheduler)

@@ -18,6 +18,7 @@ from .....model.policies.policies import PolicyFacts
 from .....model.policies.watching import PolicyFigures
 from .....model.values.messages import short_partition_name
 from .....model.values.states import ManagerState
+from ....core.documents.declarations import JSON, Operation
 from ....core.documents.monitoring import (
     ApplicationCountDocument,
     ContainerCountDocument,
@@ -27,7 +28,6 @@ from ....core.documents.monitoring import (
     PolicyDocument,
     StateDumpDocument,
 )
-from ....core.documents.operations import JSON, Operation
 from ....core.health import health_document
 from ....core.scheduler.managers.manager_life import ManagerStatus
 from ...dumps import state_dump_file

@@ -273,6 +273,30 @@ def test_an_application_waits_for_its_namespace(cluster: SteppedCluster) -> None
     assert "n1" == cluster.node_of()
 
 
+def test_a_quota_that_is_raised_reaches_pods_that_wait(cluster: SteppedCluster) -> None:
+    """As does one that is exchanged for a guarantee alone."""
+    quota = "yunikorn.apache.org/namespace.quota"
+    guarantee = "yunikorn.apache.org/namespace.guaranteed"
+    path = f"{NAMESPACES}/blue"
+    cluster.stub.change(path, {"metadata": {"annotations": {quota: '{"cpu": "1"}'}}})
+    cluster.add_node()
+    for name in "abc":
+        cluster.add_pod(name)
+    cluster.advance(5)
+
+    assert 1 == len(cluster.places)
+
+    cluster.stub.change(path, {"metadata": {"annotations": {quota: '{"cpu": "2"}'}}})
+    cluster.advance(5)
+
+    assert 2 == len(cluster.places)
+
+    cluster.stub.change(path, {"metadata": {"annotations": {quota: None, guarantee: '{"cpu": "1"}'}}})
+    cluster.advance(5)
+
+    assert 3 == len(cluster.places)
+
+
 def test_an_application_does_not_wait_for_ever_for_its_namespace(cluster: SteppedCluster) -> None:
     """After some seconds it is submitted without quotas."""
     cluster.add_node()
