@@ -82,6 +82,11 @@ class Workload:
         """A row for each job, which `from_rows` reads; a transcript has none before it is simulated."""
         return rows_of_workload(self._jobs_of("jobs"))
 
+    @property
+    def queues(self) -> str:
+        """The YAML of the queues that a run has where none are given; a transcript has them in its lines."""
+        return self._jobs_of("queues").default_configuration
+
     def _nodes_of(self) -> tuple[SimulatedNode, ...]:
         return self._jobs_of("nodes").nodes
 
