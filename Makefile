@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench lines page-frames free-threaded attacks proto soak drop-in mutants proofs verified-days planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray door-pace verdicts sizes plugins kubernetes-kills kubernetes-pace clean
+.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench lines page-frames free-threaded attacks proto soak drop-in mutants proofs verified-days planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray notebooks door-pace verdicts sizes plugins kubernetes-kills kubernetes-pace clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -84,6 +84,17 @@ $(RAY_VENV)/.ready: pyproject.toml
 	$(RAY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	$(RAY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[ray]' \
 		pytest pytest-timeout
+	touch $@
+
+# Executes the notebooks from their first cell to the last, and stores nothing of it. They have an environment of their own.
+NOTEBOOKS_VENV := .venv-notebooks
+notebooks: $(NOTEBOOKS_VENV)/.ready
+	for each in examples/notebooks/*.ipynb; do $(NOTEBOOKS_VENV)/bin/jupyter execute $$each || exit 1; done
+
+$(NOTEBOOKS_VENV)/.ready: pyproject.toml
+	test -x $(NOTEBOOKS_VENV)/bin/python || $(PYTHON) -m venv $(NOTEBOOKS_VENV)
+	$(NOTEBOOKS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(NOTEBOOKS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[notebooks]'
 	touch $@
 
 # Rounds of pods in which the scheduler, the API server or both are killed; then the accounts. A few minutes.
@@ -229,4 +240,4 @@ $(LINKS): $(VENV)/.ready
 	cd .typing/licorne && ln -sfn ../../__init__.py ../../__main__.py ../../py.typed ../../actors ../../lockcheck ../../model ../../proxy .
 
 clean:
-	rm -rf $(VENV) $(RAY_VENV) .typing .cache .compiled build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(RAY_VENV) $(NOTEBOOKS_VENV) .typing .cache .compiled build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,18 +10,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .checking.blocking import blocking, no_locks
-from .findings.errors import (
+from .findings.findings import Edge, Finding
+from .findings.terms import (
     DeadlockError,
     DeadlockPossibleError,
+    Environment,
+    Frame,
+    Kind,
+    Level,
     LockCheckError,
     LockOrderError,
     LockOrderWarning,
     LockUsageError,
     OrderDeclarationError,
+    Rung,
 )
-from .findings.evidence import Frame, Kind, Rung
-from .findings.findings import Edge, Finding
-from .findings.levels import Environment, Level
 from .locks.contracts import (
     assert_held,
     excludes,

@@ -28,16 +28,12 @@ from .adoption.naming import HELP, Scope
 from .checking.policy import NOTE_ALL, log_briefly
 from .commands.pytest_confirm import Confirming
 from .commands.settings import ProjectSettings, described, project_settings
-from .findings.errors import LockCheckError, LockUsageError, fault_said
-from .findings.evidence import Rung
-from .findings.findings import Finding
-from .findings.levels import Level, level_of, max_hold_of
-from .findings.text import counted
-from .findings.witness_file import FOLDER
+from .findings.findings import Finding, counted
+from .findings.json_files import FOLDER
+from .findings.terms import Level, LockCheckError, LockUsageError, Rung, fault_said, level_of, max_hold_of
 from .order.order import Order
-from .reports.across_sessions import MergedSummaries
-from .reports.baseline import Baseline, Verdict, read_baseline
 from .reports.documents import from_json, to_json
+from .reports.several_runs import Baseline, MergedSummaries, Verdict, read_baseline
 from .reports.writing import add_form_options, report_paths, write_reports
 from .sessions.running import named_order
 from .sessions.session import Session, blocking_lines, remarks

@@ -15,9 +15,8 @@ from ... import lockcheck
 from ...lockcheck import DeadlockError
 from ...lockcheck.checking.answering import Answerer, await_answer
 from ...lockcheck.holding.stacks import Runtimes
-from .direction import AskRule
 from .pool import on_worker
-from .waiting import OpenWait
+from .waiting import AskRule, OpenWait
 
 _RUNTIMES: Final = Runtimes(
     *(

@@ -16,14 +16,14 @@ from pykka import ActorRegistry
 from pykka.messages import _ActorStop
 
 from ...lockcheck.environment.settings import level_for
-from ...lockcheck.findings.levels import Level
+from ...lockcheck.findings.terms import Level
 from ..services.log import Log
 from .actor import PooledActor
-from .direction import AskDirection, AskRule
 from .errors import DispatcherError
 from .mailbox import Mailbox
 from .pool import WorkerPool
 from .reference import AnyRef, DeadLetter, DeadLetterHook, Failure, FailureHook, PooledRef
+from .waiting import AskDirection, AskRule
 
 A = TypeVar("A", bound="PooledActor")
 P = ParamSpec("P")

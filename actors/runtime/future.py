@@ -16,8 +16,8 @@ from pykka import Future, Timeout
 from .waiting import WAIT_GRAPH, OpenWait
 
 if TYPE_CHECKING:
-    from .direction import AskRule
     from .mailbox import Mailbox
+    from .waiting import AskRule
 
 T = TypeVar("T")
 

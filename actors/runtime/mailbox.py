@@ -38,8 +38,8 @@ from .waiting import Awaited, OpenWait
 
 if TYPE_CHECKING:
     from .actor import PooledActor
-    from .direction import AskRule
     from .dispatcher import Dispatcher
+    from .waiting import AskRule
 
 MessageEnvelope: TypeAlias = Envelope[object]
 """A message, and the future of its answer if it is an ask."""

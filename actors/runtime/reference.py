@@ -22,10 +22,10 @@ import pykka
 from pykka._envelope import Envelope
 from pykka.messages import _ActorStop
 
-from .direction import AskRule
 from .errors import ActorEndedError, MailboxFullError
 from .future import PooledFuture
 from .mailbox import Mailbox, MessageEnvelope
+from .waiting import AskRule
 
 if TYPE_CHECKING:
     from .actor import PooledActor

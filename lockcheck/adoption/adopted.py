@@ -13,12 +13,11 @@ import threading
 from types import TracebackType
 from typing import Final, NoReturn, final
 
-from ..checking.active import current
 from ..checking.policy import log_own_wait
 from ..checking.slow_path import is_for_signal, take_out
-from ..checking.taken import forget_taken
 from ..checking.waiting import refuse_own, wait_in_slices
-from ..findings.evidence import Kind
+from ..checking.watch import current, forget_taken
+from ..findings.terms import Kind
 from ..holding.chains import Attempt, Execution, LockIdentity, PlainLockIdentity, TrieNode, holds_of
 from ..holding.runtime import Interpreter, local, runtime
 from ..holding.stacks import caller_code_is, enters

@@ -15,12 +15,10 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Final, Self, TypeAlias, cast, final
 
-from ..checking.active import current
 from ..checking.slow_path import entered, take_out, take_slow_path_at
 from ..checking.waiting import LockWait, wait_in_slices
-from ..findings.errors import LockUsageError
-from ..findings.evidence import Mode, RWPolicy
-from ..findings.levels import Level
+from ..checking.watch import current
+from ..findings.terms import Level, LockUsageError, Mode, RWPolicy
 from ..holding.chains import Acquisition, Attempt, Execution, LockIdentity, TrieNode, holds_of
 from ..holding.runtime import LATCH, fails_open, local
 from ..locks.recorded import record_failed, record_release, record_taken, steer

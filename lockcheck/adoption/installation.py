@@ -23,9 +23,9 @@ from functools import partial
 from types import FrameType, FunctionType, GetSetDescriptorType, ModuleType
 from typing import Final, Self, cast, final
 
-from ..checking.active import current
+from ..checking.watch import current
 from ..environment.settings import level_for
-from ..findings.levels import Level
+from ..findings.terms import Level
 from ..holding.runtime import LATCH, fails_open, local
 from ..interception.hooks import Hooks, like_original
 from ..sessions.session import AT_OPENING

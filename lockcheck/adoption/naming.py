@@ -17,8 +17,7 @@ from types import CodeType, FrameType
 from typing import Final, Self, TypeAlias, final
 
 from ..environment.settings import level_for
-from ..findings.errors import LockUsageError
-from ..findings.levels import Level
+from ..findings.terms import Level, LockUsageError
 from ..holding.runtime import local
 
 _CLIMB_MAX: Final = 5

@@ -25,12 +25,11 @@ from time import perf_counter_ns
 from types import FrameType
 from typing import Any, Final, cast, final
 
-from ..checking.active import current
 from ..checking.slow_path import here, take_out, take_slow_path
-from ..checking.taken import forget_taken
 from ..checking.waiting import wait_noted
-from ..findings.evidence import Kind
+from ..checking.watch import current, forget_taken
 from ..findings.foreign import ByIdentity
+from ..findings.terms import Kind
 from ..holding.chains import Acquisition, Attempt, Execution, SemaphoreIdentity, TrieNode, holds_of
 from ..holding.runtime import fails_open, local, runtime
 from ..holding.stacks import caller

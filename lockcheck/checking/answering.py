@@ -13,17 +13,15 @@ from time import perf_counter_ns
 from types import FrameType
 from typing import final
 
-from ..findings.evidence import Kind, Rung
-from ..findings.levels import Level
 from ..findings.statistics import PENDING_MAX
+from ..findings.terms import Kind, Level, Rung
 from ..holding.chains import Acquisition, AnswererIdentity, Execution, TrieNode, held_nodes
 from ..holding.runtime import go_on_as, local, next_segment, runtime
 from ..holding.stacks import Runtimes, caller_outside, capture
-from .active import current
 from .blocking import asks
 from .slow_path import fold, release_held, take_slow_path_at
 from .waiting import wait_in_slices
-from .watch import Watch
+from .watch import Watch, current
 
 RANK_CLAUSE = "a blocking ask goes from a lower rank to a higher one"
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from ..findings.evidence import Kind, Rung
+from ..findings.terms import Kind, Rung
 from ..holding.chains import LockIdentity, held_nodes
 from ..holding.runtime import fails_open, local
-from .active import current
-from .watch import Watch
+from .watch import Watch, current
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, final
 
-from ..findings.evidence import ClassEdge, Mode
+from ..findings.terms import ClassEdge, Mode
 from ..holding.chains import Acquisition, LockIdentity, Segment
 from ..holding.runtime import LATCH
 from ..holding.stacks import RawStack

@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import Final
 
-from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, place_text
+from ..findings.terms import Kind, Rung
 from ..holding.chains import Acquisition, Execution, TrieNode, class_edge_text, copied
 from ..holding.runtime import Interpreter, fails_open, handling_functions, runtime
 from ..holding.stacks import RawStack, resolve

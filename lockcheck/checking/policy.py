@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
-from ..findings.errors import (
+from ..findings.findings import Edge, Finding, finding_text, place_text
+from ..findings.terms import (
     FOUND,
     DeadlockPossibleError,
+    Level,
     LockCheckError,
     LockOrderError,
     LockOrderWarning,
     LockUsageError,
+    Rung,
 )
-from ..findings.evidence import Rung
-from ..findings.findings import Edge, Finding, place_text
-from ..findings.levels import Level
-from ..findings.text import finding_text
 from ..holding.chains import Execution, TrieNode, class_edge_text, held_names, held_nodes
 from ..holding.stacks import RawStack, caller, resolve
 from ..order.order import Order

@@ -18,14 +18,12 @@ from time import perf_counter_ns
 from types import FrameType
 from typing import Final, final
 
-from ..findings.errors import LockUsageError
-from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, place_text
+from ..findings.terms import Kind, LockUsageError, Rung
 from ..holding.chains import Acquisition, Execution, TrieNode, held_names, held_nodes
 from ..holding.runtime import fails_open, has_global_lock, local, runtime
 from ..holding.stacks import RawStack, capture, resolve
-from .active import current
-from .watch import Watch
+from .watch import Watch, current
 
 ANY: Final = "*"
 """Stands for all classes that have no limit of their own."""

@@ -15,12 +15,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, TypeAlias, cast, final
 
-from ..findings.errors import DeadlockError, LockUsageError
-from ..findings.evidence import Kind, Rung
-from ..findings.findings import Edge, Finding, SchedulingPoint, fingerprint_of, fingerprint_of_steps
+from ..findings.findings import (
+    Edge,
+    Finding,
+    SchedulingPoint,
+    finding_text,
+    fingerprint_of,
+    fingerprint_of_steps,
+)
 from ..findings.foreign import shown
-from ..findings.text import finding_text
-from ..findings.witness_file import with_replay
+from ..findings.json_files import with_replay
+from ..findings.terms import DeadlockError, Kind, LockUsageError, Rung
 from ..holding.chains import (
     Acquisition,
     Execution,
@@ -34,11 +39,9 @@ from ..holding.chains import (
 )
 from ..holding.runtime import LATCH, Interpreter, fails_open, runtime
 from ..holding.stacks import RawStack, caller, capture, resolve
-from .active import current
+from .acquisition_checks import blocked_execution, points_of_participants, witness_of
 from .policy import VictimPolicy, log_finding, youngest
-from .scheduling_points import blocked_execution, points_of_participants, witness_of
-from .taken import forget_taken
-from .watch import Watch
+from .watch import Watch, current, forget_taken
 
 SLICE_SECONDS: Final = 0.02
 """How long a waiter sleeps between two checks: a deadlock is found within two of them."""

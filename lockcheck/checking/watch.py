@@ -1,4 +1,4 @@
-"""The watch of a session: checks read the policy from it, and report their findings to it."""
+"""The watch of a session, which its checks read and report to; and locks that were taken before an end."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import FrameType
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from typing import TYPE_CHECKING, Final, TypeVar, cast, final
 
-from ..findings.errors import LockCheckError, LockOrderWarning
-from ..findings.evidence import Kind, Rung
 from ..findings.findings import Finding, fingerprint_of, place_text
 from ..findings.foreign import ByIdentity, shown
-from ..findings.levels import Level
 from ..findings.statistics import UsageTallies, UsageTally
+from ..findings.terms import Kind, Level, LockCheckError, LockOrderWarning, Rung
 from ..holding.chains import Acquisition, Execution, ExecutionWait, TrieNode
-from ..holding.runtime import LATCH, local, raised_by_handler, runtime
+from ..holding.runtime import LATCH, Interpreter, fails_open, local, raised_by_handler, runtime
 from ..holding.stacks import RawStack, caller, capture
-from .graph import Graph
+from .graph import Dependency, Graph
 from .policy import Policy, act_on, act_on_elsewhere, edge_of, log_finding
 
 if TYPE_CHECKING:
     from .interruptions import Interruption
-    from .taken import Notes
 
 FAULTS_MAX: Final = 1000
 """How many errors of the checker itself are kept."""
@@ -234,3 +231,73 @@ class Watch:
         if sys.stderr is not None:
             with suppress(OSError, ValueError):
                 sys.stderr.write(f"lockcheck: switched off by a fault of its own, please report: {said}\n")
+
+
+def current() -> Watch | None:
+    """Return the watch of the active session, or `None` if no session is open or a fault switched it off."""
+    watch: Watch | None = runtime.watch  # type: ignore[assignment] # a session puts it there
+    return watch if watch is not None and not watch.off else None
+
+
+TAKEN_MAX: Final = 64
+"""How many acquisitions of an execution are remembered."""
+EXECUTIONS_MAX: Final = 256
+"""Of how many executions in a session: all that comes after one of them keeps that it does."""
+
+
+@final
+class Notes:
+    """What is known of an execution since it last notified others, in a session."""
+
+    __slots__ = ("ends", "taken")
+
+    def __init__(self) -> None:
+        self.taken: list[Dependency] = []
+        self.ends: list[Callable[[], None]] = []
+        """By which to note of ends that others know that they have come."""
+
+
+def has_room(watch: Watch, execution: Execution) -> bool:
+    """Return whether another acquisition of an execution would be remembered."""
+    known = watch.notes.get(execution)
+    return len(known.taken) < TAKEN_MAX if known is not None else watch.executions_noted < EXECUTIONS_MAX
+
+
+def note_taken(watch: Watch, execution: Execution, dependency: Dependency) -> None:
+    """Remember an acquisition of an execution."""
+    known = watch.notes.get(execution)
+    if known is None:
+        known = Notes()
+        watch.notes.put(execution, known)
+        watch.executions_noted += 1
+    known.taken.append(dependency)
+
+
+def _notes(execution: Execution | None) -> Notes | None:
+    watch = current()
+    return watch.notes.get(execution) if watch is not None and execution is not None else None
+
+
+def note_come(execution: Execution, noticed: Callable[[], None]) -> None:
+    """Remember an end that has come by an execution: when it notifies others, they may know that."""
+    known = _notes(execution)
+    if known is not None:
+        known.ends.append(noticed)
+
+
+@fails_open(cast("Sequence[Dependency]", ()))
+def taken_by(execution: Execution) -> Sequence[Dependency]:
+    """Return what an execution took since it last notified others, as far as that is remembered."""
+    known = _notes(execution)
+    return tuple(known.taken) if known is not None else ()
+
+
+@fails_open(None)
+def forget_taken() -> None:
+    """Forget what the calling execution took: it notifies others, who may know then that it did."""
+    known = _notes(runtime.running.get(Interpreter.thread_number()))  # a new thread has none yet
+    if known is not None and (known.taken or known.ends):
+        ends, known.ends = known.ends, []
+        known.taken = []
+        for noticed in ends:
+            noticed()

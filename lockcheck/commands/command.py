@@ -21,29 +21,36 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from ..checking.scheduling_points import witness_of
+from ..checking.acquisition_checks import witness_of
 from ..checking.standing import report_on_signal
-from ..confirming.steered_runs import Program
 from ..confirming.steering import PAUSE_SECONDS
-from ..findings.errors import CLEAN, FAULT, FOUND, USAGE, LockCheckError, LockUsageError, fault_said
-from ..findings.evidence import DEFAULT_FAIL_ON
-from ..findings.findings import Finding
-from ..findings.json_values import said
-from ..findings.levels import Level, level_of, max_hold_of
-from ..findings.text import counted, finding_text
-from ..findings.witness_file import FOLDER, write_witness
+from ..findings.findings import Finding, counted, finding_text
+from ..findings.json_files import FOLDER, said, write_witness
+from ..findings.terms import (
+    CLEAN,
+    DEFAULT_FAIL_ON,
+    FAULT,
+    FOUND,
+    USAGE,
+    Level,
+    LockCheckError,
+    LockUsageError,
+    fault_said,
+    level_of,
+    max_hold_of,
+)
 from ..prediction.predicted_findings import findings_of
-from ..reports.baseline import NO_REASON, Accepted, Baseline, differences, read_baseline
 from ..reports.certificate import certify
 from ..reports.diagrams import dot, mermaid
 from ..reports.documents import read_document
 from ..reports.page import to_html
+from ..reports.several_runs import NO_REASON, Accepted, Baseline, differences, read_baseline
 from ..reports.writing import GROUPS, add_report_options, report_paths, usage_table, write_reports
 from ..sessions.running import execute, run_program
 from ..sessions.session import text_report
 from ..sessions.summaries import merged
-from ..traces.file import read_trace
-from .confirm import TIMEOUT_SECONDS, add_confirm_commands, confirmed
+from ..traces.trace import read_trace
+from .confirm import TIMEOUT_SECONDS, Program, add_confirm_commands, confirmed
 from .settings import add_adopt_option, adopting, project_settings
 
 DAYS: Final = 90

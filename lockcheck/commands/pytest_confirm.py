@@ -20,16 +20,14 @@ from typing import Final, Literal, final
 
 import pytest
 
-from ..checking.scheduling_points import witness_of
+from ..checking.acquisition_checks import witness_of
 from ..confirming.confirmation import ConfirmationOutcome, confirm, raised, ways_to_confirm
-from ..findings.errors import LockUsageError
 from ..findings.findings import Finding, Witness
-from ..prediction.contradictions import contradictions_of
-from ..prediction.predicted_findings import findings_of
+from ..findings.terms import LockUsageError
+from ..prediction.predicted_findings import contradictions_of, findings_of
 from ..sessions.recording import events_written
 from ..sessions.session import Session
-from ..traces.file import read_trace
-from ..traces.trace import Trace
+from ..traces.trace import Trace, read_trace
 
 RERUN_SECONDS_MAX: Final = 20.0
 SEGMENTS: Final = 4

@@ -33,9 +33,8 @@ from ..adoption.described import describe
 from ..adoption.installation import Adoption
 from ..adoption.naming import HELP, VARIABLE, Scope
 from ..findings import foreign
-from ..findings.errors import LockUsageError
-from ..findings.evidence import DEFAULT_FAIL_ON, Rung, failing_of
-from ..findings.json_values import read_text, shown
+from ..findings.json_files import read_text, shown
+from ..findings.terms import DEFAULT_FAIL_ON, LockUsageError, Rung, failing_of
 
 BlockingRules = dict[str, frozenset[str]]
 """The kinds of blocking calls that are allowed while a lock is held, by its class."""

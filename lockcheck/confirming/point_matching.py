@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from types import CodeType, FrameType
 from typing import Final, TypeAlias, final
 
-from ..checking.scheduling_points import BlockedExecution
+from ..checking.acquisition_checks import BlockedExecution
 from ..checking.waiting import LockWait
-from ..findings.evidence import Frame
 from ..findings.findings import Edge, Ending, Witness, WitnessLock, class_text, role_of
+from ..findings.terms import Frame
 from ..holding.chains import Acquisition, Execution, ExecutionWait, class_edge_text, held_nodes, modes_held
 from ..holding.runtime import Interpreter
 from ..holding.stacks import resolve

@@ -16,15 +16,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from ..checking.active import current
-from ..checking.scheduling_points import witness_of
-from ..checking.watch import Watch
+from ..checking.acquisition_checks import witness_of
+from ..checking.watch import Watch, current
 from ..confirming.confirmation import outcome_of, steering_to
 from ..confirming.steering import Steering
-from ..findings.errors import fault_said
-from ..findings.evidence import Rung
-from ..findings.levels import Environment, Level
-from ..findings.witness_file import FOLDER, read_witness, write_witness
+from ..findings.json_files import FOLDER, read_witness, write_witness
+from ..findings.terms import Environment, Level, Rung, fault_said
 from ..holding.runtime import LATCH, runtime
 from ..sessions.recording import events_written
 from ..sessions.session import Session

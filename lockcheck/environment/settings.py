@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..checking.active import current
-from ..findings.levels import Environment, Level, level_of
+from ..checking.watch import current
+from ..findings.terms import Environment, Level, level_of
 from ..holding.runtime import runtime
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Final, final
 
-from .evidence import Mode
+from .terms import Mode
 
 PENDING_MAX: Final = 1024
 """How many times are collected before they are sorted."""

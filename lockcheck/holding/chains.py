@@ -22,10 +22,9 @@ from itertools import count
 from types import CodeType, MappingProxyType
 from typing import Final, Literal, Protocol, TypeAlias, cast, final
 
-from ..findings.errors import DeadlockError
-from ..findings.evidence import ClassEdge, Mode, RWPolicy
 from ..findings.foreign import shown
 from ..findings.statistics import UNHEARD, UsageTally
+from ..findings.terms import ClassEdge, DeadlockError, Mode, RWPolicy
 from .stacks import RawStack
 
 Attempt: TypeAlias = Literal["block", "timed", "try"]

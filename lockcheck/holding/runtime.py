@@ -18,10 +18,9 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Final, ParamSpec, Protocol, TypeVar, cast, final
 
-from ..findings.errors import LockCheckError, LockOrderWarning
-from ..findings.evidence import Mode
 from ..findings.findings import Finding
 from ..findings.foreign import ByIdentity
+from ..findings.terms import LockCheckError, LockOrderWarning, Mode
 from .chains import Acquisition, Attempt, Execution, LockIdentity, Segment, TrieNode, begin, knows, learn
 from .stacks import waiting_frame
 

@@ -16,7 +16,7 @@ from typing import Final, TypeVar, cast, final
 
 from ..checking.acquisition_checks import End
 from ..checking.graph import Dependency
-from ..checking.taken import forget_taken, note_come, taken_by
+from ..checking.watch import forget_taken, note_come, taken_by
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import fails_open, local, runtime, this_thread
 from .hand_overs import is_checked

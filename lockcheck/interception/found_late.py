@@ -21,9 +21,9 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ..checking.active import current
-from ..findings.errors import LockUsageError
+from ..checking.watch import current
 from ..findings.foreign import shown
+from ..findings.terms import LockUsageError
 from ..holding.runtime import fails_open, local, next_segment
 from .hand_overs import is_checked
 from .hooks import Hooks

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Final, TypeVar, cast, final
 
 from ..checking.acquisition_checks import End
-from ..checking.taken import note_come, taken_by
+from ..checking.watch import note_come, taken_by
 from ..findings.foreign import ByIdentity
 from ..holding.chains import Segment, together
 from ..holding.runtime import LATCH, Interpreter, fails_open, forget_order, local, next_segment

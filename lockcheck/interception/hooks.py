@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, final
 
-from ..findings.errors import LockCheckError, LockOrderWarning
+from ..findings.terms import LockCheckError, LockOrderWarning
 from ..holding.runtime import LATCH, note_fault, note_fault_of_setup, raised_by_handler
 
 Given = ParamSpec("Given")

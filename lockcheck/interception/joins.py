@@ -16,7 +16,7 @@ from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED
 from dataclasses import replace
 from typing import Final, TypeAlias, TypeVar, final
 
-from ..checking.pool_waits import PoolWaits
+from ..checking.cycles import PoolWaits
 from ..checking.waiting import wait_in_slices
 from ..findings.foreign import ByIdentity, name_of_work
 from ..holding.chains import Execution, Segment

@@ -27,7 +27,7 @@ from functools import partial
 from typing import Final, TypeVar, cast
 
 from ..checking.blocking import blocks, waits_with
-from ..checking.taken import taken_by
+from ..checking.watch import taken_by
 from ..findings.foreign import ByIdentity, name_of_work
 from ..holding.chains import Execution, Segment, together
 from ..holding.runtime import Interpreter, fails_open, go_on_as, local, next_segment, runtime, this_thread

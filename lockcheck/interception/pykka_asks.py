@@ -21,8 +21,8 @@ from pykka._types import OptExcInfo
 from pykka.messages import _ActorStop
 
 from ..checking.answering import Answerer, await_answer
-from ..findings.evidence import Rung
 from ..findings.foreign import ByIdentity
+from ..findings.terms import Rung
 from ..holding.chains import Segment
 from ..holding.runtime import LATCH, Interpreter, fails_open, local, next_segment, runtime
 from ..holding.stacks import Runtimes, caller_outside

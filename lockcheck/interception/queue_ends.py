@@ -15,7 +15,7 @@ from typing import Final, TypeVar, final
 
 from ..checking.acquisition_checks import End
 from ..checking.graph import Dependency
-from ..checking.taken import TAKEN_MAX, note_come, taken_by
+from ..checking.watch import TAKEN_MAX, note_come, taken_by
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import LATCH, local
 from .hand_overs import HAND_OVERS_MAX, is_checked

@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, TypeVar, cast, final
 
-from ..findings.evidence import Mode
 from ..findings.foreign import ByIdentity, name_of_work
+from ..findings.terms import Mode
 from ..holding.runtime import LATCH, EventSink, Interpreter, fails_open, runtime, this_thread
 from ..traces.trace import ThingKind, TracedThing
 from .hooks import IS_ALIVE, Hooks, guarded, passed_on

@@ -11,12 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
-from ..checking.active import current
-from ..checking.watch import Watch
+from ..checking.watch import Watch, current
 from ..environment.settings import level_in_force
-from ..findings.errors import LockUsageError
-from ..findings.evidence import Kind, Mode
-from ..findings.levels import Level
+from ..findings.terms import Kind, Level, LockUsageError, Mode
 from ..holding.chains import LockIdentity, TrieNode, held_names, held_nodes, modes_held
 from ..holding.runtime import LATCH, go_on_as, local, runtime
 

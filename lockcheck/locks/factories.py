@@ -15,10 +15,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
 from typing import Final, Protocol, cast
 
-from ..checking.active import current
+from ..checking.watch import current
 from ..environment.settings import level_for
-from ..findings.evidence import RWPolicy
-from ..findings.levels import Level
+from ..findings.terms import Level, RWPolicy
 from ..order.order import Order
 from .rwlock import PlainRWLock
 

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Final, final
 
 from ..checking.slow_path import many_members, release_held, take_slow_path_at
-from ..findings.evidence import Mode
+from ..findings.terms import Mode
 from ..holding.chains import Acquisition, Execution, LockIdentity, TrieNode
 from ..holding.runtime import fails_open, local, runtime
 from .checked import AT_ONCE, FOREVER, FullLock

@@ -19,9 +19,8 @@ from threading import Lock, get_ident
 from types import TracebackType
 from typing import Final, final
 
-from ..findings.errors import LockUsageError
-from ..findings.evidence import Mode, RWPolicy
 from ..findings.foreign import shown
+from ..findings.terms import LockUsageError, Mode, RWPolicy
 
 FOREVER: Final = -1.0
 

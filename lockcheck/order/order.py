@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Final, Protocol, final
 
-from ..findings.errors import OrderDeclarationError
-from ..findings.evidence import ClassEdge, Kind, Mode
 from ..findings.foreign import shown
+from ..findings.terms import ClassEdge, Kind, Mode, OrderDeclarationError
 from .text import parse_arrow, parse_chains, reject
 
 _MODES: Final[tuple[Mode, Mode]] = ("R", "W")

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NoReturn, cast
 
-from ..findings.errors import OrderDeclarationError
-from ..findings.evidence import Mode
+from ..findings.terms import Mode, OrderDeclarationError
 
 _TOKEN: Final = re.compile(r"\s*(?:(?P<name>[A-Za-z_][\w.]*(?:-\w+)*)|(?P<sign>->|[<\[\]*]))")
 _SPLIT: Final = re.compile(r"[,;\n]")

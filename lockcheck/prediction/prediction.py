@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
-from ..findings.evidence import Mode
+from ..findings.terms import Mode
 from ..traces.trace import Event, EventKind, Trace
 from .trace_index import Section, TraceIndex
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from ..findings.evidence import RWPolicy
+from ..findings.terms import RWPolicy
 from ..traces.trace import Event, EventKind, Trace, TracedThing, TraceFileError
 
 _TOOK, _LEFT, _FAILED, _SIGNAL, _AWAIT = (

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..findings.evidence import DEFAULT_FAIL_ON
 from ..findings.findings import Finding
+from ..findings.terms import DEFAULT_FAIL_ON
 from ..order.order import OrderStep, find_strong_cycle
 from ..sessions.summaries import Contract, ObservedEdge, Summary
 

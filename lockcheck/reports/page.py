@@ -15,9 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ..findings.evidence import DEFAULT_FAIL_ON
-from ..findings.findings import Finding
-from ..findings.text import finding_text
+from ..findings.findings import Finding, finding_text
+from ..findings.terms import DEFAULT_FAIL_ON
 from ..sessions.session import closing
 from ..sessions.summaries import ObservedEdge, Summary
 from .diagrams import dangerous, lock_classes

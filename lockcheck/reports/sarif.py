@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from ..findings.evidence import DEFAULT_FAIL_ON, Frame, Kind
-from ..findings.findings import Edge, Finding
-from ..findings.json_values import JsonValue
-from ..findings.text import suggestion
+from ..findings.findings import Edge, Finding, suggestion
+from ..findings.json_files import JsonValue
+from ..findings.terms import DEFAULT_FAIL_ON, Frame, Kind
 from ..sessions.summaries import Summary
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

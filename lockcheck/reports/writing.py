@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from ..findings.errors import LockUsageError
-from ..findings.evidence import Rung
 from ..findings.statistics import Spread, Usage, usages_together
+from ..findings.terms import LockUsageError, Rung
 from ..sessions.summaries import Summary
 from .annotations import to_annotations
 from .documents import to_json

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from ..checking.policy import NOTE_ALL
-from ..findings.errors import DeadlockError, LockUsageError, OrderDeclarationError
-from ..findings.evidence import Rung
 from ..findings.findings import Finding
-from ..findings.levels import Level
+from ..findings.terms import DeadlockError, Level, LockUsageError, OrderDeclarationError, Rung
 from ..order.order import Order
 from .session import Session
 

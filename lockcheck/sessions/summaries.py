@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from ..checking.acquisition_checks import edge_of_dependency
 from ..checking.graph import Dependency, Graph
 from ..checking.watch import Watch
-from ..findings.evidence import ClassEdge, Mode, Rung
 from ..findings.findings import Edge, Finding
 from ..findings.statistics import Usage, usages_together
+from ..findings.terms import ClassEdge, Mode, Rung
 from ..holding.runtime import LATCH
 from ..holding.stacks import RawStack, line_of, resolve
 from ..order.order import Order, OrderStep

@@ -20,8 +20,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import Final, TypeAlias, final
 
-from ..findings.errors import LockUsageError
-from ..findings.evidence import Frame
+from ..findings.terms import Frame, LockUsageError
 from ..holding.runtime import has_global_lock
 from .trace import (
     EXECUTION,

@@ -11,11 +11,10 @@ from ..values.allocation import Allocation
 from ..values.messages import TerminationType
 from . import gang
 from .core import ApplicationCore
-from .effects import Answer, Effect, TimerKind
+from .effects import ACTIVE_STATES, Answer, ApplicationEvent, ApplicationState, Effect, TimerKind
 from .gang import SwapOffer, SwapWalk
 from .holdings import HeldAllocation
 from .pending_asks import Reservation
-from .state import ACTIVE_STATES, ApplicationEvent, ApplicationState
 
 
 @final

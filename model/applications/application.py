@@ -21,7 +21,7 @@ from . import gang
 from .allocations import ApplicationAllocations, ApplicationSwaps
 from .asks import ApplicationAsks
 from .core import ApplicationCore, application_facts
-from .effects import Answer, ApplicationFacts, Effect, TimerKind
+from .effects import Answer, ApplicationEvent, ApplicationFacts, ApplicationState, Effect, TimerKind
 from .life import end_overdue_allocations, follow_walltimes, limit_execution
 from .pending_asks import ApplicationReservations
 from .report import (
@@ -32,7 +32,6 @@ from .report import (
     shown_application,
     validate_application,
 )
-from .state import ApplicationEvent, ApplicationState
 
 _COMPLETE_TEXT: Final = "releasing placeholders on app complete"
 

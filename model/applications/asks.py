@@ -12,10 +12,9 @@ from ..values.allocation import Ask, Refusal
 from . import gang
 from .ask_walk import AskWalk, Candidate, FailedTry, NextTry, first_waiting, next_candidate
 from .core import ApplicationCore
-from .effects import Answer, Effect
+from .effects import Answer, ApplicationEvent, ApplicationState, Effect
 from .holdings import less
 from .pending_asks import AskRecord
-from .state import ApplicationEvent, ApplicationState
 
 
 @final

@@ -11,12 +11,11 @@ from ..resources.resource import EMPTY
 from ..values.allocation import Allocation, Refusal
 from ..values.messages import TerminationType, User
 from . import gang
-from .effects import Answer, ApplicationFacts, Effect, TimerKind
+from .effects import Answer, ApplicationEvent, ApplicationFacts, ApplicationState, Effect, TimerKind
 from .gang import TaskGroups
 from .holdings import Holdings, less
 from .life import ExecutionLimits, Life, watch_limits
 from .pending_asks import AskRecord, PendingAsks, Reservation, Reservations
-from .state import ApplicationEvent, ApplicationState
 
 
 @final

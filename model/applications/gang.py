@@ -16,10 +16,9 @@ from ..resources.comparisons import has_negative, is_zero
 from ..resources.resource import EMPTY, Resource, fits, subtract, total_of
 from ..values.allocation import Allocation, Ask, Refusal, RefusalReason
 from ..values.messages import TerminationType
-from .effects import Effect, ReleaseWanted, TimerKind
+from .effects import ApplicationEvent, Effect, ReleaseWanted, TimerKind
 from .holdings import HeldAllocation
 from .pending_asks import AskRecord, AskShape, PendingAsks
-from .state import ApplicationEvent
 
 if TYPE_CHECKING:
     from .core import ApplicationCore

@@ -13,13 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, final
 
 from ..configuration.durations import DurationError, parse_duration_ns
-from ..values.allocation import WALLTIME_TAG
+from ..policies.interface import AskView
+from ..values.allocation import WALLTIME_TAG, Ask
 from ..values.messages import TerminationType
-from .effects import Answer, Effect, ReleaseWanted, StateEntered, TimerKind, TimerSet
-from .state import ApplicationEvent, ApplicationState, IllegalTransitionError, next_state
+from .effects import (
+    Answer,
+    ApplicationEvent,
+    ApplicationState,
+    Effect,
+    IllegalTransitionError,
+    ReleaseWanted,
+    StateEntered,
+    TimerKind,
+    TimerSet,
+    next_state,
+)
 
 if TYPE_CHECKING:
     from .core import ApplicationCore
@@ -221,6 +233,21 @@ def walltime_of(tags: Mapping[str, str]) -> int | None:
     except DurationError:
         return None
     return walltime_ns if walltime_ns > 0 else None
+
+
+def view_of_ask(ask: Ask) -> AskView:
+    """Return what a policy is shown of an ask."""
+    return AskView(
+        ask.allocation_key,
+        ask.application_id,
+        ask.resource,
+        ask.priority,
+        ask.created_at_ns,
+        MappingProxyType(ask.tags),
+        ask.placeholder,
+        ask.task_group_name,
+        walltime_of(ask.tags),
+    )
 
 
 def tag_refusal(whose: str, tags: Mapping[str, str]) -> str | None:

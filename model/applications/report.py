@@ -13,9 +13,9 @@ from ..resources.resource import Resource, total_of
 from ..values.allocation import Allocation, Ask, Refusal
 from ..values.messages import User
 from .core import ApplicationCore, application_facts
+from .effects import ApplicationState
 from .holdings import HeldAllocation
 from .pending_asks import AskRecord
-from .state import ApplicationState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -298,6 +298,8 @@ class YamlPolicies(YamlNode):
     """`policies` of a partition: those that belong to no single queue."""
 
     admission: _TextList = ()
+    filters: _TextList = ()
+    protection: _TextList = ()
 
 
 class YamlUserGroupResolver(YamlNode):

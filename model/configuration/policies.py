@@ -13,6 +13,9 @@ APPLICATION_ORDER_WORDS: Final = ("fifo", "fair", "users")
 NODE_ORDER_WORDS: Final = ("fair", "binpacking")
 """The orders of nodes of ours; `licorne.model.nodes.node_orders` has what each does."""
 
+VICTIM_ORDER_WORDS: Final = ("youngest", "least-work")
+"""The orders of victims of ours; `licorne.model.preemption.victim_orders` has what each does."""
+
 
 class FairCount(Enum):
     """What of a queue's use orders it among its siblings: what is above its guarantee, or all of it."""

@@ -9,14 +9,12 @@ from itertools import islice
 from typing import Final
 
 from ..errors import RequestError
-from .building import build_partition
 from .names import did_you_mean
 from .problems import NOWHERE, ConfigurationError, Problem, RuleFinding
 from .rules.all_rules import validate_documents, validate_partition
 from .rules.placement import rule_effects, unusable_rules
-from .rules.policies import GivenPoints, policies_are_given
-from .rules.queue_warnings import queue_effects, type_effects
-from .schema import PartitionConfig, SchedulerConfig
+from .rules.queue_warnings import GivenPoints, policies_are_given, queue_effects, type_effects
+from .schema import PartitionConfig, SchedulerConfig, build_partition
 
 DEFAULT_SOURCE: Final = "queues.yaml"
 DEFAULT_CONFIGURATION: Final = """\

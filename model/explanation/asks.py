@@ -20,8 +20,7 @@ from ..preemption.required_node import NO_HELP, PROTECTED, protected_on
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import may_preempt
-from ..resources.resource import Resource, fits
-from ..resources.texts import resource_text
+from ..resources.resource import Resource, fits, resource_text
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord
 from ..values.allocation import Ask, Refusal, RefusalReason
@@ -280,7 +279,7 @@ class ProtectionChecker:
     def __init__(self, state: PartitionState, entry: ApplicationEntry) -> None:
         self._state = state
         self._entry = entry
-        self._is_used = any(
+        self._is_used = bool(state.config.policies.protection) or any(
             queue.settings.min_runtime_ns or queue.settings.victims_max for queue in state.tree
         )
         self._known: dict[_Shape, Blocker | None] = {}

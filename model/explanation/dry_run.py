@@ -17,9 +17,9 @@ from itertools import islice
 from typing import Final
 
 from ..applications.ask_walk import NextTry, TryingPass
+from ..applications.effects import ApplicationState
 from ..applications.report import ApplicationReport, WaitingAsk
-from ..applications.state import ApplicationState
-from ..placement.requests import RuleOutcome
+from ..placement.rules import RuleOutcome
 from ..planning.planned_jobs import JobOwner
 from ..preemption.acts import is_still_ending
 from ..preemption.guarantee.attempt_budget import NoPreemption

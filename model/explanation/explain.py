@@ -6,21 +6,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ..applications.effects import ApplicationState
 from ..applications.gang import whole_members
 from ..applications.handle import ApplicationHandle
 from ..applications.report import ApplicationReport, Noted
-from ..applications.state import ApplicationState
 from ..configuration.problems import Position
 from ..configuration.queue_properties import BACKOFF, GANG_PLACING
 from ..nodes.gang_room import plan_on, slots, usable_rooms
-from ..placement.requests import RuleOutcome
+from ..placement.rules import RuleOutcome
 from ..planning.planned_jobs import JobOwner
 from ..preemption.guarantee.attempt_budget import NoPreemption
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..resources.comparisons import is_zero
-from ..resources.resource import total_of
-from ..resources.texts import resource_text
+from ..resources.resource import resource_text, total_of
 from ..state.claims import EndingVictim
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord, VictimRecord

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, final
 
 from ..applications.ask_walk import TryingPass
-from ..applications.state import ApplicationState
+from ..applications.effects import ApplicationState
 from ..configuration.durations import short_duration_text
 from ..configuration.queue_properties import BACKFILL_RESERVATIONS
 from ..nodes.gang_room import plan_on
-from ..planning.kept_plan import PROMISES_MAX, KeptPlan
-from ..planning.passes import PassOrder, passes_left
+from ..planning.kept_plan import PROMISES_MAX, KeptPlan, PassOrder, passes_left
 from ..planning.plan import JobInPlan, NoPlan, Promise, StartPlan
 from ..planning.planned_jobs import (
     GangStart,
@@ -33,8 +32,7 @@ from ..planning.planned_jobs import (
 )
 from ..queues.queue import Queue
 from ..queues.quota import ranked_leaves
-from ..resources.resource import Resource, fits_undefined_unlimited
-from ..resources.texts import resource_text
+from ..resources.resource import Resource, fits_undefined_unlimited, resource_text
 from ..state.expected_ends import NEVER_PASSED
 from ..state.partition_state import PartitionState
 from ..values.allocation import Ask, RefusalReason

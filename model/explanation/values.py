@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from ..applications.effects import ApplicationState
 from ..applications.report import Noted, TaskGroupCounts
-from ..applications.state import ApplicationState
 from ..configuration.durations import short_duration_text
 from ..configuration.problems import Position
 from ..configuration.queue_properties import (
@@ -17,7 +17,7 @@ from ..configuration.queue_properties import (
     FAIR_HALF_LIFE,
     FAIR_WEIGHT,
 )
-from ..placement.requests import RuleOutcome
+from ..placement.rules import RuleOutcome
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import fair_maximum, ranked_children
@@ -25,8 +25,7 @@ from ..queues.tree import QueueTree
 from ..queues.use_order import is_below_guarantee, mean_use, use_rank, weight_of
 from ..queues.users import LeafUsers
 from ..resources.decayed_use import level_in_ns, rounded
-from ..resources.resource import Resource
-from ..resources.texts import quantity_text
+from ..resources.resource import Resource, quantity_text
 from ..state.preemption_log import PreemptionRecord, VictimRecord
 from ..values.messages import User
 from .blockers import Blocker, NodeSummary

@@ -14,15 +14,19 @@ from typing import Final, final
 
 from ..configuration.schema import RuleConfig
 from ..values.messages import RejectionCode, RejectionReason
-from .requests import PlacementRefusal, PlacementRequest, QueueChoice, QueueLookup, RuleOutcome
 from .rules import (
     DEFAULT_QUEUE,
     RECOVERY_QUEUE,
     RECOVERY_RULE,
     Found,
     NoMatch,
+    PlacementRefusal,
+    PlacementRequest,
     PlacementRule,
     PlacementRulesError,
+    QueueChoice,
+    QueueLookup,
+    RuleOutcome,
     build_rule,
 )
 

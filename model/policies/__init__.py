@@ -9,9 +9,14 @@ from .interface import (
     AdmissionPolicy,
     ApplicationPolicy,
     ApplicationView,
+    AskView,
     Key,
+    NodeFilter,
     NodePolicy,
     NodeView,
+    ProtectionPolicy,
+    VictimPolicy,
+    VictimView,
     Wait,
 )
 
@@ -19,8 +24,13 @@ __all__ = [
     "AdmissionPolicy",
     "ApplicationPolicy",
     "ApplicationView",
+    "AskView",
     "Key",
+    "NodeFilter",
     "NodePolicy",
     "NodeView",
+    "ProtectionPolicy",
+    "VictimPolicy",
+    "VictimView",
     "Wait",
 ]

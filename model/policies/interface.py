@@ -27,6 +27,34 @@ class NodeView(NamedTuple):
     available: Resource
 
 
+class AskView(NamedTuple):
+    """An ask."""
+
+    allocation_key: str
+    application_id: str
+    resource: Resource
+    priority: int
+    created_at_ns: int
+    tags: Mapping[str, str]
+    placeholder: bool
+    task_group: str
+    walltime_ns: int | None
+    """As the tags of the ask itself name it."""
+
+
+class VictimView(NamedTuple):
+    """An allocation that may have to end so that something else can run."""
+
+    ask: AskView
+    node_id: str
+    queue: str
+    """The path of the leaf that it is counted in."""
+    user: str
+    bound_at_ns: int
+    checkpoint_ns: int | None
+    """When its work was saved last, as far as the resource manager has reported it."""
+
+
 class ApplicationView(NamedTuple):
     """An application in its leaf."""
 
@@ -62,6 +90,13 @@ class NodePolicy(Protocol):
         """Return the place of a node, the smallest first; asked when what the node has available changes."""
 
 
+class NodeFilter(Protocol):
+    """Keeps asks from nodes: `policies: {filters: [NAME]}` of a partition."""
+
+    def refuses(self, ask: AskView, node: NodeView) -> str | None:
+        """Return why an ask may not run on a node, `None` if it may; asked whenever that is to be known."""
+
+
 class ApplicationPolicy(Protocol):
     """Orders the applications of a leaf: `application.sort.policy: policy/NAME`."""
 
@@ -74,3 +109,17 @@ class AdmissionPolicy(Protocol):
 
     def may_start(self, application: ApplicationView, now_ns: int) -> Wait | None:
         """Return `None` if an application may start, else why not, and when it is to be asked again."""
+
+
+class VictimPolicy(Protocol):
+    """Orders what may have to end: `preemption: {victims: policy/NAME}` of a partition."""
+
+    def victim_cost(self, victim: VictimView, now_ns: int) -> int:
+        """Return what its end costs, 0 or more; of equals by the other rules the smallest goes first."""
+
+
+class ProtectionPolicy(Protocol):
+    """Spares work for a time: `policies: {protection: [NAME]}` of a partition."""
+
+    def spares(self, victim: VictimView, now_ns: int) -> Wait | None:
+        """Return `None` if it may end, else why not, and when that is to be asked again."""

@@ -200,9 +200,10 @@ class DeferredChecks:
         return self._open.are_full or self._open.are_about_class(ask.predicate_class)
 
     def preemption_index(
-        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+        self, ask: Ask, node_id: str, victim_keys: tuple[str, ...], start_index: int
     ) -> int | Pending | None:
         """Return what is known, or ask."""
+        allocation_key = ask.allocation_key
         question = PreemptionQuestion(allocation_key, node_id, victim_keys, start_index)
         answers = self._answers.get(allocation_key)
         if answers is not None:

@@ -85,7 +85,7 @@ class NodeChecks(Protocol):
         """Ask about nodes for which `refuse` returned that the answer is pending."""
 
     def preemption_index(
-        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+        self, ask: Ask, node_id: str, victim_keys: tuple[str, ...], start_index: int
     ) -> int | Pending | None:
         """Return the index of the last victim that must end, `None` if the node is refused; it asks."""
 
@@ -216,10 +216,10 @@ class ImmediateChecks:
         raise AssertionError(f"the answers for {ask} on {node_ids} ({allocate=}) came at once: please report")
 
     def preemption_index(
-        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+        self, ask: Ask, node_id: str, victim_keys: tuple[str, ...], start_index: int
     ) -> int | Pending | None:
         """Ask about the victims on one node."""
-        return self._predicates.preemption_index(allocation_key, node_id, victim_keys, start_index)
+        return self._predicates.preemption_index(ask.allocation_key, node_id, victim_keys, start_index)
 
     def forget(
         self,
@@ -314,31 +314,15 @@ class _Avoidance(NamedTuple):
     until_ns: int
 
 
-@final
-class AvoidedNodes:
-    """The checks of a partition in which asks avoid nodes.
+class WrappedChecks:
+    """Checks of a partition by others, to which what extends this adds something.
 
     Args:
         checks: The checks by the RM's predicates, `None` if it takes every node.
     """
 
     def __init__(self, checks: NodeChecks | None) -> None:
-        self.checks: Final = checks
         self._inner: Final = checks or ImmediateChecks(_AllNodes())
-        self._by_key: dict[str, _Avoidance] = {}
-        """By the key of the ask; those that end first come first, since all last as long."""
-        self.ended = 0
-        """How many asks have avoided a node for long enough."""
-
-    def avoid(self, allocation_key: str, node_id: str, now_ns: int) -> None:
-        """Have an ask avoid a node from now on."""
-        self._by_key.pop(allocation_key, None)
-        self._by_key[allocation_key] = _Avoidance(node_id, now_ns + AVOIDANCE_NS)
-
-    @property
-    def are_none(self) -> bool:
-        """Whether no ask avoids a node any more."""
-        return not self._by_key
 
     @property
     def answers_later(self) -> bool:
@@ -356,13 +340,7 @@ class AvoidedNodes:
         return self._inner.may_overtake
 
     def begin(self, now_ns: int) -> None:
-        """Begin a cycle: drop what is over."""
-        while self._by_key:
-            oldest = next(iter(self._by_key))
-            if now_ns < self._by_key[oldest].until_ns:
-                break
-            del self._by_key[oldest]
-            self.ended += 1
+        """Begin a cycle."""
         self._inner.begin(now_ns)
 
     def end(self, *, changed: bool) -> None:
@@ -372,6 +350,63 @@ class AvoidedNodes:
     def keys_to_skip(self) -> Collection[str]:
         """Return the keys of asks that a cycle passes over."""
         return self._inner.keys_to_skip()
+
+    def ask_about(self, ask: Ask, node_ids: Sequence[str], *, allocate: bool) -> None:
+        """Ask the RM about nodes."""
+        self._inner.ask_about(ask, node_ids, allocate=allocate)
+
+    def forget(
+        self, *, keys: Iterable[str] = (), node_ids: Collection[str] = (), gone: Collection[str] = ()
+    ) -> None:
+        """Drop what is known of asks and nodes that are gone, come again or have changed."""
+        self._inner.forget(keys=keys, node_ids=node_ids, gone=gone)
+
+    def reconsider(
+        self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
+    ) -> None:
+        """Drop what the RM has answered."""
+        self._inner.reconsider(keys=keys, node_ids=node_ids, classes=classes)
+
+    def next_due_ns(self) -> int | None:
+        """Return when a question was open for too long, `None` if none is open."""
+        return self._inner.next_due_ns()
+
+
+@final
+class AvoidedNodes(WrappedChecks):
+    """The checks of a partition in which asks avoid nodes; they are avoided as long, whatever the RM says.
+
+    Args:
+        checks: The checks of the partition otherwise, `None` if every node is taken.
+    """
+
+    def __init__(self, checks: NodeChecks | None) -> None:
+        super().__init__(checks)
+        self.checks: Final = checks
+        self._by_key: dict[str, _Avoidance] = {}
+        """By the key of the ask; those that end first come first, since all last as long."""
+        self.ended = 0
+        """How many asks have avoided a node for long enough."""
+
+    def avoid(self, allocation_key: str, node_id: str, now_ns: int) -> None:
+        """Have an ask avoid a node from now on."""
+        self._by_key.pop(allocation_key, None)
+        self._by_key[allocation_key] = _Avoidance(node_id, now_ns + AVOIDANCE_NS)
+
+    @property
+    def are_none(self) -> bool:
+        """Whether no ask avoids a node any more."""
+        return not self._by_key
+
+    def begin(self, now_ns: int) -> None:
+        """Begin a cycle: drop what is over."""
+        while self._by_key:
+            oldest = next(iter(self._by_key))
+            if now_ns < self._by_key[oldest].until_ns:
+                break
+            del self._by_key[oldest]
+            self.ended += 1
+        self._inner.begin(now_ns)
 
     def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
         """Search without the node that the ask avoids."""
@@ -393,17 +428,13 @@ class AvoidedNodes:
             return _text(node_id)
         return self._inner.refuse(ask, node_id, allocate=allocate)
 
-    def ask_about(self, ask: Ask, node_ids: Sequence[str], *, allocate: bool) -> None:
-        """Ask the RM about nodes."""
-        self._inner.ask_about(ask, node_ids, allocate=allocate)
-
     def preemption_index(
-        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+        self, ask: Ask, node_id: str, victim_keys: tuple[str, ...], start_index: int
     ) -> int | Pending | None:
         """Return the index of the last victim that must end, `None` if the node is refused."""
-        if node_id == self._node_of(allocation_key):
+        if node_id == self._node_of(ask.allocation_key):
             return None
-        return self._inner.preemption_index(allocation_key, node_id, victim_keys, start_index)
+        return self._inner.preemption_index(ask, node_id, victim_keys, start_index)
 
     def forget(
         self, *, keys: Iterable[str] = (), node_ids: Collection[str] = (), gone: Collection[str] = ()
@@ -416,12 +447,6 @@ class AvoidedNodes:
             changed = {*node_ids, *gone}
             self._by_key = {key: each for key, each in self._by_key.items() if each.node_id not in changed}
         self._inner.forget(keys=keys, node_ids=node_ids, gone=gone)
-
-    def reconsider(
-        self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
-    ) -> None:
-        """Drop what the RM has answered; nodes are avoided as long as before."""
-        self._inner.reconsider(keys=keys, node_ids=node_ids, classes=classes)
 
     def next_due_ns(self) -> int | None:
         """Return when an ask has avoided a node for long enough, or a question was open for too long."""

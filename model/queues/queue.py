@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, assert_never, final
 
-from ..configuration.access_control import AccessControlList
+from ..configuration.names import AccessControlList
 from ..configuration.policies import PriorityPolicy
 from ..configuration.problems import Position
 from ..configuration.queue_properties import QueueProperties, evaluate
@@ -28,12 +28,12 @@ from ..resources.resource import (
     add,
     fits_in_addition,
     is_any_positive,
+    resource_from_texts,
     strictly_greater_than_zero,
     subtract,
     subtract_only_existing,
     take_away,
 )
-from ..resources.texts import resource_from_texts
 from ..values.states import ObjectEvent, ObjectState, next_object_state
 from .application_entry import ApplicationEntry
 from .application_orders import APPLICATION_ORDERS, ApplicationOrderRule, application_order

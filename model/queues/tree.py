@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, Protocol, final
 
-from ..configuration.access_control import AccessControlList
+from ..configuration.names import AccessControlList
 from ..configuration.queue_properties import inherit, read_weight
 from ..configuration.schema import QueueConfig
 from ..policies.policies import NO_POLICIES, Policies

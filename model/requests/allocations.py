@@ -6,13 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Final, final
 
-from ..applications.state import ApplicationState
+from ..applications.effects import ApplicationState
 from ..identifiers import id_refusal, names_refusal
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..resources.comparisons import equals, has_negative
-from ..resources.resource import Resource, add, strictly_greater_than_zero, total_of
-from ..resources.texts import negative_text
+from ..resources.resource import Resource, add, negative_text, strictly_greater_than_zero, total_of
 from ..state.applying import apply
 from ..state.partition_state import BrokenKind, PartitionState
 from ..values.allocation import (

@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ..applications.application import Application
-from ..applications.state import ApplicationState
+from ..applications.effects import ApplicationState
 from ..configuration.names import flag_of, is_user_name
 from ..configuration.policies import GangPlacing
 from ..errors import LicorneError
 from ..identifiers import id_refusal, names_refusal
-from ..placement.requests import PlacementRefusal, PlacementRequest, QueueChoice, RuleOutcome
+from ..placement.rules import PlacementRefusal, PlacementRequest, QueueChoice, RuleOutcome
 from ..queues.queue import Queue
 from ..queues.quota import settle
 from ..queues.tree import RECOVERY_QUEUE
 from ..resources.comparisons import is_zero
-from ..resources.resource import EMPTY, Resource, strictly_greater_than_zero
-from ..resources.texts import resource_from_json
+from ..resources.resource import EMPTY, Resource, resource_from_json, strictly_greater_than_zero
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
 from ..state.partition_state import PartitionState

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, final
 
-from ..applications.state import ApplicationState
+from ..applications.effects import ApplicationState
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.quota import usage_raised

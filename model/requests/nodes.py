@@ -11,8 +11,7 @@ from ..nodes.node import Node
 from ..nodes.order import NodeEntry
 from ..queues.application_entry import ApplicationEntry
 from ..queues.quota import release_charge
-from ..resources.resource import EMPTY, Resource, subtract
-from ..resources.texts import negative_text
+from ..resources.resource import EMPTY, Resource, negative_text, subtract
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_reservations, leave_node
 from ..state.partition_state import BrokenKind, PartitionState

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ..applications.effects import ApplicationFacts
-from ..applications.state import ApplicationState
+from ..applications.effects import ApplicationFacts, ApplicationState
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry, wake
 from ..queues.queue import Queue

@@ -17,8 +17,7 @@ from ..queues.queue import Queue
 from ..queues.quota import maximum_below_root
 from ..queues.tree import QueueTree
 from ..resources.comparisons import is_zero
-from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited
-from ..resources.texts import describe, negative_text
+from ..resources.resource import EMPTY, Resource, describe, fits_undefined_unlimited, negative_text
 from ..state.applying import apply
 from ..state.expected_ends import assumed_walltime_ns
 from ..state.partition_state import PartitionState

@@ -23,7 +23,7 @@ from contextlib import ExitStack
 from enum import Enum
 from typing import TypeVar
 
-from ..applications.state import ApplicationState
+from ..applications.effects import ApplicationState
 from ..nodes.order import forget_closed
 from ..predicates.node_checks import AvoidedNodes
 from ..queues import quota as queue_quota

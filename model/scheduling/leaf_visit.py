@@ -17,8 +17,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, TypeAlias
 
 from ..applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, Candidate, CandidateKind, FailedTry
-from ..applications.effects import ApplicationFacts
-from ..applications.state import ApplicationState
+from ..applications.effects import ApplicationFacts, ApplicationState
 from ..nodes.order import first_to_reserve
 from ..predicates.node_checks import NodeSearch, Pending
 from ..preemption.guarantee.attempt import Asking, preempt_for_queue

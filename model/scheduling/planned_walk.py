@@ -20,7 +20,7 @@ from operator import itemgetter
 from typing import final
 
 from ..applications.ask_walk import Candidate, CandidateKind, FailedTry, TryingPass
-from ..applications.state import ApplicationState
+from ..applications.effects import ApplicationState
 from ..planning.kept_plan import KeptPlan
 from ..planning.planned_jobs import GangStart, JobOwner, backfilling_queue, gang_members, job_of
 from ..queues import quota as queue_quota

@@ -12,7 +12,7 @@ from collections.abc import Container, Sequence
 from typing import Final, NamedTuple, final
 
 from ..applications.ask_walk import AskWalk, Candidate
-from ..applications.state import ApplicationState
+from ..applications.effects import ApplicationState
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
 from ..preemption.guarantee.limited import limited_holder
 from ..queues import quota as queue_quota

@@ -8,8 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, final
 
-from ..applications.effects import Answer, ApplicationFacts, ReleaseWanted, StateEntered, TimerKind, TimerSet
-from ..applications.state import ApplicationState
+from ..applications.effects import (
+    Answer,
+    ApplicationFacts,
+    ApplicationState,
+    ReleaseWanted,
+    StateEntered,
+    TimerKind,
+    TimerSet,
+)
 from ..queues.application_entry import ApplicationEntry, wake
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY

@@ -9,7 +9,7 @@ cancelling needs no search.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar, final
@@ -20,8 +20,17 @@ from ..applications.handle import ApplicationHandle
 from ..applications.report import ApplicationSummary
 from ..nodes.handle import NodeHandle
 from ..nodes.node import Node
-from ..policies.policies import NO_POLICIES, Policies
-from ..predicates.node_checks import Predicates, QuestionChannel, many_questions
+from ..nodes.order import NodeOrder
+from ..policies.policies import NO_POLICIES, Policies, PolicyPoint
+from ..predicates.deferred_checks import DeferredChecks
+from ..predicates.node_checks import (
+    ImmediateChecks,
+    NodeChecks,
+    Predicates,
+    QuestionChannel,
+    many_questions,
+)
+from ..predicates.node_filters import FilteredNodes
 from ..queues.use_order import NO_KEPT_USE, KeptUse
 from ..values.allocation import PlacementHalt
 from ..values.facts import FactSink
@@ -160,6 +169,29 @@ class PartitionHost:
     """Nanoseconds since any moment, to time cycles; nothing is decided by it."""
     events: FactSink = field(default_factory=FactSink)
     """Gets what happens, as facts; no decision depends on it."""
+
+
+def checks_of(host: PartitionHost, nodes: NodeOrder, filters: Sequence[str]) -> NodeChecks | None:
+    """Return the checks of a partition's nodes, `None` if every node is taken.
+
+    Args:
+        host: The host of the partition.
+        nodes: Its nodes.
+        filters: The policies that its configuration names.
+    """
+    checks: NodeChecks | None = None
+    if host.question_channel is not None:
+        assert host.predicates is None, "predicates answer at once or later, not both: please report"
+        checks = DeferredChecks(
+            host.question_channel, host.answer_timeout_ns, open_max=host.open_questions_max
+        )
+    elif host.predicates is not None:
+        checks = ImmediateChecks(host.predicates)
+    if not host.policies.decide(PolicyPoint.FILTER):
+        return checks
+    filtered = FilteredNodes(checks, nodes, host.policies)
+    filtered.use(filters)
+    return filtered
 
 
 @final

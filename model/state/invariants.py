@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..applications.state import ApplicationState
+from ..applications.effects import ApplicationState
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue, waits
 from ..resources.comparisons import equals

@@ -15,17 +15,16 @@ from typing import Final, NamedTuple, final
 
 from ..applications.application import Application
 from ..applications.ask_walk import AskWalk
-from ..applications.effects import ApplicationFacts, StateEntered, TimerSet
+from ..applications.effects import ApplicationFacts, ApplicationState, StateEntered, TimerSet
 from ..applications.handle import ApplicationHandle
-from ..applications.state import ApplicationState
 from ..configuration.schema import PartitionConfig
 from ..limits.user_limits import UserLimits
 from ..nodes.node_orders import node_order
 from ..nodes.order import NodeEntry, NodeOrder
 from ..placement.placement import usable_rules
-from ..placement.requests import RuleOutcome
-from ..predicates.deferred_checks import DeferredChecks
-from ..predicates.node_checks import AvoidedNodes, ImmediateChecks, NodeChecks
+from ..placement.rules import RuleOutcome
+from ..predicates.node_checks import AvoidedNodes, NodeChecks
+from ..predicates.node_filters import FilteredNodes
 from ..queues.application_entry import ApplicationEntry, wake
 from ..queues.queue import Queue
 from ..queues.sleep import Sleep, Stamp
@@ -42,7 +41,7 @@ from .ask_parts import AskParts
 from .claims import PreemptionClaims, ReservedAsks
 from .counters import CycleTimes, PlacedCounts
 from .expected_ends import ExpectedEnds
-from .host import ApplicationTimer, PartitionHost, PartitionTimers
+from .host import ApplicationTimer, PartitionHost, PartitionTimers, checks_of
 from .preemption_log import DisruptionLog, PreemptionLog
 from .rates import EventRates, FailedAttempts
 
@@ -249,8 +248,8 @@ class PartitionState:
         self.closed_gangs = ClosedGangs()
         self.disruption = DisruptionLog()
         self.quarantine = Quarantine()
-        self.node_checks: NodeChecks | None = checks_of(host)
-        """The RM's predicates, and the nodes that asks avoid; `None` if every node is taken."""
+        self.node_checks: NodeChecks | None = checks_of(host, self.nodes, config.policies.filters)
+        """Filters, the RM's predicates, and the nodes that asks avoid; `None` if every node is taken."""
         self.event_rates = EventRates()
         self.notes = RefusalNotes(kept=self.node_checks is not None)
         self.claims = PreemptionClaims()
@@ -279,11 +278,6 @@ class PartitionState:
     def quota_preemption_enabled(self) -> bool:
         """Whether a lowered maximum is enforced by preemption."""
         return self.config.preemption.quota_preemption_enabled is True
-
-    @property
-    def least_work_first(self) -> bool:
-        """Whether victims go first that lose the least work; otherwise the youngest do."""
-        return self.config.preemption.order.is_least_work_first
 
     @property
     def whole_jobs_first(self) -> bool:
@@ -391,8 +385,16 @@ class PartitionState:
         self.nodes.set_rule(self.nodes.rule, self.nodes.weights)
         self.reorder()
 
+    @property
+    def filtered(self) -> FilteredNodes | None:
+        """The filters of nodes by policies, `None` if the program has given none."""
+        checks = self.node_checks.checks if isinstance(self.node_checks, AvoidedNodes) else self.node_checks
+        return checks if isinstance(checks, FilteredNodes) else None
+
     def reorder(self) -> None:
-        """Bring all orders up to date with a configuration, and have every leaf visited again."""
+        """Bring all orders and filters up to date with a configuration, and have every leaf visited again."""
+        if self.filtered is not None:
+            self.filtered.use(self.config.policies.filters)
         self.tree.limits_changed()
         backfilling = [queue for queue in self.tree if queue.settings.backfill is not None]
         keeping = {queue.path for queue in backfilling if promises_all(queue)}
@@ -425,14 +427,6 @@ def _backfills(tree: QueueTree) -> bool:
 def promises_all(queue: Queue) -> bool:
     """Return whether all jobs below a queue are promised a start when they come."""
     return queue.settings.backfill is not None and queue.settings.backfill.keeps
-
-
-def checks_of(host: PartitionHost) -> NodeChecks | None:
-    """Return the checks of a partition's nodes, `None` if the RM takes every node."""
-    if host.question_channel is not None:
-        assert host.predicates is None, "predicates answer at once or later, not both: please report"
-        return DeferredChecks(host.question_channel, host.answer_timeout_ns, open_max=host.open_questions_max)
-    return None if host.predicates is None else ImmediateChecks(host.predicates)
 
 
 class BrokenKind(Enum):

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
 from ..applications.ask_walk import AskWalk
-from ..applications.effects import Answer
+from ..applications.effects import Answer, ApplicationState
 from ..applications.pending_asks import QUEUE_CHECK, USER_CHECK
-from ..applications.state import ApplicationState
 from ..nodes.order import NodeEntry
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry

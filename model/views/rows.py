@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, Self
 
-from ..applications.effects import ApplicationFacts
-from ..applications.state import ApplicationState
+from ..applications.effects import ApplicationFacts, ApplicationState
 from ..limits.user_limits import holder_names
 from ..nodes.node import NodeFacts
 from ..nodes.order import NodeEntry, node_ids

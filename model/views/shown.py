@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ..applications.effects import ApplicationState
 from ..applications.report import ShownApplication
-from ..applications.state import ApplicationState
 from ..configuration.queue_properties import QueueProperties
 from ..limits.limits import HolderKind
 from ..limits.usage_tree import UsageRow, UsageView

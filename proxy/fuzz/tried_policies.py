@@ -13,6 +13,12 @@ from ..base.files.policy_options import given_policies
 from .configurations import Configuration, queues_below
 
 _SHOWN_MAX: Final = 100
+_LISTS: Final = {
+    PolicyPoint.ADMISSION: "admission",
+    PolicyPoint.FILTER: "filters",
+    PolicyPoint.PROTECTION: "protection",
+}
+"""The lists of a partition that name policies."""
 
 
 class ImpureAnswerError(Exception):
@@ -45,8 +51,11 @@ class TriedPolicies:
             for name, points in self._points.items():
                 if PolicyPoint.NODE_ORDER in points:
                     partition["nodesortpolicy"] = {"type": POLICY_PREFIX + name}
-                if PolicyPoint.ADMISSION in points:
-                    partition.setdefault("policies", {}).setdefault("admission", []).append(name)
+                if PolicyPoint.VICTIM_ORDER in points:
+                    partition.setdefault("preemption", {})["victims"] = POLICY_PREFIX + name
+                for point, key in _LISTS.items():
+                    if point in points:
+                        partition.setdefault("policies", {}).setdefault(key, []).append(name)
                 if PolicyPoint.APPLICATION_ORDER in points:
                     for queue in queues_below(partition):
                         properties = queue.setdefault("properties", {})

@@ -15,10 +15,10 @@ from typing import TypeAlias, TypeVar
 from ...resources.resource import (
     Resource,
     component_wise_min,
+    describe,
     fits_undefined_unlimited,
     strictly_greater_than_zero,
 )
-from ...resources.texts import describe
 from ..names import WILDCARD, is_group_name, is_user_name
 from ..problems import Position, RuleFinding
 from ..queue_properties import read_weight

@@ -11,8 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from ..names import QUEUE_NAME_RULE, did_you_mean, is_group_name, is_queue_name, is_rule_name, is_user_name
-from ..patterns import PatternError, compile_pattern, is_pattern
+from ..names import (
+    QUEUE_NAME_RULE,
+    PatternError,
+    compile_pattern,
+    did_you_mean,
+    is_group_name,
+    is_pattern,
+    is_queue_name,
+    is_rule_name,
+    is_user_name,
+)
 from ..problems import Position, RuleFinding
 from ..schema import PartitionConfig, QueueConfig, RuleConfig
 

@@ -1,4 +1,8 @@
-"""Warnings about queues and resource types: settings without effect, and probable misspellings."""
+"""Warnings about queues and resource types, and rules about policies that a configuration names.
+
+Warnings are about settings without effect and probable misspellings. A policy must have been given by the
+program, and must decide where it is named.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ...policies.policies import POLICY_PREFIX, PolicyPoint, is_policy_word, refused_name
 from ...resources.comparisons import is_zero
-from ..access_control import AccessControlError, AccessControlList
-from ..names import did_you_mean
+from ..names import AccessControlError, AccessControlList, did_you_mean
 from ..policies import APPLICATION_ORDER_WORDS
 from ..problems import Position, RuleFinding
 from ..queue_properties import (
@@ -295,3 +299,44 @@ def _placed(
         position = positions.get(f"{prefix}.{name}")
         if position is not None:
             yield name, position
+
+
+GivenPoints = Mapping[str, Collection[PolicyPoint]]
+"""The policies that the program has given, by name, with the points at which each decides."""
+
+
+def policies_are_given(partition: PartitionConfig, points: GivenPoints) -> Iterator[RuleFinding]:
+    """Refuse each policy that the program has not given, or that does not decide there."""
+    for key, word, point in (
+        ("nodesortpolicy.type", partition.node_sort_policy.type, PolicyPoint.NODE_ORDER),
+        ("preemption.victims", partition.preemption.victims, PolicyPoint.VICTIM_ORDER),
+    ):
+        if is_policy_word(word):
+            yield from _finding(word, point, partition.positions[key], points)
+    named = partition.policies
+    for key, names, point in (
+        ("admission", named.admission, PolicyPoint.ADMISSION),
+        ("filters", named.filters, PolicyPoint.FILTER),
+        ("protection", named.protection, PolicyPoint.PROTECTION),
+    ):
+        for index, name in enumerate(names):
+            yield from _finding(name, point, partition.positions[f"policies.{key}[{index}]"], points)
+    yield from _of_queues(partition.root, points)
+
+
+def _of_queues(queue: QueueConfig, points: GivenPoints) -> Iterator[RuleFinding]:
+    template = queue.child_template
+    for holder in (queue,) if template is None else (queue, template):
+        word = holder.properties.get(APPLICATION_SORT_POLICY, "")
+        if is_policy_word(word):
+            position = holder.positions.get(f"properties.{APPLICATION_SORT_POLICY}", holder.position)
+            yield from _finding(word, PolicyPoint.APPLICATION_ORDER, position, points)
+    for child in queue.queues:
+        yield from _of_queues(child, points)
+
+
+def _finding(word: str, point: PolicyPoint, position: Position, points: GivenPoints) -> Iterator[RuleFinding]:
+    refusal = refused_name(word, point, points)
+    if refusal is not None:
+        name = word.removeprefix(POLICY_PREFIX)
+        yield RuleFinding(position, f"{refusal}{'' if name in points else did_you_mean(name, tuple(points))}")

@@ -10,12 +10,17 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ...resources.comparisons import is_zero
-from ...resources.resource import EMPTY, Resource, component_wise_min, fits_undefined_unlimited, total_of
-from ...resources.texts import describe, quantity_text
-from ..access_control import AccessControlError, AccessControlList
-from ..building import parse_resource
+from ...resources.resource import (
+    EMPTY,
+    Resource,
+    component_wise_min,
+    describe,
+    fits_undefined_unlimited,
+    quantity_text,
+    total_of,
+)
 from ..durations import duration_text
-from ..names import QUEUE_NAME_RULE, did_you_mean, is_queue_name
+from ..names import QUEUE_NAME_RULE, AccessControlError, AccessControlList, did_you_mean, is_queue_name
 from ..policies import BackfillOrder, FairCount, GangPlacing, MinRuntimeScope, Overrun, PreemptionWithin
 from ..problems import Position, RuleFinding
 from ..queue_properties import (
@@ -38,7 +43,7 @@ from ..queue_properties import (
     inherit,
     reads,
 )
-from ..schema import ChildTemplateConfig, QueueConfig
+from ..schema import ChildTemplateConfig, QueueConfig, parse_resource
 
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     FAIR_COUNT: tuple(count.value for count in FairCount),

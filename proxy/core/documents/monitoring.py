@@ -1,18 +1,23 @@
-"""The documents for those who watch a scheduler: RMs, locks, health, events, state dump, page, errors."""
+"""The documents for those who watch a scheduler: RMs, locks, health, events, state dump, page, errors.
+
+The page and `licorne top` show the numbers in an event by the words at the end.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Required
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Required
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ....model.values.events import EventRecord
+from ....model.values.events import ChangeDetail, ChangeType, EventRecord, EventType
 from ....model.values.states import ManagerState
 from .applications import ApplicationDocument
 from .clusters import ClusterDocument, NodeDocument, PartitionDocument
 from .configurations import ConfigurationDocument
-from .fields import Int64, Names, Texts, TimeNs, values_of, without_empty
+from .declarations import Int64, Names, Texts, TimeNs, values_of, without_empty
 from .queues import QueueDocument, RuleDocument
 
 
@@ -80,6 +85,38 @@ class LocksDocument(TypedDict):
     """Pairs of classes, the second of which may be taken while the first is held."""
     observed: list[Annotated[list[str | int], Field(min_length=3, max_length=3)]] | None
     """Likewise what was observed, with how often; null in a process that does not check its locks."""
+
+
+class PolicyFailureDocument(TypedDict):
+    """A question that a policy could not answer."""
+
+    method: str
+    subject: str
+    """The id of what it was asked about."""
+    error: str
+    at: TimeNs
+
+
+class PolicyDocument(TypedDict, total=False):
+    """A policy that the program has given, and what it has answered in all partitions."""
+
+    name: Required[str]
+    """A configuration names it `policy/NAME`."""
+    madeOf: Required[str]
+    """Its class, `module:Class`."""
+    version: str
+    """Its attribute `version`, if it has one."""
+    methods: Required[list[str]]
+    """Where it decides."""
+    dependsOn: Required[list[str]]
+    answers: Required[Annotated[int, Field(ge=0)]]
+    """How often it was asked."""
+    failures: Required[Annotated[int, Field(ge=0)]]
+    """How often it raised, or answered with no answer."""
+    meanNs: Required[Annotated[int, Field(ge=0)]]
+    """How long an answer took on average; by the virtual clock in a stepped scheduler."""
+    longestNs: Required[Annotated[int, Field(ge=0)]]
+    lastFailure: PolicyFailureDocument
 
 
 class CheckDocument(TypedDict):
@@ -259,3 +296,66 @@ class TimelineDocument(TypedDict):
     """Milliseconds since 1970."""
     queues: dict[str, list[Annotated[list[list[int | None]], Field(min_length=2, max_length=2)] | None]]
     """For each queue and time what is allocated and what waits, by the types; null where it was not there."""
+
+
+TYPE_WORDS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        EventType.REQUEST: "request",
+        EventType.APP: "application",
+        EventType.NODE: "node",
+        EventType.QUEUE: "queue",
+        EventType.USERGROUP: "user/group",
+    }
+)
+"""The kind of object, by the number of the type."""
+
+CHANGE_WORDS: Final[Mapping[int, str]] = MappingProxyType(
+    {ChangeType.SET: "set", ChangeType.ADD: "added", ChangeType.REMOVE: "removed"}
+)
+"""What was done, by the number of the change."""
+
+DETAIL_WORDS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        ChangeDetail.REQUEST_CANCEL: "request withdrawn",
+        ChangeDetail.REQUEST_TIMEOUT: "request timed out",
+        ChangeDetail.APP_ALLOC: "allocation",
+        ChangeDetail.APP_REQUEST: "request",
+        ChangeDetail.APP_REJECT: "rejected",
+        ChangeDetail.APP_NEW: "new",
+        ChangeDetail.APP_ACCEPTED: "accepted",
+        ChangeDetail.APP_RUNNING: "running",
+        ChangeDetail.APP_COMPLETING: "completing",
+        ChangeDetail.APP_COMPLETED: "completed",
+        ChangeDetail.APP_FAILING: "failing",
+        ChangeDetail.APP_FAILED: "failed",
+        ChangeDetail.APP_RESUMING: "resuming",
+        ChangeDetail.APP_EXPIRED: "expired",
+        ChangeDetail.APP_CANNOTRUN_QUEUE: "may not run: its queue has its maximum of applications",
+        ChangeDetail.APP_RUNNABLE_QUEUE: "may run in its queue",
+        ChangeDetail.APP_CANNOTRUN_QUOTA: "may not run: its user or group has its maximum of applications",
+        ChangeDetail.APP_RUNNABLE_QUOTA: "may run for its user and group",
+        ChangeDetail.NODE_DECOMISSION: "decommissioned",
+        ChangeDetail.NODE_SCHEDULABLE: "schedulable",
+        ChangeDetail.NODE_ALLOC: "allocation",
+        ChangeDetail.NODE_CAPACITY: "capacity",
+        ChangeDetail.NODE_OCCUPIED: "occupied",
+        ChangeDetail.NODE_RESERVATION: "reservation",
+        ChangeDetail.QUEUE_DYNAMIC: "dynamic queue",
+        ChangeDetail.QUEUE_TYPE: "kind of queue",
+        ChangeDetail.QUEUE_MAX: "maximum",
+        ChangeDetail.QUEUE_GUARANTEED: "guarantee",
+        ChangeDetail.QUEUE_APP: "application",
+        ChangeDetail.QUEUE_PREEMPTION: "preemption for a lowered maximum",
+        ChangeDetail.ALLOC_CANCEL: "allocation ended by the resource manager",
+        ChangeDetail.ALLOC_PREEMPT: "allocation preempted",
+        ChangeDetail.ALLOC_TIMEOUT: "allocation timed out",
+        ChangeDetail.ALLOC_REPLACED: "placeholder replaced",
+        ChangeDetail.ALLOC_NODEREMOVED: "allocation ended with its node",
+        ChangeDetail.UG_USER_LIMIT: "limit of the user",
+        ChangeDetail.UG_GROUP_LIMIT: "limit of the group",
+        ChangeDetail.UG_APP_LINK: "application counted for the group",
+        ChangeDetail.UG_USER_RESOURCE: "use of the user",
+        ChangeDetail.UG_GROUP_RESOURCE: "use of the group",
+    }
+)
+"""What of the object changed, by the number of the detail."""

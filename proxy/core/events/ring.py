@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, final
 
-from ....model.resources.resource import Resource
-from ....model.resources.texts import describe
+from ....model.resources.resource import Resource, describe
 from ....model.values.allocation import Allocation, Ask
 from ....model.values.events import ChangeDetail, ChangeType, EventRecord, EventType
 from ....model.values.facts import (

@@ -16,8 +16,7 @@ from ....model.configuration.problems import ConfigurationError, Problem, RuleFi
 from ....model.configuration.reader import DEFAULT_SOURCE
 from ....model.configuration.schema import PartitionConfig, SchedulerConfig
 from ....model.values.messages import full_partition_name
-from .ldap_resolver import LdapResolver, check_ldap_is_installed
-from .ldap_settings import LdapSettings, read_ldap_settings
+from .ldap import LdapResolver, LdapSettings, check_ldap_is_installed, read_ldap_settings
 from .resolver import (
     CachedResolver,
     ResolverSettingsError,

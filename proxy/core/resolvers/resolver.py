@@ -17,7 +17,7 @@ from ....lockcheck import Lock
 from ....model.configuration.problems import RuleFinding
 from ....model.errors import LicorneError
 from ....model.values.messages import ApplicationSubmission, LookedUp, LookUpFailure
-from ...base.files.located_yaml import LocatedYaml, YamlValue, read_located_yaml
+from ...base.files.input_files import LocatedYaml, YamlValue, read_located_yaml
 
 POSITIVE_SECONDS: Final = 300
 NEGATIVE_SECONDS: Final = 30

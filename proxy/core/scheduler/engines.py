@@ -8,8 +8,9 @@ from typing import Final
 
 from ....actors.engines.engine import ActorsEngine, DirectEngine, Engine
 from ....actors.services.log import Log
-from ....model.build_kind import is_compiled
 from ....model.errors import LicorneError
+from ....model.policies.policies import GivenPolicies
+from ...base.process import is_compiled
 from ..recording.observer import Observer, Unobserved
 from ..recording.recording import Recording
 from .engine_names import EngineName, engine_named
@@ -72,6 +73,7 @@ def observer_for(
     log: Log,
     stepped: bool,
     reservations_on: bool,
+    policies: GivenPolicies,
 ) -> Observer:
     """Return a recorder if one is asked for; if there can be none, the engine is closed.
 
@@ -91,6 +93,7 @@ def observer_for(
             log=log,
             may_hold=not stepped,
             reservations_on=reservations_on,
+            policies=policies,
         )
     except LicorneError:
         engine.close()

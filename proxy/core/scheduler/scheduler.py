@@ -116,8 +116,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             raise LicorneError(f"resolver={resolver!r:.200} has no method groups_of(user)")
         if not 0 < predicate_timeout_seconds < math.inf:
             raise LicorneError(f"predicate_timeout_seconds={predicate_timeout_seconds} is not above 0")
-        if record is not None and policies:
-            raise LicorneError("record: what policies answer is not recorded, so that no replay could follow")
+        given = GivenPolicies(policies or {})
         self.stepped = stepped or engine == "direct"
         self.engine_name = engine
         self._extra = ExtraConfigurations()
@@ -148,6 +147,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             log=self._log,
             stepped=self.stepped,
             reservations_on=reservations_on,
+            policies=given,
         )
         self.metrics = Metrics()
         self._managers = Managers(
@@ -164,7 +164,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             answer_wait=self._answer_wait,
             events=self.events,
             kept_use=kept_use or {},
-            policies=GivenPolicies(policies or {}),
+            policies=given,
         )
         self._event_delivery = EventDelivery(self.events, self._managers.event_receivers)
         self._reader = reading.RequestReader()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from ....model.configuration.patterns import Pattern, PatternError, compile_pattern
+from ....model.configuration.names import Pattern, PatternError, compile_pattern
 from ..mapping.settings import (
     NAMESPACE_ENABLED,
     NAMESPACE_GENERATES_ID,

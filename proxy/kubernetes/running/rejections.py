@@ -31,7 +31,7 @@ class Rejections:
         """Take that an application is rejected; return how many seconds it waits."""
         earlier = self._by_id.get(identity)
         times = 1 if earlier is None else earlier.times + 1
-        pause: float = min(_PAUSE_SECONDS * 2 ** (times - 1), _PAUSE_MAX_SECONDS)
+        pause = min(_PAUSE_SECONDS * 2.0 ** (times - 1), _PAUSE_MAX_SECONDS)
         self._by_id[identity] = _Rejection(times, self._loop.now() + pause, reason)
         self._loop.later(2 * _PAUSE_MAX_SECONDS, self._forget, identity, times)
         return pause

@@ -22,7 +22,7 @@ import msgspec
 
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
-from ...wire.server.addresses import Address
+from ...wire.server.access import Address
 from ..client.api_calls import ApiCalls
 from ..client.api_client import ApiClient
 from ..client.errors import ApiError

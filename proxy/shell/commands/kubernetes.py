@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, final
 import typer
 
 from ....model.errors import LicorneError
-from ...base.process_settings import prepare_process
+from ...base.process import prepare_process
 from ...base.terminal.standard_output import ends_on, write_line
 from .options import (
     EngineOption,
@@ -25,10 +25,12 @@ from .options import (
     RestAddressOption,
     RestHostOption,
     RestTokenOption,
+    log_format_named,
+    log_written,
+    reporter,
     value_option,
     with_settings,
 )
-from .output import log_format_named, log_written, reporter
 from .serve import check_installed, rest_settings
 
 if TYPE_CHECKING:
@@ -160,7 +162,7 @@ def schedule_pods(
         from ...kubernetes.client.api_client import ApiClient
         from ...kubernetes.running.service import HealthServer, PodService
         from ...views.rest.running import RestServer
-        from ...wire.server.addresses import read_address
+        from ...wire.server.access import read_address
         from ...wire.server.watchdog import Watchdog
 
         chosen_format = log_format_named(log_format)
@@ -282,7 +284,7 @@ def _print_picture(cluster: ClusterOptions, ask: Callable[[ClusterPicture], Iter
     credentials, options = cluster.read()
     from ...kubernetes.client.api_client import ApiClient
     from ...kubernetes.running.picture import ClusterPicture
-    from .output import print_text_lines
+    from .options import print_text_lines
 
     with ApiClient(credentials) as client:
         print_text_lines(ask(ClusterPicture(client, options)))

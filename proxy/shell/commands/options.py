@@ -1,28 +1,50 @@
-"""The options that several commands have. To load them loads nothing of the scheduler."""
+"""What several commands share: their options, and their output. To load it loads nothing of the scheduler.
+
+Output is answers to people and programs, and reports and the log on standard error. A line of JSON is an
+object with `time` (RFC 3339, UTC), `level` and `message`, then where it belongs as far as that is known:
+`rmID`, `partition`, `queue`, `application`, `allocationKey`, `node`. `logger` is the name that levels are set
+for; `error` is the traceback of an error.
+"""
 
 from __future__ import annotations
 
 import inspect
+import json
+import logging
 import re
-from dataclasses import dataclass
-from fractions import Fraction
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, final, get_args
 
 import typer
 
 from ....model.errors import LicorneError
+from ...base.terminal.standard_output import write_error, write_line
 from ...core.scheduler.engine_names import ENGINES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from loguru import Message, Record
 
     from ....model.policies.policies import PolicyFactory
+    from ...core.explanation.text import TextLine
+    from ...play.simulation.played_input import PlayedInput
     from ...play.simulation.workloads.inputs import InputOptions
 
 T = TypeVar("T")
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
-_FACTOR: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_OPTIONS: Final = {
+    "begin": "--from",
+    "end": "--to",
+    "scale_rate": "--scale-rate",
+    "scale_size": "--scale-size",
+    "scale_nodes": "--scale-nodes",
+}
+"""What messages call the settings of an input."""
 
 
 def whole_number(option: str, at_least: int | None = None) -> Callable[[str | int], int]:
@@ -249,33 +271,11 @@ class InputSettings:
         Raises:
             LicorneError: A time is no duration, or a factor no number above zero.
         """
-        from ...play.simulation.workloads.inputs import InputOptions
-        from ...play.simulation.workloads.swf import JobOptions
-        from ...play.simulation.workloads.workload import WorkloadCut
+        from ...play.simulation.workloads.reading import input_options
 
-        cut = WorkloadCut(
-            from_ns=_time_ns("--from", self.begin),
-            to_ns=_time_ns("--to", self.end),
-            first=self.first,
-            rate=_factor("--scale-rate", self.scale_rate),
-            size=_factor("--scale-size", self.scale_size),
-            nodes=_factor("--scale-nodes", self.scale_nodes),
-        )
-        if cut.to_ns is not None and cut.to_ns <= (cut.from_ns or 0):
-            raise LicorneError(f"--to {self.end} is not after --from {self.begin or '0s'}")
-        return InputOptions(
-            path=path,
-            nodes_path=self.nodes,
-            own_times=self.own_times,
-            seed=self.seed,
-            jobs=JobOptions(
-                whole=self.gang,
-                task_processors=self.task_processors,
-                estimate_factor=self.estimate_factor,
-            ),
-            csv_mapping_path=self.csv_mapping,
-            cut=cut,
-        )
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = {name: value for name, value in values.items() if value is not None}
+        return input_options(path, given, _OPTIONS)
 
 
 DEFAULT_INPUT_SETTINGS: Final = InputSettings()
@@ -284,26 +284,153 @@ with_input_settings: Final = with_settings("input_settings", InputSettings)
 """Gives a command the options of `InputSettings` in place of its parameter `input_settings`."""
 
 
-def _time_ns(option: str, text: str | None) -> int | None:
-    """Return a time from the start of the input."""
-    from ....model.configuration.durations import DurationError, parse_duration_ns
+LogFormat: TypeAlias = Literal["text", "json"]
+_LIVES: Final = frozenset({"core.rmproxy", "kubernetes"})
+"""The loggers for the lives of resource managers."""
+_FIELDS: Final = {
+    "logger": "logger",
+    "rm_id": "rmID",
+    "partition": "partition",
+    "queue": "queue",
+    "application": "application",
+    "allocation_key": "allocationKey",
+    "node": "node",
+}
+"""What records have in their `extra`, and the field that it is written to."""
 
-    if text is None:
-        return None
+
+def print_lines(played_input: PlayedInput, lines: Iterable[TextLine]) -> None:
+    """Print the moment, and below it the lines about it."""
+    from rich.text import Text
+
+    from ....model.configuration.durations import short_duration_text
+    from ...base.terminal.standard_output import output_console
+
+    console = output_console()
+    played = f", after line {played_input.line}" if played_input.line is not None else ""
+    console.print(
+        Text(f"at {short_duration_text(played_input.elapsed_ns)}{played}", style="dim"), soft_wrap=True
+    )
+    print_text_lines(lines)
+
+
+def print_text_lines(lines: Iterable[TextLine]) -> None:
+    """Print lines, as far indented as they say."""
+    from rich.text import Text
+
+    from ...base.terminal.standard_output import output_console
+
+    console = output_console()
+    for line in lines:
+        console.print(Text("  " * line.depth + line.text, style=line.style), soft_wrap=True)
+
+
+def print_document(document: Mapping[str, object]) -> None:
+    """Print one JSON document."""
+    write_line(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def moment_document(played_input: PlayedInput) -> dict[str, object]:
+    """Return the moment as a document."""
+    return {"elapsed": played_input.elapsed_ns, "line": played_input.line}
+
+
+def log_format_named(name: str) -> LogFormat:
+    """Return the format of that name.
+
+    Raises:
+        LicorneError: There is none.
+    """
+    if name not in get_args(LogFormat):
+        raise LicorneError(f"--log-format is one of {', '.join(get_args(LogFormat))}, not {name!r}")
+    return cast("LogFormat", name)
+
+
+@contextmanager
+def log_written(log_format: LogFormat, who: str) -> Iterator[None]:
+    """Write the log of this process to standard error while the body runs.
+
+    As JSON lines it is all of it, with what goes through Python's `logging`; as text it is what an operator
+    has to know: warnings, errors, and the lives of resource managers.
+
+    Args:
+        log_format: The format.
+        who: What a line of text begins with: the name of the command.
+    """
+    from loguru import logger
+
+    logger.remove()
+    if log_format == "text":
+        handler = logger.add(
+            partial(_write_text, who), level="INFO", format="{message}", filter=_is_for_operators, catch=True
+        )
+    else:
+        handler = logger.add(write_record, level="DEBUG", format="{message}", catch=True)
+        logging.basicConfig(handlers=[JsonHandler()], level=logging.WARNING, force=True)
+    logger.enable("licorne")
     try:
-        time_ns = parse_duration_ns(text)
-    except DurationError as error:
-        raise LicorneError(f"{option}: {error}") from error
-    if time_ns < 0:
-        raise LicorneError(f"{option} {text}: a time before the start")
-    return time_ns
+        yield
+    finally:
+        logger.disable("licorne")
+        logger.remove(handler)
 
 
-def _factor(option: str, text: str | None) -> Fraction:
-    """Return a factor; one where none is given."""
-    if text is None:
-        return Fraction(1)
-    factor = Fraction(text) if _FACTOR.fullmatch(text) is not None else Fraction(0)
-    if factor <= 0:
-        raise LicorneError(f"{option}: expected a number above 0 such as 1.5, not {text!r}")
-    return factor
+def reporter(log_format: LogFormat, who: str) -> Callable[[str], None]:
+    """Return the function that reports what a command has to say while it runs."""
+
+    def report(text: str) -> None:
+        if log_format == "text":
+            write_error(f"{who}: {text}")
+        else:
+            _write_line(datetime.now(UTC), "info", text, {}, "")
+
+    return report
+
+
+def write_record(message: Message) -> None:
+    """Write a record of loguru."""
+    record = message.record
+    error = ""
+    if record["exception"] is not None:
+        # What loguru has formatted is the message, then the traceback.
+        error = str(message).removeprefix(record["message"]).strip()
+    _write_line(record["time"], record["level"].name.lower(), record["message"], record["extra"], error)
+
+
+def _is_for_operators(record: Record) -> bool:
+    return record["level"].no >= logging.WARNING or record["extra"].get("logger") in _LIVES
+
+
+def _write_text(who: str, message: Message) -> None:
+    record = message.record
+    write_error(f"{who}: {record['level'].name.lower()}: {str(message).rstrip()}")
+
+
+@final
+class JsonHandler(logging.Handler):
+    """Writes what goes through Python's `logging`."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        error = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
+        at = datetime.fromtimestamp(record.created, UTC)
+        _write_line(at, record.levelname.lower(), record.getMessage(), vars(record), error)
+
+
+def _write_line(at: datetime, level: str, text: str, extra: Mapping[str, object], error: str) -> None:
+    """Write one object to standard error, if that is still there."""
+    document = {
+        "time": at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "level": level,
+        "message": text,
+    }
+    known = {field: str(extra[name]) for name, field in _FIELDS.items() if extra.get(name)}
+    partition = known.get("partition", "")
+    if partition.startswith("["):
+        # Inside, the name of a partition begins with its RM: `[rm]default`.
+        rm_id, _, known["partition"] = partition[1:].partition("]")
+        known.setdefault("rmID", rm_id)
+    document |= known
+    if error:
+        document["error"] = error
+    write_error(json.dumps(document))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Protocol, final
 import typer
 
 from ....model.errors import LicorneError
-from ...base.process_settings import prepare_process
+from ...base.process import prepare_process
 from ...base.terminal.standard_output import ends_on, write_line
-from ...wire.server.addresses import Address
+from ...wire.server.access import Address
 from .options import (
     AddressAsJsonOption,
     EngineOption,
@@ -29,10 +29,12 @@ from .options import (
     ServedConfigOption,
     ThreadsOption,
     UsageFileOption,
+    log_format_named,
+    log_written,
+    reporter,
     value_option,
     with_settings,
 )
-from .output import log_format_named, log_written, reporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from ...core.scheduler.answering.questions import QuestionSide
     from ...views.rest.running import RestSettings
     from ...wire.server.access import AccessRules
-    from ...wire.server.served import ServedScheduler
+    from ...wire.server.remote_managers import ServedScheduler
     from ...wire.server.server import ServerSettings
     from ...wire.server.watchdog import Watchdog
 
@@ -104,8 +106,7 @@ class ListeningOptions:
         Raises:
             LicorneError: An option cannot be used; the text quotes it.
         """
-        from ...wire.server.access import AccessRules, read_access_rules, server_credentials
-        from ...wire.server.addresses import read_address
+        from ...wire.server.access import AccessRules, read_access_rules, read_address, server_credentials
         from ...wire.server.core import ConfigurationFile
         from ...wire.server.server import ServerSettings
 
@@ -187,7 +188,7 @@ def serve(
         from ....model.configuration.durations import parse_duration_ns
         from ...core.scheduler.engine_names import engine_named
         from ...core.scheduler.scheduler import Scheduler
-        from ...views.dumps.state_dump import PeriodicDumps
+        from ...views.dumps import PeriodicDumps
         from ...wire.server.watchdog import Watchdog, end_with_parent, read_orders
 
         chosen_format = log_format_named(log_format)
@@ -240,7 +241,7 @@ def use_writer(scheduler: QuestionSide, path: Path | None, stack: ExitStack) -> 
     """Write what queues use to a file from now on, if there is one; return what writes it before the end."""
     if path is None:
         return nothing
-    from ...views.dumps.usage_file import UsageFile
+    from ...views.dumps import UsageFile
 
     return stack.enter_context(UsageFile(scheduler, path)).write
 
@@ -271,7 +272,7 @@ def usage_before(path: Path, report: Callable[[str], None]) -> Mapping[str, Kept
         UnwritableFileError: The file cannot be written, or not be renamed.
     """
     from ...base.files.output_files import check_writable, set_aside
-    from ...views.dumps.usage_file import usage_from
+    from ...views.dumps import usage_from
 
     check_writable(path)
     if not path.exists():
@@ -410,7 +411,7 @@ def rest_settings(
     """
     from ...views.rest.requests import read_token
     from ...views.rest.running import RestSettings
-    from ...wire.server.addresses import read_address
+    from ...wire.server.access import read_address
 
     tokens = () if access is None else access.tokens
     if token is not None:

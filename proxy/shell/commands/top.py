@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....model.errors import LicorneError
-from ...base.terminal.standard_output import ends_on
-from ...base.terminal.tables import is_for_people
-from ...views.top.views import View
+from ...base.terminal.standard_output import ends_on, is_for_people
+from ...views.top.reading import View
 from .options import TokenOption, seconds_of, value_option
 
 if TYPE_CHECKING:

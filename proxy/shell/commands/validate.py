@@ -15,7 +15,7 @@ from .options import PolicyOptions, with_settings
 if TYPE_CHECKING:
     from ....model.configuration.problems import Problem
     from ....model.configuration.reader import Report
-    from ....model.configuration.rules.policies import GivenPoints
+    from ....model.configuration.rules.queue_warnings import GivenPoints
     from ....model.values.documents import Document
 
 _INVALID = 3

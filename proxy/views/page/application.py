@@ -24,9 +24,14 @@ from starlette.staticfiles import StaticFiles
 
 from ....model.errors import LicorneError, RequestError
 from ....model.resources.resource import Resource
-from ...core.documents.monitoring import PageNodeDocument, TimelineDocument
-from ...core.documents.operations import JSON, Operation, Parameter, numbered, text
-from ...core.events.words import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
+from ...core.documents.declarations import JSON, Operation, Parameter, numbered, text
+from ...core.documents.monitoring import (
+    CHANGE_WORDS,
+    DETAIL_WORDS,
+    TYPE_WORDS,
+    PageNodeDocument,
+    TimelineDocument,
+)
 from ...core.scheduler.answering.questions import NotKnownError
 from ...core.scheduler.answering.views import LiveQueues, LiveView
 from ...core.scheduler.scheduler import Scheduler

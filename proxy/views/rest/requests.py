@@ -25,8 +25,8 @@ from .responses import RestError, error_response
 
 if TYPE_CHECKING:
     from ...core.scheduler.scheduler import Scheduler
-    from .event_texts import EventTexts
     from .limits import Pace
+    from .responses import EventTexts
 
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 _TOKEN: Final = re.compile(r"[!-~]{16,}")

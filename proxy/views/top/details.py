@@ -12,15 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from ....model.configuration.durations import short_duration_text
-from ...base.terminal.standard_output import write_line
-from ...base.terminal.tables import counted, output_console, print_table
+from ...base.terminal.standard_output import counted, output_console, print_table, write_line
 from ...core.documents.applications import AllocationDocument, ApplicationDocument
 from ...core.documents.clusters import NodeDocument, PartitionDocument
 from ...core.documents.explanations import BlockerLineDocument, SentencesDocument
 from ...core.documents.queues import QueueDocument
-from .reading import ServerReading, partition_name, worker_lines
+from .reading import ServerReading, View, partition_name, worker_lines
 from .tables import Cell, ViewTable, printable, short_quantity, short_resource, time_text
-from .views import View
 
 _LISTED_MAX = 200
 """How many asks or allocations of one thing are listed."""

@@ -10,12 +10,10 @@ from typing import Final, assert_never, final
 from ....model.configuration.durations import short_duration_text
 from ...core.documents.applications import ApplicationDocument
 from ...core.documents.clusters import NodeDocument, UtilizationsDocument
-from ...core.documents.monitoring import EventDocument, HealthDocument
+from ...core.documents.monitoring import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS, EventDocument, HealthDocument
 from ...core.documents.queues import QueueDocument, UsageDocument
-from ...core.events.words import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
-from .reading import ServerReading
+from .reading import ServerReading, View
 from .tables import Bar, Cell, Column, ViewRow, ViewTable, name_cell, percent, quantity_cell, time_text
-from .views import View
 
 _QUEUE_COLUMNS: Final = (
     Column("queue", "queue"),

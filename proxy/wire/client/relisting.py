@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, final, runtime_checkable
 
-from ....model.applications.state import ApplicationState
+from ....model.applications.effects import ApplicationState
 from ....model.errors import LicorneError
 from ....model.requests.applications import CREATE_IF_MISSING_TAG
 from ....model.values.allocation import PART_MARK

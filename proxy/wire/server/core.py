@@ -19,15 +19,14 @@ from ....model.configuration.problems import ConfigurationError
 from ....model.configuration.reader import load
 from ....model.errors import LicorneError
 from ...base.files.input_files import read_text
+from ...base.process import build_hash
 from ...core.scheduler.prepared_configuration import PreparedConfiguration, commit_refused
 from ...si import si_pb2 as si
-from ...si.build_hash import build_hash
 from .access import AccessRules, Peer
 from .buffers import call_soon
 from .calls import Calls, StatusError, status_of
 from .later_answers import QuestionSender
-from .remote_managers import RemoteManager, RemoteManagers
-from .served import ServedScheduler, WorksElsewhere
+from .remote_managers import RemoteManager, RemoteManagers, ServedScheduler, WorksElsewhere
 
 T = TypeVar("T")
 _LARGE: Final = 64 << 10

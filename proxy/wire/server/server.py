@@ -21,11 +21,10 @@ from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from ...si.constants import keepalive_options
 from ...si.messages import MESSAGE_BYTES_MAX
-from .access import AccessRules
-from .addresses import Address
+from .access import AccessRules, Address
 from .buffers import call_soon
 from .core import ConfigurationFile, ServerCore
-from .served import ServedScheduler
+from .remote_managers import ServedScheduler
 from .sessions import SERVICE as SESSION_SERVICE
 from .sessions import Sessions
 from .si_streams import SERVICE as SI_SERVICE

@@ -17,9 +17,8 @@ from ....model.errors import LicorneError, RequestError
 from ....model.values.documents import Json
 from ....model.values.messages import PredicateQuestion
 from ...base.files.json_text import JsonError, parse_json
-from ...core.explanation.documents import document_of, next_asks_document, prospect_document
-from ...core.explanation.dry_run import dry_run_document
-from ...core.health.checks import health_document
+from ...core.explanation.documents import document_of, dry_run_document, next_asks_document, prospect_document
+from ...core.health import health_document
 from ...core.scheduler.answering.questions import TITLES
 from ...core.scheduler.answering.sent_values import VALUE_VERSION, value_to_json
 from ...core.scheduler.prepared_configuration import PreparedConfiguration, commit_refused
@@ -30,8 +29,7 @@ from .buffers import call_soon
 from .calls import NotRegisteredError, StatusError, node_questions, read_node_answers
 from .core import ServerCore
 from .later_answers import AnswersLater, QuestionSender, ask_state_dump, refuse_state_dump
-from .remote_managers import RemoteManager
-from .served import ServedScheduler
+from .remote_managers import RemoteManager, ServedScheduler
 
 
 @final

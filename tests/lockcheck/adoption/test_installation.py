@@ -23,7 +23,7 @@ from licorne.lockcheck.adoption import naming
 from licorne.lockcheck.adoption.adopted import is_adopted
 from licorne.lockcheck.checking.watch import Watch
 from licorne.lockcheck.commands.command import main
-from licorne.lockcheck.findings.errors import CLEAN, FOUND, USAGE
+from licorne.lockcheck.findings.terms import CLEAN, FOUND, USAGE
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""

@@ -13,7 +13,7 @@ from support.programs import run_lockcheck, run_python, written
 
 from licorne.lockcheck.checking import acquisition_checks
 from licorne.lockcheck.commands.command import main
-from licorne.lockcheck.findings.errors import CLEAN, FAULT, FOUND, USAGE
+from licorne.lockcheck.findings.terms import CLEAN, FAULT, FOUND, USAGE
 from licorne.lockcheck.reports.writing import FORMS
 
 BOTH_WAYS = """

@@ -9,7 +9,7 @@ import pytest
 from support.lockcheck.pytest_runs import run_module, run_pytest
 
 from licorne.lockcheck.commands.command import main
-from licorne.lockcheck.findings.errors import CLEAN, FOUND, USAGE
+from licorne.lockcheck.findings.terms import CLEAN, FOUND, USAGE
 
 PROJECT = """
 [[tool.lockcheck.describe]]

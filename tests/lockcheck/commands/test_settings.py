@@ -10,8 +10,7 @@ from support.lockcheck.pytest_runs import run_module
 from licorne.lockcheck import LockUsageError, Rung
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.commands.settings import ProjectSettings, blocking_rules, project_settings
-from licorne.lockcheck.findings.errors import CLEAN, FOUND, USAGE
-from licorne.lockcheck.findings.evidence import DEFAULT_FAIL_ON, failing_from, failing_of
+from licorne.lockcheck.findings.terms import CLEAN, DEFAULT_FAIL_ON, FOUND, USAGE, failing_from, failing_of
 
 BLOCKS = """
 import time

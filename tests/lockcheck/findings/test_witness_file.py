@@ -13,7 +13,7 @@ from support.lockcheck.lock_corpus import RECORD
 from support.lockcheck.steered_threads import nests_of, witnesses
 
 from licorne.lockcheck import Frame, Kind, LockUsageError, Rung, RWLock, session, unit
-from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.checking.acquisition_checks import witness_of
 from licorne.lockcheck.findings.findings import (
     SchedulingPoint,
     SourcePlace,
@@ -21,7 +21,7 @@ from licorne.lockcheck.findings.findings import (
     WitnessLock,
     waiting_order,
 )
-from licorne.lockcheck.findings.witness_file import from_json, read_witness, to_json, write_witness
+from licorne.lockcheck.findings.json_files import from_json, read_witness, to_json, write_witness
 from licorne.lockcheck.prediction.predicted_findings import finding_of
 
 SCHEMA = Path(__file__).parents[3] / "lockcheck" / "findings" / "witness.schema.json"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.lockcheck import Kind, Order, OrderDeclarationError, key, tree, try_only
-from licorne.lockcheck.findings.evidence import Mode
+from licorne.lockcheck.findings.terms import Mode
 from licorne.lockcheck.order.order import OrderStep, find_strong_cycle
 
 SCHEDULER = "partition < queue < application < node"

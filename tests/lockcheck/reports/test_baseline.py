@@ -9,8 +9,8 @@ import pytest
 from support.lockcheck.lock_reports import summary_of_a_cycle
 
 from licorne.lockcheck import LockUsageError
-from licorne.lockcheck.findings.evidence import DEFAULT_FAIL_ON
-from licorne.lockcheck.reports.baseline import Accepted, Baseline, read_baseline
+from licorne.lockcheck.findings.terms import DEFAULT_FAIL_ON
+from licorne.lockcheck.reports.several_runs import Accepted, Baseline, read_baseline
 
 TODAY = date(2026, 11, 22)
 CYCLE, GUARDED, BROKEN = summary_of_a_cycle().findings

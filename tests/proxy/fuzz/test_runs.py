@@ -15,13 +15,13 @@ import pytest
 from typer.testing import CliRunner
 
 from licorne import LicorneError
-from licorne.model.build_kind import is_compiled
 from licorne.model.preemption.guarantee import attempt
 from licorne.model.preemption.guarantee.candidate_victims import CandidateVictims, collect_victims
 from licorne.model.queues import tree
 from licorne.model.queues.order import ChildKey, child_key
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.resource import Resource
+from licorne.proxy.base.process import is_compiled
 from licorne.proxy.fuzz.manager.cluster_record import ClusterRecord, RecordError
 from licorne.proxy.fuzz.plans import Plan, drawn_plan
 from licorne.proxy.fuzz.runs import run_seeds, shrunk

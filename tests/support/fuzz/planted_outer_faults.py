@@ -93,6 +93,48 @@ OUTER_FAULTS: Final = (
         _DOOR,
     ),
     Fault(
+        "a confirmation for a lost worker waits for an answer of the next one",
+        "proxy/wire/door/allocation_record.py",
+        "        elif is_rewritten and kind in _TO_CONFIRM and 0 < entry.session < session:\n",
+        "        elif is_rewritten and kind in _TO_CONFIRM:\n",
+        _DOOR,
+    ),
+    Fault(
+        "the loss of an earlier session ends the present one",
+        "proxy/wire/door/link.py",
+        "            if number == self._number:\n                self._session, self._loss",
+        "            if self._number:\n                self._session, self._loss",
+        _DOOR,
+    ),
+    Fault(
+        "what could not be recovered stays in the record",
+        "proxy/wire/door/record.py",
+        "        rejected = self._allocations.leave_out(rejections)\n",
+        "        rejected = self._allocations.leave_out([])\n",
+        _DOOR,
+    ),
+    Fault(
+        "an ask of the door itself is doubted when it is rejected",
+        "proxy/wire/door/record.py",
+        "self._allocations.doubt(_without_nudges(said))",
+        "self._allocations.doubt(said)",
+        _DOOR,
+    ),
+    Fault(
+        "a worker refuses no change that was prepared before another one",
+        "proxy/wire/server/session_requests.py",
+        "        if prepared.number != change.number:\n",
+        "        if not prepared.number:\n",
+        _DOOR,
+    ),
+    Fault(
+        "a request that waited while its RM registered elsewhere is carried out",
+        "proxy/wire/server/session_requests.py",
+        "                    self._check_own(request.rmID)  # It may have registered elsewhere meanwhile.\n",
+        "",
+        ("door", "actors", "threads"),
+    ),
+    Fault(
         "the releases of a request for two partitions are lost",
         "proxy/wire/door/routing.py",
         "allocationsToRelease=gone[name]) if name in gone else None",
@@ -162,7 +204,7 @@ OUTER_FAULTS: Final = (
     ),
     Fault(
         "an old dump is removed before the new one is complete",
-        "proxy/views/dumps/state_dump.py",
+        "proxy/views/dumps.py",
         "            unfinished.replace(path)\n        finally:\n",
         "            unfinished.replace(path)\n        except OSError:\n"
         "            min(self._folder.glob(_PATTERN), default=path).unlink(missing_ok=True)\n"
@@ -171,7 +213,7 @@ OUTER_FAULTS: Final = (
     ),
     Fault(
         "a torn usage file is read as far as it goes",
-        "proxy/views/dumps/usage_file.py",
+        "proxy/views/dumps.py",
         "        return read_use(parse_json(read_text(path)))\n",
         '        text = read_text(path)\n        return read_use(parse_json(text)) if text.endswith("}\\n")'
         " else (0, {})\n",

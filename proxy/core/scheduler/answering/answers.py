@@ -37,7 +37,7 @@ from ....si import licorne_v1_pb2 as v1
 from ....si import si_pb2 as si
 from ....si.older_generation import Generation
 from ....si.reading import RequestReader
-from ...health.checks import AskAll
+from ...health import AskAll
 from ...resolvers.resolver import with_groups
 from ..managers.extra_configurations import ExtraConfigurations
 from ..managers.managers import Manager, Managers

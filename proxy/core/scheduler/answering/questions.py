@@ -20,7 +20,7 @@ from .....model.values.messages import short_partition_name
 from ....si import licorne_v1_pb2 as v1
 from ....si import si_pb2 as si
 from ....si.arguments import check_message, check_type
-from ...health.checks import HealthReport
+from ...health import HealthReport
 from ...metrics.figures import SchedulerFigures
 from ..managers.manager_life import ManagerStatus
 

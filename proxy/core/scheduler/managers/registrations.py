@@ -27,7 +27,7 @@ from .....model.partition import Partition
 from .....model.values.documents import Document
 from .....model.values.messages import Registration
 from .....model.values.states import ManagerEvent
-from ....base.process_settings import collect_garbage_later
+from ....base.process import collect_garbage_later
 from ....si.api import Connected, ResourceManagerCallback
 from ....si.arguments import replaced_hook
 from ...resolvers.partition_resolvers import PartitionResolver, PrefetchedSettings, ResolverMaker

@@ -11,14 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ....core.documents.declarations import JSON, UINT64_MAX, Operation, Parameter, numbered
 from ....core.documents.monitoring import EventBatchDocument, EventDocument, EventStreamDocument
-from ....core.documents.operations import JSON, UINT64_MAX, Operation, Parameter, numbered
 from ....core.events.log import TooManyStreamsError
 from ....core.events.streams import LOOK_INTERVAL_SECONDS
-from ..event_texts import EventTexts, EventTextStream
 from ..limits import Pace
 from ..requests import events_of, pace_of
-from ..responses import JSON_TYPE, RestError, json_bytes
+from ..responses import JSON_TYPE, EventTexts, EventTextStream, RestError, json_bytes
 
 _DIGITS: Final = re.compile("[0-9]+")
 _PARSING: Final = "strconv.ParseUint: parsing"

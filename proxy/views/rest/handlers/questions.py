@@ -16,6 +16,7 @@ from .....model.errors import LicorneError, RequestError
 from .....model.explanation.dry_run import NEXT_ASKS_MAX
 from .....model.values.documents import Json
 from ....base.files.json_text import JsonError, MessageError, parse_json, read_message
+from ....core.documents.declarations import JSON, Operation, numbered, text
 from ....core.documents.explanations import (
     DryRunDocument,
     DryRunRequestDocument,
@@ -24,9 +25,12 @@ from ....core.documents.explanations import (
     SentencesDocument,
 )
 from ....core.documents.monitoring import LocksDocument
-from ....core.documents.operations import JSON, Operation, numbered, text
-from ....core.explanation.documents import document_of, next_asks_document, prospect_document
-from ....core.explanation.dry_run import dry_run_document
+from ....core.explanation.documents import (
+    document_of,
+    dry_run_document,
+    next_asks_document,
+    prospect_document,
+)
 from ....core.scheduler.answering.questions import NotKnownError, StoppedError
 from ....core.scheduler.scheduler import Scheduler
 from ....si import si_pb2 as si

@@ -9,7 +9,7 @@ import pytest
 from loguru import logger
 from support.proxy.ldap_folders import SETTINGS, a_settings_folder
 
-from licorne.proxy.core.resolvers.ldap_settings import FILE_BYTES_MAX, LdapSettings, read_ldap_settings
+from licorne.proxy.core.resolvers.ldap import FILE_BYTES_MAX, LdapSettings, read_ldap_settings
 from licorne.proxy.core.resolvers.resolver import ResolverSettingsError
 
 

@@ -2,87 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from support.proxy.listening import Listener
+from support.proxy.policy_clusters import GPU, HOUR, MIDNIGHT, Cluster, quantities, text
 
-from licorne import CallbackFailure, LicorneError, RequestError, Scheduler, policies, si
-from licorne.model.applications.state import ApplicationState
-from licorne.proxy.core.explanation.sentences import changes_of, what_blocks
+from licorne import LicorneError, RequestError, Scheduler, policies, si
+from licorne.model.applications.effects import ApplicationState
 from licorne.proxy.core.scheduler.engine_names import EngineName
-
-HOUR: Final = 3_600_000_000_000
-MIDNIGHT: Final = 946_684_800_000_000_000
-GPU: Final = "nvidia.com/gpu"
-
-
-def text(queues: str = "[{name: a}, {name: b}]", partition: str = "", root: str = "") -> str:
-    """Return a configuration with the settings that a test is about."""
-    return f"""
-partitions:
-  - name: default
-    {partition}
-    queues:
-      - name: root
-        submitacl: "*"
-        properties: {{{root}}}
-        queues: {queues}
-"""
-
-
-class Cluster:
-    """A scheduler that is stepped, and what its RM has heard."""
-
-    def __init__(
-        self, given: Mapping[str, Callable[[], object]], configuration: str, *, engine: EngineName = "direct"
-    ) -> None:
-        self.failures: list[CallbackFailure] = []
-        self.scheduler = Scheduler(engine=engine, stepped=True, policies=given, on_error=self.failures.append)
-        self.listener = Listener()
-        self.scheduler.register("rm", self.listener, configuration=configuration)
-
-    def nodes(self, **sizes: Mapping[str, int]) -> None:
-        for name, size in sizes.items():
-            node = {"nodeID": name, "action": "CREATE", "schedulableResource": quantities(size)}
-            self.scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node]))
-
-    def application(self, name: str, queue: str = "root.a", **tags: str) -> None:
-        new = {"applicationID": name, "queueName": queue, "ugi": {"user": "ada"}, "tags": tags}
-        self.scheduler.update_application(si.ApplicationRequest(rmID="rm", new=[new]))
-
-    def ask(self, key: str, application: str, count: int = 1, **size: int) -> None:
-        asks = [
-            {
-                "allocationKey": f"{key}{number or ''}",
-                "applicationID": application,
-                "resourcePerAlloc": quantities(size),
-            }
-            for number in range(count)
-        ]
-        self.scheduler.update_allocation(si.AllocationRequest(rmID="rm", allocations=asks))
-
-    def run(self) -> list[str]:
-        """Return the keys that are placed now, in order."""
-        before = len(self.listener.all("placed "))
-        self.scheduler.run_until_idle()
-        self.scheduler.deliver()
-        return self.listener.all("placed ")[before:]
-
-    def blocked(self, application: str) -> list[str]:
-        found = self.scheduler.explain(application)
-        assert found is not None
-        now_ns = found.time_ns
-        return [
-            f"{what_blocks(each, now_ns)}; {', '.join(changes_of(each, now_ns))}" for each in found.blockers
-        ]
-
-
-def quantities(size: Mapping[str, int]) -> dict[str, Any]:
-    return {"resources": {name.replace("gpu", GPU): {"value": value} for name, value in size.items()}}
-
 
 # ------------------------------------------------------------------------------------- the three examples
 
@@ -382,14 +310,6 @@ def test_what_was_not_given_is_refused(configuration: str, message: str) -> None
 def test_what_is_no_policy_is_refused_by_the_scheduler(given: Any) -> None:
     with pytest.raises(LicorneError):
         Scheduler(engine="direct", policies=given)
-
-
-def test_what_policies_answer_is_not_recorded(tmp_path: Path) -> None:
-    """A recording that no replay could follow is refused, and nothing is written."""
-    with pytest.raises(LicorneError, match="what policies answer is not recorded"):
-        Scheduler(engine="direct", policies={"sjf": ShortestFirst}, record=tmp_path / "recording")
-
-    assert not list(tmp_path.iterdir())
 
 
 def test_views_cannot_be_changed() -> None:

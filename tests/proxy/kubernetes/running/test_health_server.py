@@ -12,7 +12,7 @@ from support.waiting import WAIT_SECONDS
 
 from licorne.model.errors import LicorneError
 from licorne.proxy.kubernetes.running.service import HealthServer
-from licorne.proxy.wire.server.addresses import Address
+from licorne.proxy.wire.server.access import Address
 
 FREE = Address("127.0.0.1", 0)
 

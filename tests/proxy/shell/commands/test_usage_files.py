@@ -20,7 +20,7 @@ from support.waiting import WAIT_SECONDS, let_time_pass
 from licorne import RemoteScheduler
 from licorne.model.queues.use_order import KeptUse
 from licorne.model.resources.decayed_use import DecayedUse, TypeUse, decayed_means
-from licorne.proxy.views.dumps.usage_file import read_usage, usage_text
+from licorne.proxy.views.dumps import read_usage, usage_text
 
 HOUR_SECONDS: Final = 3600
 QUEUES: Final = """

@@ -23,8 +23,7 @@ from licorne.proxy.views.top.client import (
     checked_address,
     tls_context,
 )
-from licorne.proxy.views.top.reading import ServerReader
-from licorne.proxy.views.top.views import View
+from licorne.proxy.views.top.reading import ServerReader, View
 
 T = TypeVar("T")
 TOKEN = "visible-ASCII"  # noqa: S105 - of a server under test
