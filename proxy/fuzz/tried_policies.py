@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Final, final
 
-from ...model.configuration.queue_properties import APPLICATION_SORT_POLICY, GANG_PLACING
+from ...model.configuration.queue_properties import APPLICATION_SORT_POLICY, GANG_PLACING, QUEUE_SORT_POLICY
 from ...model.policies.policies import POLICY_PREFIX, GivenPolicies, PolicyPoint
 from ..base.files.policy_options import given_policies
 from .configurations import Configuration, queues_below
@@ -19,6 +19,16 @@ _LISTS: Final = {
     PolicyPoint.PROTECTION: "protection",
 }
 """The lists of a partition that name policies."""
+_SETTINGS: Final = {
+    PolicyPoint.NODE_ORDER: ("nodesortpolicy", "type"),
+    PolicyPoint.VICTIM_ORDER: ("preemption", "victims"),
+}
+"""The settings of a partition that name a policy."""
+_PROPERTIES: Final = {
+    PolicyPoint.APPLICATION_ORDER: APPLICATION_SORT_POLICY,
+    PolicyPoint.QUEUE_ORDER: QUEUE_SORT_POLICY,
+}
+"""The properties of queues that name a policy."""
 
 
 class ImpureAnswerError(Exception):
@@ -49,19 +59,27 @@ class TriedPolicies:
         document: dict[str, Any] = json.loads(configuration.text)
         for partition in document["partitions"]:
             for name, points in self._points.items():
-                if PolicyPoint.NODE_ORDER in points:
-                    partition["nodesortpolicy"] = {"type": POLICY_PREFIX + name}
-                if PolicyPoint.VICTIM_ORDER in points:
-                    partition.setdefault("preemption", {})["victims"] = POLICY_PREFIX + name
-                for point, key in _LISTS.items():
-                    if point in points:
-                        partition.setdefault("policies", {}).setdefault(key, []).append(name)
-                if PolicyPoint.APPLICATION_ORDER in points:
-                    for queue in queues_below(partition):
-                        properties = queue.setdefault("properties", {})
-                        properties[APPLICATION_SORT_POLICY] = POLICY_PREFIX + name
-                        properties[GANG_PLACING] = "whole"
+                _name_in(partition, name, points)
         return Configuration(json.dumps(document, indent=1), configuration.leaves)
+
+
+def _name_in(partition: dict[str, Any], name: str, points: Collection[PolicyPoint]) -> None:
+    """Name a policy in a partition wherever it decides."""
+    word = POLICY_PREFIX + name
+    for point in PolicyPoint:
+        if point not in points:
+            continue
+        if point in _LISTS:
+            partition.setdefault("policies", {}).setdefault(_LISTS[point], []).append(name)
+        elif point in _SETTINGS:
+            section, key = _SETTINGS[point]
+            partition.setdefault(section, {})[key] = word
+        else:
+            for queue in queues_below(partition):
+                queue.setdefault("properties", {})[_PROPERTIES[point]] = word
+    if PolicyPoint.APPLICATION_ORDER in points:
+        for queue in queues_below(partition):
+            queue["properties"][GANG_PLACING] = "whole"
 
 
 class _AskedTwice:

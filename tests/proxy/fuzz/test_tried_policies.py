@@ -13,7 +13,7 @@ from licorne.proxy.fuzz.runs import run_seeds
 
 _MODULE = "support.fuzz.tried_policies"
 _RIGHT = tuple(
-    f"{name.lower()}={_MODULE}:{name}" for name in ("Packing", "Apart", "Oldest", "Least", "Later")
+    f"{name.lower()}={_MODULE}:{name}" for name in ("Packing", "Apart", "Oldest", "Fewest", "Least", "Later")
 )
 
 
