@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench lines page-frames free-threaded attacks proto soak drop-in mutants proofs verified-days planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray door-pace verdicts kubernetes-kills kubernetes-pace clean
+.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench lines page-frames free-threaded attacks proto soak drop-in mutants proofs verified-days planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray door-pace verdicts sizes kubernetes-kills kubernetes-pace clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -103,6 +103,11 @@ kubernetes-pace: cluster
 verdicts: $(VENV)/.ready
 	mkdir -p .cache && cd tests/cluster && CGO_ENABLED=0 GOFLAGS=-mod=readonly nice go build -p 2 -trimpath -o ../../.cache/ ./verdicts
 	PYTHONPATH=tests nice $(BIN)/python -m support.kubernetes.verdicts .cache/verdicts
+
+# Whether pods need what Kubernetes counts, on 100,000 random pods, also while they are resized; needs Go.
+sizes: $(VENV)/.ready
+	mkdir -p .cache && cd tests/cluster && CGO_ENABLED=0 GOFLAGS=-mod=readonly nice go build -p 2 -trimpath -o ../../.cache/ ./sizes
+	PYTHONPATH=tests nice $(BIN)/python -m support.kubernetes.sizes .cache/sizes
 
 check: $(VENV)/.ready $(LINKS)
 	$(BIN)/ruff check .

@@ -39,8 +39,8 @@ from ..holding.chains import (
 )
 from ..holding.runtime import LATCH, Interpreter, fails_open, runtime
 from ..holding.stacks import RawStack, caller, capture, resolve
+from .acquisition_checks import blocked_execution, points_of_participants, witness_of
 from .policy import VictimPolicy, log_finding, youngest
-from .scheduling_points import blocked_execution, points_of_participants, witness_of
 from .watch import Watch, current, forget_taken
 
 SLICE_SECONDS: Final = 0.02

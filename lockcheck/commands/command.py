@@ -21,7 +21,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from ..checking.scheduling_points import witness_of
+from ..checking.acquisition_checks import witness_of
 from ..checking.standing import report_on_signal
 from ..confirming.steering import PAUSE_SECONDS
 from ..findings.findings import Finding, counted, finding_text

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from ..checking.scheduling_points import witness_of
+from ..checking.acquisition_checks import witness_of
 from ..confirming.confirmation import (
     ConfirmationOutcome,
     in_attempts,

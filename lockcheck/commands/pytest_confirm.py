@@ -20,7 +20,7 @@ from typing import Final, Literal, final
 
 import pytest
 
-from ..checking.scheduling_points import witness_of
+from ..checking.acquisition_checks import witness_of
 from ..confirming.confirmation import ConfirmationOutcome, confirm, raised, ways_to_confirm
 from ..findings.findings import Finding, Witness
 from ..findings.terms import LockUsageError

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, final
 
+from ..checking.acquisition_checks import points_of_participants, witness_of
 from ..checking.policy import NOTE_ALL
-from ..checking.scheduling_points import points_of_participants, witness_of
 from ..checking.waiting import wait_in_slices
 from ..findings.findings import Finding, SchedulingPoint, Witness, WitnessLock
 from ..findings.foreign import ByIdentity

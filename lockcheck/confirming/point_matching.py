@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import CodeType, FrameType
 from typing import Final, TypeAlias, final
 
-from ..checking.scheduling_points import BlockedExecution
+from ..checking.acquisition_checks import BlockedExecution
 from ..checking.waiting import LockWait
 from ..findings.findings import Edge, Ending, Witness, WitnessLock, class_text, role_of
 from ..findings.terms import Frame

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, final
 
-from ..checking.scheduling_points import BlockedExecution, blocked_execution
+from ..checking.acquisition_checks import BlockedExecution, blocked_execution
 from ..checking.waiting import LockWait, wanted_lock
 from ..findings.findings import Ending, Finding, Witness
 from ..holding.chains import Acquisition, Execution, holds_of

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from ..checking.scheduling_points import witness_of
+from ..checking.acquisition_checks import witness_of
 from ..checking.watch import Watch, current
 from ..confirming.confirmation import outcome_of, steering_to
 from ..confirming.steering import Steering

@@ -82,7 +82,7 @@ def RWLock(  # noqa: N802 - as its siblings
         from .recorded import RecordedRWLock  # noqa: PLC0415 - likewise
 
         return RecordedRWLock(name or _name_here(), key=key, policy=policy)
-    from .rwlock import CheckedRWLock, FullRWLock  # noqa: PLC0415 - not loaded where nothing is checked
+    from .checked_rw import CheckedRWLock, FullRWLock  # noqa: PLC0415 - not loaded where nothing is checked
 
     return (FullRWLock if level is Level.FULL else CheckedRWLock)(
         name or _name_here(), key=key, policy=policy

@@ -12,7 +12,7 @@ from ..findings.terms import Mode
 from ..holding.chains import Acquisition, Execution, LockIdentity, TrieNode
 from ..holding.runtime import fails_open, local, runtime
 from .checked import AT_ONCE, FOREVER, FullLock
-from .rwlock import FullGuard, FullRWLock, attempt_of
+from .checked_rw import FullGuard, FullRWLock, attempt_of
 
 _getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the caller, looked up once
 _enter, _enter_guard = FullLock.__enter__, FullGuard.__enter__

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, product
 from typing import Final, NamedTuple, final
 
-from ..checking.scheduling_points import WitnessLocks, place_of
+from ..checking.acquisition_checks import WitnessLocks, place_of
 from ..findings.findings import (
     Edge,
     Ending,

@@ -31,6 +31,7 @@ FailureReport: TypeAlias = "Callable[[str, str, Exception], None]"
 PolicyKey: TypeAlias = "tuple[int | tuple[int | float | str, ...], ...]"
 """A key as orders compare it: `(0, KEY)`, or `(1,)`, behind all others, where the policy has failed."""
 
+Clock: TypeAlias = "Callable[[], int]"
 T = TypeVar("T")
 _Parts: TypeAlias = "tuple[int | float | str, ...]"
 _NAME_MAX: Final = 64
@@ -68,6 +69,7 @@ class GuardedPolicy:
         asked: The object of the program.
         report: Called with each failure.
         counts: Those of the policy in all partitions.
+        now_ns: Returns nanoseconds since 1970, for the failures that are shown.
         stopwatch_ns: Returns nanoseconds since any moment: nothing is decided by it.
     """
 
@@ -77,13 +79,16 @@ class GuardedPolicy:
         asked: object,
         report: FailureReport,
         counts: PolicyCounts,
-        stopwatch_ns: Callable[[], int],
+        *,
+        now_ns: Clock,
+        stopwatch_ns: Clock,
     ) -> None:
         self.name = name
         self.note: AnswerNote | None = None
         """Called with each answer, where answers are recorded."""
         self._report = report
         self._counts = counts
+        self._now_ns = now_ns
         self._stopwatch_ns = stopwatch_ns
         self._methods: dict[PolicyPoint, Callable[..., object]] = {}
         for point in PolicyPoint:
@@ -141,7 +146,7 @@ class GuardedPolicy:
             answer = noted = checked(self._methods[point](*shown))
         except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
             answer, noted = failed(error), error
-            self._counts.count_failure(point.value, subject, error)
+            self._counts.count_failure(point.value, subject, error, self._now_ns())
             self._report(f"policy {self.name}.{point.value}", subject, error)
         self._counts.count(self._stopwatch_ns() - began_ns)
         if self.note is not None:
@@ -226,6 +231,10 @@ class PolicyFacts(NamedTuple):
     """Its attribute `version`; empty where that is no text."""
 
 
+def _no_time() -> int:
+    return 0
+
+
 @final
 class GivenPolicies:
     """The policies that a program has given, of which each partition gets objects.
@@ -251,22 +260,33 @@ class GivenPolicies:
         self.counts: Mapping[str, PolicyCounts] = {name: PolicyCounts() for name in factories}
         """What each policy has answered in all partitions."""
 
-    def make(self, report: FailureReport, stopwatch_ns: Callable[[], int]) -> Policies:
+    def make(
+        self, report: FailureReport, *, now_ns: Clock = _no_time, stopwatch_ns: Clock = _no_time
+    ) -> Policies:
         """Make the policies of a partition.
 
         Args:
             report: Called with each failure.
+            now_ns: Returns nanoseconds since 1970.
             stopwatch_ns: Returns nanoseconds since any moment, to time answers.
 
         Raises:
             LicorneError: An object cannot be made.
         """
-        return Policies({name: self.make_one(name, report, stopwatch_ns) for name in self._factories})
+        return Policies(
+            {
+                name: self.make_one(name, report, now_ns=now_ns, stopwatch_ns=stopwatch_ns)
+                for name in self._factories
+            }
+        )
 
-    def make_one(self, name: str, report: FailureReport, stopwatch_ns: Callable[[], int]) -> GuardedPolicy:
+    def make_one(
+        self, name: str, report: FailureReport, *, now_ns: Clock = _no_time, stopwatch_ns: Clock = _no_time
+    ) -> GuardedPolicy:
         """Make one of the policies of a partition; see `make`."""
         made = _made(name, self._factories[name])
-        return GuardedPolicy(name, made, report, self.counts[name], stopwatch_ns)
+        counts = self.counts[name]
+        return GuardedPolicy(name, made, report, counts, now_ns=now_ns, stopwatch_ns=stopwatch_ns)
 
 
 def is_policy_word(text: str) -> bool:

@@ -22,6 +22,8 @@ class PolicyFailure(NamedTuple):
     subject: str
     """The id of the node, application or ask that it was asked about."""
     error: str
+    at_ns: int
+    """Nanoseconds since 1970."""
 
 
 class PolicyFigures(NamedTuple):
@@ -56,10 +58,10 @@ class PolicyCounts:
         self._total_ns += took_ns
         self._longest_ns = max(self._longest_ns, took_ns)
 
-    def count_failure(self, method: str, subject: str, error: Exception) -> None:
+    def count_failure(self, method: str, subject: str, error: Exception, now_ns: int) -> None:
         """Count in addition that there was no answer."""
         self._failures += 1
-        self._last_failure = PolicyFailure(method, subject, error_text(error)[:FAILURE_MAX])
+        self._last_failure = PolicyFailure(method, subject, error_text(error)[:FAILURE_MAX], now_ns)
 
     def figures(self) -> PolicyFigures:
         """Return what was counted."""

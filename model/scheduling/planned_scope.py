@@ -11,8 +11,15 @@ from functools import cache
 from typing import NamedTuple, final
 
 from ..applications.ask_walk import Candidate, CandidateKind
-from ..planning.kept_plan import KeptPlan
-from ..planning.passes import PassWatch, PromisedJob, next_standing_ns, outranks, passes_left, promised_jobs
+from ..planning.kept_plan import (
+    KeptPlan,
+    PassWatch,
+    PromisedJob,
+    next_standing_ns,
+    outranks,
+    passes_left,
+    promised_jobs,
+)
 from ..planning.plan import JobInPlan, NoPlan, Promise
 from ..planning.planned_jobs import (
     JobBesidePromises,

@@ -26,6 +26,7 @@ from ..si import si_pb2 as si
 from ..si.api import SchedulerAPI
 from ..si.arguments import check_message, check_seconds, check_type
 from .async_parts import (
+    REQUEST_TYPES,
     CallbackInbox,
     Heard,
     InboxManager,
@@ -33,10 +34,11 @@ from .async_parts import (
     PredicateManager,
     Predicates,
     Refused,
+    Request,
+    RequestQueue,
     end_of,
     release_request,
 )
-from .request_queue import REQUEST_TYPES, Request, RequestQueue
 
 _ENDS: Final = frozenset({"Failing", "Failed", "Expired", "Rejected", "Completed"})
 """States in which an application has no asks."""

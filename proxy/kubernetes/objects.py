@@ -232,12 +232,20 @@ class PodCondition(_Read, frozen=True):
     message: str = ""
 
 
+class StatusResources(_Read, frozen=True):
+    """What was carried out of what was requested."""
+
+    requests: dict[str, str | int | float] | None = None
+    """`None` if the kubelet does not say it."""
+
+
 class ContainerStatus(_Read, frozen=True):
     """What a container has been given, which differs from its requests while it is resized."""
 
     name: str = ""
-    allocated_resources: dict[str, str | int | float] = {}
-    resources: ContainerResources | None = None
+    allocated_resources: dict[str, str | int | float] | None = None
+    """What the kubelet has promised; `None` if it does not say it."""
+    resources: StatusResources | None = None
 
 
 class PodStatus(_Read, frozen=True):
@@ -249,7 +257,9 @@ class PodStatus(_Read, frozen=True):
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
-    resize: str = ""
+    allocated_resources: dict[str, str | int | float] | None = None
+    """What the kubelet has promised the pod as a whole; `None` if it does not say it."""
+    resources: StatusResources | None = None
 
 
 class Pod(_Read, frozen=True):

@@ -38,7 +38,7 @@ from ..base.files.output_files import check_writable, write_whole
 from ..core.documents.applications import application_document
 from ..core.documents.clusters import NodeDocument, cluster_document, node_document, partition_document
 from ..core.documents.configurations import configuration_document
-from ..core.documents.fields import time_text
+from ..core.documents.declarations import time_text
 from ..core.documents.monitoring import DumpedNodesDocument, DumpedRulesDocument, OpenStreamDocument
 from ..core.documents.queues import queue_document, rule_document
 from ..core.scheduler.answering.questions import QuestionSide

@@ -12,7 +12,7 @@ from ....model.state.preemption_log import PreemptionCause, VictimNeed
 from ....model.values.allocation import Allocation
 from ....model.values.documents import quantities_shown
 from ....model.values.messages import short_partition_name
-from .fields import (
+from .declarations import (
     ApplicationStateName,
     ByInstanceType,
     Int32,

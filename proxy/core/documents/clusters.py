@@ -15,16 +15,7 @@ from ....model.values.documents import quantities_shown
 from ....model.values.messages import short_partition_name
 from ....model.views.shown import PartitionValues, ShownNode
 from .applications import AllocationDocument, ForeignAllocationDocument, allocation_document, foreign_document
-from .fields import (
-    Names,
-    ObjectStateName,
-    Percents,
-    Quantities,
-    Texts,
-    TimeNs,
-    whole,
-    without_empty,
-)
+from .declarations import Names, ObjectStateName, Percents, Quantities, Texts, TimeNs, whole, without_empty
 
 
 class ClusterDocument(TypedDict):

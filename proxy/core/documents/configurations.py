@@ -17,7 +17,7 @@ from ....model.configuration.schema import (
     SchedulerConfig,
 )
 from ....model.values.documents import Document, Json
-from .fields import Names, Texts, whole
+from .declarations import Names, Texts, whole
 
 
 class ConfigurationDocument(TypedDict, total=False):

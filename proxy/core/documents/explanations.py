@@ -11,7 +11,7 @@ from ....model.applications.ask_walk import TryingPass
 from ....model.explanation.blockers import NodeObstacle, SubjectKind
 from ....model.explanation.values import AskStatus
 from .applications import PreemptionDocument, VictimDocument
-from .fields import (
+from .declarations import (
     ApplicationStateName,
     Int64Message,
     Names,

@@ -17,7 +17,7 @@ from ....model.values.states import ManagerState
 from .applications import ApplicationDocument
 from .clusters import ClusterDocument, NodeDocument, PartitionDocument
 from .configurations import ConfigurationDocument
-from .fields import Int64, Names, Texts, TimeNs, values_of, without_empty
+from .declarations import Int64, Names, Texts, TimeNs, values_of, without_empty
 from .queues import QueueDocument, RuleDocument
 
 
@@ -85,6 +85,38 @@ class LocksDocument(TypedDict):
     """Pairs of classes, the second of which may be taken while the first is held."""
     observed: list[Annotated[list[str | int], Field(min_length=3, max_length=3)]] | None
     """Likewise what was observed, with how often; null in a process that does not check its locks."""
+
+
+class PolicyFailureDocument(TypedDict):
+    """A question that a policy could not answer."""
+
+    method: str
+    subject: str
+    """The id of what it was asked about."""
+    error: str
+    at: TimeNs
+
+
+class PolicyDocument(TypedDict, total=False):
+    """A policy that the program has given, and what it has answered in all partitions."""
+
+    name: Required[str]
+    """A configuration names it `policy/NAME`."""
+    madeOf: Required[str]
+    """Its class, `module:Class`."""
+    version: str
+    """Its attribute `version`, if it has one."""
+    methods: Required[list[str]]
+    """Where it decides."""
+    dependsOn: Required[list[str]]
+    answers: Required[Annotated[int, Field(ge=0)]]
+    """How often it was asked."""
+    failures: Required[Annotated[int, Field(ge=0)]]
+    """How often it raised, or answered with no answer."""
+    meanNs: Required[Annotated[int, Field(ge=0)]]
+    """How long an answer took on average; by the virtual clock in a stepped scheduler."""
+    longestNs: Required[Annotated[int, Field(ge=0)]]
+    lastFailure: PolicyFailureDocument
 
 
 class CheckDocument(TypedDict):

@@ -23,7 +23,7 @@ from ....model.resources.resource import (
 )
 from ....model.values.documents import quantities_shown
 from ....model.views.shown import QueueView
-from .fields import Int32, Names, ObjectStateName, Percents, Quantities, Texts, without_empty
+from .declarations import Int32, Names, ObjectStateName, Percents, Quantities, Texts, without_empty
 
 
 class TemplateDocument(TypedDict, total=False):

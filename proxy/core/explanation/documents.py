@@ -40,8 +40,19 @@ from ..documents.explanations import (
     RefusingNodesDocument,
     RuleAnswerDocument,
 )
-from .sentences import Where, changes_of, place_line, place_of, what_blocks, withheld_lines
-from .text import TextLine, blocker_lines, node_lines, planned_start_lines, rule_lines
+from .text import (
+    TextLine,
+    Where,
+    blocker_lines,
+    changes_of,
+    node_lines,
+    place_line,
+    place_of,
+    planned_start_lines,
+    rule_lines,
+    what_blocks,
+    withheld_lines,
+)
 
 
 def document_of(explanation: Explanation, where: Where) -> ExplainedDocument:

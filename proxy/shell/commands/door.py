@@ -14,12 +14,15 @@ from ...base.terminal.standard_output import ends_on
 from .options import (
     AddressAsJsonOption,
     LogFormatOption,
+    PolicyOptions,
     ServedConfigOption,
     UsageFileOption,
+    log_format_named,
+    log_written,
+    reporter,
     value_option,
     with_settings,
 )
-from .output import log_format_named, log_written, reporter
 from .serve import ListeningOptions, check_installed, run_server, usage_before, use_writer
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 LAUNCHERS: Final = ("local", "fixed", "ray")
 
 
+@with_settings("policies", PolicyOptions)
 @with_settings("listening", ListeningOptions)
 def door(
     *,
@@ -65,6 +69,7 @@ def door(
         Path | None, value_option("--worker-key", "FILE", "The key of that certificate (PEM).")
     ] = None,
     listening: ListeningOptions,
+    policies: PolicyOptions,
     usage_file: UsageFileOption = None,
     as_json: AddressAsJsonOption = False,
     log_format: LogFormatOption = "text",
@@ -87,6 +92,11 @@ def door(
         settings = listening.server(config)
         rest = listening.rest(settings.access)
         report = reporter(chosen_format, "licorne door")
+        if policies.policy or policies.policy_package:
+            raise LicorneError(
+                "--policy: a door asks no policies, its workers do: "
+                "--worker-options '--policy NAME=module:Class', or `licorne serve --policy` for each"
+            )
         token = None if worker_token is None else read_token(worker_token)
         watchdog = Watchdog()
         scheduler = Door(

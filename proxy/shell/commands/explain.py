@@ -15,6 +15,7 @@ from .options import (
     AsJsonOption,
     EngineOption,
     InputSettings,
+    PolicyOptions,
     ThreadsOption,
     UsersOption,
     number_option,
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ....model.explanation import Explanation
-    from ...core.explanation.sentences import Where
-    from ...core.explanation.text import TextLine
+    from ...core.explanation.text import TextLine, Where
     from ...core.scheduler.scheduler import Scheduler
     from ...play.simulation.played_input import PlayOptions
 
@@ -53,7 +53,7 @@ class Moment:
     ) -> None:
         """Play the input up to the moment, ask the scheduler, and print its answer."""
         from ...play.simulation.played_input import play_input
-        from .output import moment_document, print_document, print_lines
+        from .options import moment_document, print_document, print_lines
 
         with play_input(self.options) as played_input:
             answer = ask(played_input.scheduler)
@@ -73,6 +73,7 @@ def moment_command(who: str) -> Callable[[Callable[..., None]], Callable[..., No
     return lambda command: ends_on(LicorneError, who)(with_moment(command))
 
 
+@with_settings("policies", PolicyOptions)
 @with_input_settings
 def _moment(
     *,
@@ -105,12 +106,13 @@ def _moment(
     input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
     engine: EngineOption = "direct",
     threads: ThreadsOption = None,
+    policies: PolicyOptions,
     as_json: AsJsonOption = False,
 ) -> Moment:
     """Return the moment that the options say.
 
     Raises:
-        LicorneError: The engine is unknown, or the time cannot be read.
+        LicorneError: The engine is unknown, the time cannot be read, or a policy cannot be given.
     """
     from ...core.scheduler.engine_names import engine_named
     from ...play.simulation.played_input import PlayOptions, moment_ns
@@ -123,6 +125,7 @@ def _moment(
         threads=threads,
         at_ns=None if at is None else moment_ns(at),
         after_line=after,
+        policies=policies.given(),
     )
     return Moment(options, partition, rm, as_json)
 

@@ -25,10 +25,12 @@ from .options import (
     RestAddressOption,
     RestHostOption,
     RestTokenOption,
+    log_format_named,
+    log_written,
+    reporter,
     value_option,
     with_settings,
 )
-from .output import log_format_named, log_written, reporter
 from .serve import check_installed, rest_settings
 
 if TYPE_CHECKING:
@@ -173,6 +175,10 @@ def schedule_pods(
                 rest_address, insecure_public=insecure_public, token=rest_token, hosts=rest_host
             )
         )
+        if rest is not None and insecure_public and not rest.tokens:
+            # What pods carry in their labels and annotations is for those alone who have a token.
+            rest = replace(rest, closed=("/debug/",))
+            options = replace(options, defaults=replace(options.defaults, shows_labels=False))
         health = None if health_address is None else read_address(health_address)
         prepare_process()
         watchdog = Watchdog()
@@ -278,7 +284,7 @@ def _print_picture(cluster: ClusterOptions, ask: Callable[[ClusterPicture], Iter
     credentials, options = cluster.read()
     from ...kubernetes.client.api_client import ApiClient
     from ...kubernetes.running.picture import ClusterPicture
-    from .output import print_text_lines
+    from .options import print_text_lines
 
     with ApiClient(credentials) as client:
         print_text_lines(ask(ClusterPicture(client, options)))

@@ -29,10 +29,12 @@ from .options import (
     ServedConfigOption,
     ThreadsOption,
     UsageFileOption,
+    log_format_named,
+    log_written,
+    reporter,
     value_option,
     with_settings,
 )
-from .output import log_format_named, log_written, reporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

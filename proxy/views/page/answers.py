@@ -24,21 +24,19 @@ from ...core.documents.explanations import (
     WaitingDocument,
 )
 from ...core.documents.monitoring import LocksDocument, PageAllocationDocument, PageNodeDocument
-from ...core.explanation.sentences import (
-    changes_of,
-    ending_text,
-    lack_line,
-    place_line,
-    planned_start_text,
-    what_blocks,
-)
 from ...core.explanation.text import (
     answer_of,
     ask_headline,
+    changes_of,
+    ending_text,
     headline,
+    lack_line,
     node_lines,
     other_asks,
+    place_line,
+    planned_start_text,
     preemption_headline,
+    what_blocks,
 )
 
 _GROUPS_MAX: Final = 50

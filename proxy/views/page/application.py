@@ -24,6 +24,7 @@ from starlette.staticfiles import StaticFiles
 
 from ....model.errors import LicorneError, RequestError
 from ....model.resources.resource import Resource
+from ...core.documents.declarations import JSON, Operation, Parameter, numbered, text
 from ...core.documents.monitoring import (
     CHANGE_WORDS,
     DETAIL_WORDS,
@@ -31,7 +32,6 @@ from ...core.documents.monitoring import (
     PageNodeDocument,
     TimelineDocument,
 )
-from ...core.documents.operations import JSON, Operation, Parameter, numbered, text
 from ...core.scheduler.answering.questions import NotKnownError
 from ...core.scheduler.answering.views import LiveQueues, LiveView
 from ...core.scheduler.scheduler import Scheduler

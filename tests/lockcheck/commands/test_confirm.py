@@ -14,7 +14,7 @@ from support.lockcheck.recorded_programs import ONE_BY_ONE, crossed_program
 from support.programs import written
 
 from licorne.lockcheck import Finding, Rung
-from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.checking.acquisition_checks import witness_of
 from licorne.lockcheck.commands import confirm
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.commands.confirm import Program

@@ -16,7 +16,7 @@ from support.lockcheck.pytest_runs import run_module
 from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, RWLock, session
-from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.checking.acquisition_checks import witness_of
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.confirming.confirmation import confirm
 from licorne.lockcheck.findings.findings import role_of

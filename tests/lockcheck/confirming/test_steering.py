@@ -45,7 +45,7 @@ from support.lockcheck.waiting_programs import (
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock, session
-from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.checking.acquisition_checks import witness_of
 from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome, confirm, steered
 from licorne.lockcheck.findings.findings import Witness
 from licorne.lockcheck.findings.json_files import from_json, read_witness, to_json

@@ -13,7 +13,7 @@ from support.lockcheck.lock_corpus import RECORD
 from support.lockcheck.steered_threads import nests_of, witnesses
 
 from licorne.lockcheck import Frame, Kind, LockUsageError, Rung, RWLock, session, unit
-from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.checking.acquisition_checks import witness_of
 from licorne.lockcheck.findings.findings import (
     SchedulingPoint,
     SourcePlace,

@@ -72,7 +72,7 @@ def policy(failures: list[Failure], *answers: Any) -> GuardedPolicy:
     """Return a policy that answers so."""
     made = iter([Asked(1), Asked(*answers)])  # The first one is looked at only.
     given = GivenPolicies({"p": made.__next__})
-    return given.make(lambda *args: failures.append(Failure(*args)), lambda: 0).named("policy/p")
+    return given.make(lambda *args: failures.append(Failure(*args))).named("policy/p")
 
 
 class BrokenEquality(float):
@@ -263,8 +263,8 @@ def test_each_partition_has_an_object() -> None:
         return made[-1]
 
     given = GivenPolicies({"p": make})
-    given.make(lambda *_: None, lambda: 0)
-    given.make(lambda *_: None, lambda: 0)
+    given.make(lambda *_: None)
+    given.make(lambda *_: None)
 
     assert len(made) == 3
 
@@ -287,3 +287,26 @@ def test_a_name_is_refused_where_it_decides_nothing(
     points = {"p": frozenset(PolicyPoint), "hourly": frozenset({PolicyPoint.NODE_ORDER})}
 
     assert refused_name(word, point, points) == message
+
+
+def test_each_answer_is_noted_as_it_was_checked() -> None:
+    """And an error where there is none, so that a recording has both."""
+    asked = policy([], 3, (1, "a"), None, ValueError("a bug"))
+    noted: list[tuple[str, str, object]] = []
+    asked.note = lambda *args: noted.append(args)
+    asked.node_key(NODE)
+    asked.application_key(application())
+    asked.may_start(application(), 0)
+    asked.node_key(NODE)
+
+    error = noted.pop()[2]
+    assert isinstance(error, ValueError)
+    assert noted == [("p", "node_key", 3.0), ("p", "application_key", (1, "a")), ("p", "may_start", None)]
+
+
+def test_a_number_that_has_no_text_is_no_key() -> None:
+    """Python writes none of more than 4,300 digits, and a recording would need it."""
+    failures: list[Failure] = []
+
+    assert policy(failures, 10**5000).application_key(application()) == (1,)
+    assert len(failures) == 1

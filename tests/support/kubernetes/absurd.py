@@ -123,7 +123,8 @@ _POD: Final[Document] = {
         "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible", "message": ""}],
         "containerStatuses": [_STATUS],
         "initContainerStatuses": [_STATUS],
-        "resize": "Infeasible",
+        "allocatedResources": {"cpu": "10m"},
+        "resources": {"requests": {"cpu": "10m"}},
     },
 }
 EXAMPLES: Final[dict[type, tuple[str, list[Document]]]] = {

@@ -8,7 +8,7 @@ from typing import Any, Final
 from support.proxy.listening import Listener
 
 from licorne import CallbackFailure, Scheduler, si
-from licorne.proxy.core.explanation.sentences import changes_of, what_blocks
+from licorne.proxy.core.explanation.text import changes_of, what_blocks
 from licorne.proxy.core.scheduler.engine_names import EngineName
 
 HOUR: Final = 3_600_000_000_000

@@ -50,7 +50,7 @@ from .....model.views.shown import (
     shown_queue,
     shown_rejected,
 )
-from ...documents.fields import paged, size_of_application, size_of_node, size_of_usage
+from ...documents.declarations import paged, size_of_application, size_of_node, size_of_usage
 from ...health import AskAll
 from ..managers.manager_life import ManagerStatus
 from ..managers.managers import Managers

@@ -19,7 +19,7 @@ from ....core.documents.clusters import (
     node_document,
     utilizations_document,
 )
-from ....core.documents.operations import JSON, Operation, Parameter
+from ....core.documents.declarations import JSON, Operation, Parameter
 from ..limits import Pace
 from ..requests import pace_of, partition_of, queue_path_of, views_of
 from ..responses import JSON_TYPE, RestError, json_bytes, json_response

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ....core.documents.declarations import JSON, UINT64_MAX, Operation, Parameter, numbered
 from ....core.documents.monitoring import EventBatchDocument, EventDocument, EventStreamDocument
-from ....core.documents.operations import JSON, UINT64_MAX, Operation, Parameter, numbered
 from ....core.events.log import TooManyStreamsError
 from ....core.events.streams import LOOK_INTERVAL_SECONDS
 from ..limits import Pace

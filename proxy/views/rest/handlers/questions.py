@@ -16,6 +16,7 @@ from .....model.errors import LicorneError, RequestError
 from .....model.explanation.dry_run import NEXT_ASKS_MAX
 from .....model.values.documents import Json
 from ....base.files.json_text import JsonError, MessageError, parse_json, read_message
+from ....core.documents.declarations import JSON, Operation, numbered, text
 from ....core.documents.explanations import (
     DryRunDocument,
     DryRunRequestDocument,
@@ -24,7 +25,6 @@ from ....core.documents.explanations import (
     SentencesDocument,
 )
 from ....core.documents.monitoring import LocksDocument
-from ....core.documents.operations import JSON, Operation, numbered, text
 from ....core.explanation.documents import (
     document_of,
     dry_run_document,

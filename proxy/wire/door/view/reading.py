@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from .....model.configuration.extra import ExtraConfig
 from .....model.values.states import ManagerState
-from ....core.documents.fields import time_text
+from ....core.documents.declarations import time_text
 from ....core.scheduler.managers.manager_life import ManagerStatus
 from ....views.rest.responses import RestError
 from ...server.access import Address, read_address

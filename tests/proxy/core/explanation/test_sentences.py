@@ -21,7 +21,7 @@ from licorne.model.explanation import (
 )
 from licorne.model.resources.resource import Resource, quantity_text, resource_text
 from licorne.model.values.allocation import RefusalReason
-from licorne.proxy.core.explanation.sentences import (
+from licorne.proxy.core.explanation.text import (
     changes_of,
     lack_line,
     miss_line,

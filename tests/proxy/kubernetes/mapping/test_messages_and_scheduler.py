@@ -158,7 +158,7 @@ def test_a_foreign_pod_uses_room_until_it_ends(cluster: Cluster) -> None:
     """What it leaves is too little for another."""
     foreign = sized("f", cpu="3500m", spec={"schedulerName": "default-scheduler", "nodeName": "node-1"})
     cluster.change_node(None, node_of())
-    cluster.add(foreign_allocation(foreign))
+    cluster.add(foreign_allocation(foreign, KubernetesSettings()))
     cluster.add_pod(sized("a"))
     assert {} == cluster.placed
 

@@ -1,7 +1,10 @@
-"""What documents share: types of fields, times as texts, and long lists in pieces of bounded size.
+"""Declarations of the REST interface: types of fields that documents share, and operations.
 
 Each document is declared once, as a `TypedDict` whose fields have their descriptions. The code that makes it
 is checked against it, the description of the REST interface is made of it, and clients read it.
+
+The routes and their description are made of operations. A module with endpoints has a table `OPERATIONS`;
+`proxy/views/rest` adds the parts that all operations have in common.
 
 How many rows are asked for at once follows from the sizes of the rows before: an application may have one
 allocation, or thousands.
@@ -17,6 +20,7 @@ from typing import (
     Annotated,
     Any,
     Final,
+    NamedTuple,
     ParamSpec,
     Required,
     TypeAlias,
@@ -145,3 +149,81 @@ def size_of_application(application: ShownApplication) -> int:
 def size_of_usage(usage: UsageView) -> int:
     """Return how many items the row of a user or group has: each queue counts four times."""
     return 4 * len(usage.queues)
+
+
+JSON: Final = "application/json"
+YAML: Final = "application/x-yaml"
+UINT64_MAX: Final = 2**64 - 1
+
+
+class Parameter(NamedTuple):
+    """A parameter of a request.
+
+    Attributes:
+        name: Its name.
+        description: What it is for.
+        schema: The JSON schema of its value.
+        place: `query`, `path` or `header`.
+        required: Whether each request has it.
+        further: What else the description says of it.
+    """
+
+    name: str
+    description: str
+    schema: Mapping[str, object]
+    place: str = "query"
+    required: bool = False
+    further: Mapping[str, object] = {}
+
+
+def text(name: str, description: str, *, required: bool = False) -> Parameter:
+    """Return a parameter of the query that is a text; one that each request has is not empty."""
+    schema: dict[str, object] = {"type": "string", "minLength": 1} if required else {"type": "string"}
+    return Parameter(name, description, schema, required=required)
+
+
+def numbered(name: str, description: str, *, least: int, most: int, default: int | None = None) -> Parameter:
+    """Return a parameter of the query that is a whole number from `least` to `most`."""
+    schema: dict[str, object] = {"type": "integer", "minimum": least, "maximum": most}
+    return Parameter(name, description, schema if default is None else schema | {"default": default})
+
+
+class Operation(NamedTuple):
+    """A method of a path: what answers it, and what its description says.
+
+    Parameters in the path, and the statuses that follow from them and from a body, are the same for all.
+
+    Attributes:
+        path: The path; parameters stand in braces.
+        endpoint: What answers. Its name in words is the id of the operation, unless `name` is given.
+        tag: The part of the interface that it belongs to.
+        summary: What it shows, in one line.
+        answer: What the body of status 200 is; the empty text where there is no such status.
+        returns: The types of that body by their media types.
+        description: More than the summary says.
+        parameters: The parameters that are not in the path, and those in the path that are special here.
+        refusals: The statuses of errors beyond those that all operations have.
+        body: The media types of the body of the request with their types; with it, the method is POST.
+        body_note: What is to be known of that body.
+        name: The id of the operation in words joined by `_`.
+        is_open: Whether it needs no token.
+    """
+
+    path: str
+    endpoint: Callable[..., Any]
+    tag: str
+    summary: str
+    answer: str = ""
+    returns: Mapping[str, Any] = {}
+    description: str = ""
+    parameters: Sequence[Parameter] = ()
+    refusals: Sequence[int] = ()
+    body: Mapping[str, Any] | None = None
+    body_note: str = ""
+    name: str = ""
+    is_open: bool = False
+
+    @property
+    def method(self) -> str:
+        """The method, in capitals."""
+        return "GET" if self.body is None else "POST"
