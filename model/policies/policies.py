@@ -53,11 +53,11 @@ class PolicyPoint(Enum):
 
     NODE_ORDER = "node_key"
     APPLICATION_ORDER = "application_key"
-    QUEUE_ORDER = "queue_key"
     ADMISSION = "may_start"
     FILTER = "refuses"
     VICTIM_ORDER = "victim_cost"
     PROTECTION = "spares"
+    QUEUE_ORDER = "queue_key"
 
 
 @final
