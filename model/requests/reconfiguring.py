@@ -24,7 +24,7 @@ from .submission_terms import runtime_settings, runtimes_changed
 _SETTINGS: Final = (
     *("state", "is_leaf", "managed", "properties", "settings", "template", "submit_acl", "admin_acl"),
     *("guaranteed", "max_applications", "positions", "quota_preemption_due_ns"),
-    *("decayed", "user_weights", "lend", "application_order"),
+    *("decayed", "user_weights", "lend", "application_order", "queue_order"),
 )
 """What a configuration decides about a queue, without the maximum: that of the root comes from the nodes."""
 

@@ -22,6 +22,7 @@ from ..queue_properties import (
     PREEMPTION_DELAY,
     PREEMPTION_POLICY,
     PROPERTIES,
+    QUEUE_SORT_POLICY,
     QUOTA_PREEMPTION_DELAY,
     REFUSED_IF_UNREADABLE,
     RUNTIME_DEFAULT,
@@ -301,6 +302,11 @@ def _placed(
             yield name, position
 
 
+_POINTS: Final = {
+    APPLICATION_SORT_POLICY: PolicyPoint.APPLICATION_ORDER,
+    QUEUE_SORT_POLICY: PolicyPoint.QUEUE_ORDER,
+}
+"""The properties of queues that name policies."""
 GivenPoints = Mapping[str, Collection[PolicyPoint]]
 """The policies that the program has given, by name, with the points at which each decides."""
 
@@ -327,10 +333,11 @@ def policies_are_given(partition: PartitionConfig, points: GivenPoints) -> Itera
 def _of_queues(queue: QueueConfig, points: GivenPoints) -> Iterator[RuleFinding]:
     template = queue.child_template
     for holder in (queue,) if template is None else (queue, template):
-        word = holder.properties.get(APPLICATION_SORT_POLICY, "")
-        if is_policy_word(word):
-            position = holder.positions.get(f"properties.{APPLICATION_SORT_POLICY}", holder.position)
-            yield from _finding(word, PolicyPoint.APPLICATION_ORDER, position, points)
+        for name, point in _POINTS.items():
+            word = holder.properties.get(name, "")
+            if is_policy_word(word):
+                position = holder.positions.get(f"properties.{name}", holder.position)
+                yield from _finding(word, point, position, points)
     for child in queue.queues:
         yield from _of_queues(child, points)
 
