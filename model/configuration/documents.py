@@ -299,6 +299,7 @@ class YamlPolicies(YamlNode):
 
     admission: _TextList = ()
     filters: _TextList = ()
+    protection: _TextList = ()
 
 
 class YamlUserGroupResolver(YamlNode):

@@ -10,8 +10,13 @@ from typing import Final, assert_never
 
 APPLICATION_ORDER_WORDS: Final = ("fifo", "fair", "users")
 """The orders of applications of ours; `licorne.model.queues.application_orders` has what each does."""
+QUEUE_ORDER_WORDS: Final = ("fair",)
+"""The orders of sibling queues of ours; `licorne.model.queues.queue_orders` has what each does."""
 NODE_ORDER_WORDS: Final = ("fair", "binpacking")
 """The orders of nodes of ours; `licorne.model.nodes.node_orders` has what each does."""
+
+VICTIM_ORDER_WORDS: Final = ("youngest", "least-work")
+"""The orders of victims of ours; `licorne.model.preemption.victim_orders` has what each does."""
 
 
 class FairCount(Enum):

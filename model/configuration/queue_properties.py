@@ -18,6 +18,7 @@ from ..policies.policies import is_policy_word
 from .durations import DurationError, parse_duration_ns, short_duration_text
 from .policies import (
     APPLICATION_ORDER_WORDS,
+    QUEUE_ORDER_WORDS,
     BackfillOrder,
     FairCount,
     GangPlacing,
@@ -34,6 +35,7 @@ _Value = TypeVar("_Value")
 _Default = TypeVar("_Default")
 _Kind = TypeVar("_Kind", bound=Enum)
 APPLICATION_SORT_POLICY: Final = "application.sort.policy"
+QUEUE_SORT_POLICY: Final = "queue.sort.policy"
 APPLICATION_SORT_PRIORITY: Final = "application.sort.priority"
 PRIORITY_POLICY: Final = "priority.policy"
 PRIORITY_OFFSET: Final = "priority.offset"
@@ -113,6 +115,8 @@ class QueueProperties:
 
     application_sort_policy: str = "fifo"
     """One of `APPLICATION_ORDER_WORDS`, or a policy with its prefix."""
+    queue_sort_policy: str = "fair"
+    """One of `QUEUE_ORDER_WORDS`, or a policy with its prefix: of the queues below."""
     priority_sorting: bool = True
     priority_policy: PriorityPolicy = PriorityPolicy.DEFAULT
     priority_offset: int = 0
@@ -142,6 +146,10 @@ def _sort_policy(text: str) -> str | None:
         return text
     # `stateaware` was a separate policy once; it means the order of submission now.
     return "fifo" if text in {"", "stateaware"} else None
+
+
+def _queue_sort_policy(text: str) -> str | None:
+    return text if text in QUEUE_ORDER_WORDS or is_policy_word(text) else None
 
 
 def _switch(text: str) -> bool | None:
@@ -223,6 +231,7 @@ def _delay_ns(text: str) -> int | None:
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     APPLICATION_SORT_POLICY: _sort_policy,
+    QUEUE_SORT_POLICY: _queue_sort_policy,
     APPLICATION_SORT_PRIORITY: _switch,
     PRIORITY_POLICY: _priority_policy,
     PRIORITY_OFFSET: _offset,
@@ -252,7 +261,7 @@ REFUSED_IF_UNREADABLE: Final = (
     *(PREEMPTION_MIN_RUNTIME, PREEMPTION_MIN_RUNTIME_SCOPE, PREEMPTION_VICTIMS_MAX, PREEMPTION_WITHIN),
     *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN),
     *(FAIR_COUNT, FAIR_HALF_LIFE, FAIR_WEIGHT),
-    GANG_PLACING,
+    *(GANG_PLACING, QUEUE_SORT_POLICY),
     *(BACKFILL_RESERVATIONS, BACKFILL_ORDER, BACKFILL_PASSES),
 )
 """Properties that the recorded core does not know: a configuration with an invalid value is refused."""
@@ -280,6 +289,7 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
 
     return QueueProperties(
         application_sort_policy=(read(APPLICATION_SORT_POLICY, _sort_policy, "fifo") if is_leaf else "fair"),
+        queue_sort_policy="fair" if is_leaf else read(QUEUE_SORT_POLICY, _queue_sort_policy, "fair"),
         priority_sorting=read(APPLICATION_SORT_PRIORITY, _switch, default=True),
         priority_policy=read(PRIORITY_POLICY, _priority_policy, PriorityPolicy.DEFAULT),
         priority_offset=read(PRIORITY_OFFSET, _offset, 0),

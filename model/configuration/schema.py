@@ -20,12 +20,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple, assert_never
+from typing import TYPE_CHECKING, Final, NamedTuple, assert_never
 
 from ..resources.quantities import QuantityError, parse_quantity, parse_vcore
 from ..resources.resource import EMPTY, Resource
-from .documents import YamlChildTemplate, YamlLimit, YamlPartition, YamlQueue, YamlRule
 from .problems import NOWHERE, Position, Problem, RuleFinding
+
+if TYPE_CHECKING:  # Pydantic is loaded where a configuration is read.
+    from .documents import YamlChildTemplate, YamlLimit, YamlPartition, YamlQueue, YamlRule
 
 
 def _nothing() -> Mapping[str, str]:
@@ -163,24 +165,6 @@ class RuleConfig:
     positions: Mapping[str, Position] = field(default_factory=_no_positions, compare=False, repr=False)
 
 
-class VictimOrdering(Enum):
-    """Which possible victims come first among equals; the values are those of the configuration."""
-
-    YOUNGEST = "youngest"
-    LEAST_WORK = "least-work"
-
-    @property
-    def is_least_work_first(self) -> bool:
-        """Whether those go first that lose the least work."""
-        match self:
-            case VictimOrdering.YOUNGEST:
-                return False
-            case VictimOrdering.LEAST_WORK:
-                return True
-            case _:
-                assert_never(self)
-
-
 class VictimJobs(Enum):
     """Whether victims are taken one by one or gang by gang; the values are those of the configuration."""
 
@@ -217,9 +201,9 @@ class PreemptionConfig:
         return VictimJobs(self.jobs or VictimJobs.PARTS).is_whole
 
     @property
-    def order(self) -> VictimOrdering:
+    def victims_word(self) -> str:
         """The order of victims of a configuration that has been checked; the empty text means `youngest`."""
-        return VictimOrdering(self.victims or VictimOrdering.YOUNGEST)
+        return self.victims or "youngest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +227,8 @@ class PoliciesConfig:
     """All of them must let an application start; asked in this order."""
     filters: tuple[str, ...] = ()
     """None of them may refuse a node that an ask gets; asked in this order."""
+    protection: tuple[str, ...] = ()
+    """None of them may spare what ends for something else; asked in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +319,11 @@ def build_partition(document: YamlPartition, findings: list[RuleFinding]) -> Par
         node_sort_policy=NodeSortPolicyConfig(
             type=policy.type, resource_weights=MappingProxyType(policy.resourceweights)
         ),
-        policies=PoliciesConfig(admission=document.policies.admission, filters=document.policies.filters),
+        policies=PoliciesConfig(
+            admission=document.policies.admission,
+            filters=document.policies.filters,
+            protection=document.policies.protection,
+        ),
         user_group_resolver=document.usergroupresolver.type,
         position=document.position,
         positions=MappingProxyType(document.positions(closed=("queues", "placementrules", "limits"))),

@@ -279,7 +279,7 @@ class ProtectionChecker:
     def __init__(self, state: PartitionState, entry: ApplicationEntry) -> None:
         self._state = state
         self._entry = entry
-        self._is_used = any(
+        self._is_used = bool(state.config.policies.protection) or any(
             queue.settings.min_runtime_ns or queue.settings.victims_max for queue in state.tree
         )
         self._known: dict[_Shape, Blocker | None] = {}

@@ -14,6 +14,11 @@ from .interface import (
     NodeFilter,
     NodePolicy,
     NodeView,
+    ProtectionPolicy,
+    QueuePolicy,
+    SiblingView,
+    VictimPolicy,
+    VictimView,
     Wait,
 )
 
@@ -26,5 +31,10 @@ __all__ = [
     "NodeFilter",
     "NodePolicy",
     "NodeView",
+    "ProtectionPolicy",
+    "QueuePolicy",
+    "SiblingView",
+    "VictimPolicy",
+    "VictimView",
     "Wait",
 ]

@@ -42,6 +42,19 @@ class AskView(NamedTuple):
     """As the tags of the ask itself name it."""
 
 
+class VictimView(NamedTuple):
+    """An allocation that may have to end so that something else can run."""
+
+    ask: AskView
+    node_id: str
+    queue: str
+    """The path of the leaf that it is counted in."""
+    user: str
+    bound_at_ns: int
+    checkpoint_ns: int | None
+    """When its work was saved last, as far as the resource manager has reported it."""
+
+
 class ApplicationView(NamedTuple):
     """An application in its leaf."""
 
@@ -60,6 +73,20 @@ class ApplicationView(NamedTuple):
     gang: bool
     """Nothing of it is placed before all of its gang is, in one result."""
     walltime_ns: int | None
+
+
+class SiblingView(NamedTuple):
+    """A queue with something that waits, among its siblings."""
+
+    path: str
+    properties: Mapping[str, str]
+    """Those that the configuration gives it, inherited ones included."""
+    allocated: Resource
+    pending: Resource
+    guaranteed: Resource
+    maximum: Resource | None
+    priority: int
+    """The highest of the asks that wait, as it counts among the siblings."""
 
 
 class Wait(NamedTuple):
@@ -91,8 +118,29 @@ class ApplicationPolicy(Protocol):
         """Return the place of an application; asked when it changes, or once with `{"submission"}`."""
 
 
+class QueuePolicy(Protocol):
+    """Orders the queues below a parent: `queue.sort.policy: policy/NAME`."""
+
+    def queue_key(self, queue: SiblingView) -> Key:
+        """Return the place of a queue among its siblings; asked when anything in it changes."""
+
+
 class AdmissionPolicy(Protocol):
     """Says when applications may start: `policies: {admission: [NAME]}` of a partition."""
 
     def may_start(self, application: ApplicationView, now_ns: int) -> Wait | None:
         """Return `None` if an application may start, else why not, and when it is to be asked again."""
+
+
+class VictimPolicy(Protocol):
+    """Orders what may have to end: `preemption: {victims: policy/NAME}` of a partition."""
+
+    def victim_cost(self, victim: VictimView, now_ns: int) -> int:
+        """Return what its end costs, 0 or more; of equals by the other rules the smallest goes first."""
+
+
+class ProtectionPolicy(Protocol):
+    """Spares work for a time: `policies: {protection: [NAME]}` of a partition."""
+
+    def spares(self, victim: VictimView, now_ns: int) -> Wait | None:
+        """Return `None` if it may end, else why not, and when that is to be asked again."""

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, TypeVar, final
 
 from ..errors import LicorneError, error_text
-from .interface import ApplicationView, AskView, NodeView, Wait
+from .interface import ApplicationView, AskView, NodeView, SiblingView, VictimView, Wait
 from .watching import FAILURE_MAX, AnswerNote, PolicyCounts
 
 POLICY_PREFIX: Final = "policy/"
@@ -31,6 +31,7 @@ FailureReport: TypeAlias = "Callable[[str, str, Exception], None]"
 PolicyKey: TypeAlias = "tuple[int | tuple[int | float | str, ...], ...]"
 """A key as orders compare it: `(0, KEY)`, or `(1,)`, behind all others, where the policy has failed."""
 
+Clock: TypeAlias = "Callable[[], int]"
 T = TypeVar("T")
 _Parts: TypeAlias = "tuple[int | float | str, ...]"
 _NAME_MAX: Final = 64
@@ -39,9 +40,10 @@ _KEY_PARTS_MAX: Final = 16
 _TEXT_MAX: Final = FAILURE_MAX
 _BITS_MAX: Final = 1_024
 """Of an integer in a key: Python writes no text of those that are very large, so none could be recorded."""
+_COST_MAX: Final = 10**18
 _BEHIND_ALL: Final[PolicyKey] = (1,)
-_HELD_NS: Final = 1_000_000_000
-"""For how long a start is held that the policy could not judge."""
+HELD_NS: Final = 1_000_000_000
+"""For how long a policy holds what it could not judge, and spares what it names no time for."""
 _DEPENDENCIES: Final = frozenset({"submission", "object", "time", "outside"})
 _EVERY_MIN_NS: Final = 1_000_000_000
 
@@ -49,10 +51,18 @@ _EVERY_MIN_NS: Final = 1_000_000_000
 class PolicyPoint(Enum):
     """Where a policy decides; the values are the names of the methods."""
 
+    __hash__ = object.__hash__  # Each answer looks one up: that of an enumeration is Python.
+
     NODE_ORDER = "node_key"
     APPLICATION_ORDER = "application_key"
     ADMISSION = "may_start"
     FILTER = "refuses"
+    VICTIM_ORDER = "victim_cost"
+    PROTECTION = "spares"
+    QUEUE_ORDER = "queue_key"
+
+
+_NODE_ORDER: Final = PolicyPoint.NODE_ORDER
 
 
 @final
@@ -64,6 +74,7 @@ class GuardedPolicy:
         asked: The object of the program.
         report: Called with each failure.
         counts: Those of the policy in all partitions.
+        now_ns: Returns nanoseconds since 1970, for the failures that are shown.
         stopwatch_ns: Returns nanoseconds since any moment: nothing is decided by it.
     """
 
@@ -73,13 +84,16 @@ class GuardedPolicy:
         asked: object,
         report: FailureReport,
         counts: PolicyCounts,
-        stopwatch_ns: Callable[[], int],
+        *,
+        now_ns: Clock,
+        stopwatch_ns: Clock,
     ) -> None:
         self.name = name
         self.note: AnswerNote | None = None
         """Called with each answer, where answers are recorded."""
         self._report = report
         self._counts = counts
+        self._now_ns = now_ns
         self._stopwatch_ns = stopwatch_ns
         self._methods: dict[PolicyPoint, Callable[..., object]] = {}
         for point in PolicyPoint:
@@ -93,26 +107,24 @@ class GuardedPolicy:
         """After how long its keys are found anew, `None` if time does not change them."""
         if "time" in depends_on and self._methods.keys() - {PolicyPoint.ADMISSION}:
             self.every_ns = getattr(asked, "every_ns", None)
-        self._shapes: dict[PolicyPoint, str] = {}
-        """The kinds of the parts of the first key at each point."""
+        self._shapes: dict[PolicyPoint, tuple[bool, ...]] = {}
+        """Which parts of the first key at each point are texts."""
 
     def node_key(self, node: NodeView) -> float:
         """Return the place of a node, the smallest first; where the policy fails it is infinite."""
-        return self._answer(PolicyPoint.NODE_ORDER, node.node_id, (node,), _node_key, _infinite)
+        return self._answer(_NODE_ORDER, node.node_id, (node,), _node_key, _infinite)
 
     def application_key(self, application: ApplicationView) -> PolicyKey:
         """Return the place of an application among those of its leaf."""
         return self._key(PolicyPoint.APPLICATION_ORDER, application.application_id, application)
 
+    def queue_key(self, queue: SiblingView) -> PolicyKey:
+        """Return the place of a queue among its siblings."""
+        return self._key(PolicyPoint.QUEUE_ORDER, queue.path, queue)
+
     def may_start(self, application: ApplicationView, now_ns: int) -> Wait | None:
         """Return why an application may not start, `None` if it may."""
-        return self._answer(
-            PolicyPoint.ADMISSION,
-            application.application_id,
-            (application, now_ns),
-            partial(_wait_of, now_ns),
-            partial(_held, now_ns),
-        )
+        return self._wait(PolicyPoint.ADMISSION, application.application_id, application, now_ns)
 
     def _answer(
         self,
@@ -139,9 +151,14 @@ class GuardedPolicy:
             answer = noted = checked(self._methods[point](*shown))
         except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
             answer, noted = failed(error), error
-            self._counts.count_failure(point.value, subject, error)
+            self._counts.count_failure(point.value, subject, error, self._now_ns())
             self._report(f"policy {self.name}.{point.value}", subject, error)
-        self._counts.count(self._stopwatch_ns() - began_ns)
+        took_ns = self._stopwatch_ns() - began_ns
+        counts = self._counts  # Counted here: a call would cost as much as all of this.
+        counts.answers += 1
+        counts.total_ns += took_ns
+        if took_ns > counts.longest_ns:  # noqa: PLR1730 - `max` takes twice the time
+            counts.longest_ns = took_ns
         if self.note is not None:
             self.note(self.name, point.value, noted)
         return answer
@@ -151,9 +168,22 @@ class GuardedPolicy:
         subject = f"{ask.allocation_key} on {node.node_id}"
         return self._answer(PolicyPoint.FILTER, subject, (ask, node), _reason_of, _refused)
 
+    def victim_cost(self, victim: VictimView, now_ns: int) -> int:
+        """Return what the end of a victim costs; more than any other where the policy fails."""
+        key = victim.ask.allocation_key
+        return self._answer(PolicyPoint.VICTIM_ORDER, key, (victim, now_ns), _cost_of, _dearest)
+
+    def spares(self, victim: VictimView, now_ns: int) -> Wait | None:
+        """Return why a victim may not end yet, `None` if it may."""
+        return self._wait(PolicyPoint.PROTECTION, victim.ask.allocation_key, victim, now_ns)
+
     def decides(self, point: PolicyPoint) -> bool:
         """Return whether it has the method of a point."""
         return point in self._methods
+
+    def _wait(self, point: PolicyPoint, subject: str, view: object, now_ns: int) -> Wait | None:
+        """Ask whether something has to wait; where the policy fails it does, for a while."""
+        return self._answer(point, subject, (view, now_ns), partial(_wait_of, now_ns), partial(_held, now_ns))
 
     def _key(self, point: PolicyPoint, subject: str, view: object) -> PolicyKey:
         """Ask for a key of one or several parts; where the policy fails it is behind all others."""
@@ -163,10 +193,10 @@ class GuardedPolicy:
     def _checked_key(self, point: PolicyPoint, answer: object) -> _Parts | None:
         """Return the parts of a key, which can be compared with those before it."""
         parts = _key_parts(answer)
-        shape = "".join(["text, " if isinstance(part, str) else "number, " for part in parts])
+        shape = tuple([type(part) is str for part in parts])
         first = self._shapes.setdefault(point, shape)
         if shape != first:
-            expected, got = first.removesuffix(", "), shape.removesuffix(", ")
+            expected, got = (", ".join("text" if each else "number" for each in of) for of in (first, shape))
             raise PolicyAnswerError(
                 f"expected a key like those before it ({expected}), got {parts!r:.{_TEXT_MAX}} ({got})"
             )
@@ -211,6 +241,10 @@ class PolicyFacts(NamedTuple):
     """Its attribute `version`; empty where that is no text."""
 
 
+def _no_time() -> int:
+    return 0
+
+
 @final
 class GivenPolicies:
     """The policies that a program has given, of which each partition gets objects.
@@ -236,22 +270,33 @@ class GivenPolicies:
         self.counts: Mapping[str, PolicyCounts] = {name: PolicyCounts() for name in factories}
         """What each policy has answered in all partitions."""
 
-    def make(self, report: FailureReport, stopwatch_ns: Callable[[], int]) -> Policies:
+    def make(
+        self, report: FailureReport, *, now_ns: Clock = _no_time, stopwatch_ns: Clock = _no_time
+    ) -> Policies:
         """Make the policies of a partition.
 
         Args:
             report: Called with each failure.
+            now_ns: Returns nanoseconds since 1970.
             stopwatch_ns: Returns nanoseconds since any moment, to time answers.
 
         Raises:
             LicorneError: An object cannot be made.
         """
-        return Policies({name: self.make_one(name, report, stopwatch_ns) for name in self._factories})
+        return Policies(
+            {
+                name: self.make_one(name, report, now_ns=now_ns, stopwatch_ns=stopwatch_ns)
+                for name in self._factories
+            }
+        )
 
-    def make_one(self, name: str, report: FailureReport, stopwatch_ns: Callable[[], int]) -> GuardedPolicy:
+    def make_one(
+        self, name: str, report: FailureReport, *, now_ns: Clock = _no_time, stopwatch_ns: Clock = _no_time
+    ) -> GuardedPolicy:
         """Make one of the policies of a partition; see `make`."""
         made = _made(name, self._factories[name])
-        return GuardedPolicy(name, made, report, self.counts[name], stopwatch_ns)
+        counts = self.counts[name]
+        return GuardedPolicy(name, made, report, counts, now_ns=now_ns, stopwatch_ns=stopwatch_ns)
 
 
 def is_policy_word(text: str) -> bool:
@@ -387,7 +432,17 @@ def _wait_of(now_ns: int, answer: object) -> Wait | None:
 
 
 def _held(now_ns: int, error: Exception) -> Wait | None:
-    return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + _HELD_NS)
+    return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + HELD_NS)
+
+
+def _cost_of(answer: object) -> int:
+    if type(answer) is not int or not 0 <= answer <= _COST_MAX:
+        raise PolicyAnswerError(f"expected an integer from 0 to {_COST_MAX:,}, got {_shown(answer)}")
+    return answer
+
+
+def _dearest(_: Exception) -> int:
+    return _COST_MAX + 1
 
 
 def _reason_of(answer: object) -> str | None:

@@ -41,8 +41,9 @@ from ..state.rates import report_no_victim
 from ..values.allocation import Ask
 from .acts import by_ask, ending_of, mark_all, release_all, remember, report_preempted, victim_record
 from .guarantee.ledger import QueueFactsOf, committed_resources
-from .losses import WorkLost, by_whole_jobs, described_at
-from .protection import Protected, ProtectedVictims, Protection
+from .losses import by_whole_jobs, described_at
+from .protection import Protected, ProtectedVictims, Protection, sparing
+from .victim_orders import measure_in
 from .victims import Need, Victim, given_back, needed_only, required_node_order
 
 NO_HELP: Final = "No fit on required node, preemption does not help"
@@ -192,7 +193,7 @@ def _divided(
     state: PartitionState, entry: ApplicationEntry, node: NodeEntry
 ) -> tuple[list[Victim], list[Protected]]:
     """Return what may be chosen on a node, and what has not run long enough to be."""
-    protection = Protection(entry.queue, state.now_ns(), for_guarantee=False)
+    protection = Protection(entry.queue, state.now_ns(), for_guarantee=False, policies=sparing(state))
     free: list[Victim] = []
     protected: list[Protected] = []
     for victim in _on_node(state, node):
@@ -212,7 +213,7 @@ def _note_no_victim(state: PartitionState, entry: ApplicationEntry, ask: Ask, te
 def _on_node(state: PartitionState, node: NodeEntry) -> list[Victim]:
     """Return the allocations on a node that may be chosen; marking them finds those that are ending."""
     found = []
-    work_lost = WorkLost.counted_in(state)
+    measure = measure_in(state)
     for allocation in node.node.facts().allocations:
         entry = state.entries.get(allocation.ask.application_id)
         key = allocation.ask.allocation_key
@@ -222,8 +223,8 @@ def _on_node(state: PartitionState, node: NodeEntry) -> list[Victim]:
         victim = Victim(allocation, entry, preempted=mine.is_preempted(key))
         if not victim.is_free:
             continue
-        if work_lost is not None:
-            victim = work_lost.measured(victim._replace(checkpoint_ns=mine.checkpoint_ns(key)))
+        if measure is not None:
+            victim = measure.measured(victim._replace(checkpoint_ns=mine.checkpoint_ns(key)))
         found.append(victim)
     return found
 

@@ -12,7 +12,7 @@ from heapq import merge
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
-from ..resources.comparisons import fair_share
+from ..policies.policies import PolicyKey
 from ..resources.quantities import INT32_MIN
 from ..resources.resource import EMPTY, Resource, is_any_positive
 from ..values.ordered_list import OrderedList
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from .queue import Queue
     from .tree import QueueTree
 
-ChildKey: TypeAlias = "tuple[float, float, float, int, str]"
+ChildKey: TypeAlias = "tuple[float | str | PolicyKey, ...]"
+"""The place of a queue among its siblings, the smallest first; it ends with the name."""
 
 
 class OrderStamp(NamedTuple):
@@ -37,22 +38,6 @@ class OrderStamp(NamedTuple):
 
 
 NEVER_ORDERED: Final = OrderStamp(-1, 0)
-
-
-def child_key(child: Queue, fair_max: Resource | None, *, by_priority: bool, use: float = 0.0) -> ChildKey:
-    """Return the place of a child among its siblings; the smallest goes first.
-
-    With priorities the higher priority first, then the smaller fair share; without them the other way
-    round. Where the past or the weights of queues count, their use (`use_rank`) comes before the share. Then
-    the queue with more waiting: of two pending resources where one is larger in every type its sum is larger
-    as well, so the sum keeps that rule and orders all others too.
-    """
-    share = fair_share(child.allocated, child.guaranteed, fair_max)
-    waiting = -sum(child.pending.values())
-    priority = -child.exposed_priority
-    if by_priority:
-        return (priority, use, share, waiting, child.name)
-    return (use, share, priority, waiting, child.name)
 
 
 @final
@@ -91,6 +76,9 @@ class ChildOrder:
     ) -> None:
         """Find the places of the children that have changed, or of all if the limits or the moment have."""
         if self.stamp != stamp:
+            if self.stamp.limits_version != stamp.limits_version:
+                # Anew: keys of another rule cannot be compared with those before.
+                self._in_order, self._entries = OrderedList(), {}
             self.stale.update(parent.children)
             self.stamp = stamp
         if self.stale:

@@ -38,12 +38,13 @@ from ..values.states import ObjectEvent, ObjectState, next_object_state
 from .application_entry import ApplicationEntry
 from .application_orders import APPLICATION_ORDERS, ApplicationOrderRule, application_order
 from .order import ApplicationOrder, ChildOrder, OrderStamp, PriorityCounts
+from .queue_orders import QUEUE_ORDERS, QueueOrderRule, queue_order
 from .sleep import AwakeLeaves
 from .use_order import DepartedUse, counted_use
 
 _DENY: Final = AccessControlList.parse("")
 _TAKEN_OVER: Final = (
-    *("state", "children", "properties", "settings", "application_order", "template"),
+    *("state", "children", "properties", "settings", "application_order", "queue_order", "template"),
     *("submit_acl", "admin_acl", "guaranteed"),
     *("maximum", "max_applications", "positions", "allocated", "pending", "preempting", "held"),
     *("running", "accepted_allocating", "priority", "child_order", "child_priorities", "entries"),
@@ -109,6 +110,7 @@ class Queue:
     )
 
     application_order: ApplicationOrderRule = APPLICATION_ORDERS["fifo"]
+    queue_order: QueueOrderRule = QUEUE_ORDERS["fair"]
     """How the applications of a leaf are ordered."""
     policies: Policies = NO_POLICIES
     """Those of the partition; of the root."""
@@ -175,9 +177,9 @@ class Queue:
         """Take properties and what they mean for this queue."""
         self.properties = dict(properties)
         self.settings = evaluate(properties, is_leaf=self.is_leaf)
-        self.application_order = application_order(
-            self.settings.application_sort_policy, self.above[-1].policies
-        )
+        settings, policies = self.settings, self.above[-1].policies
+        self.application_order = application_order(settings.application_sort_policy, policies)
+        self.queue_order = queue_order(settings.queue_sort_policy, policies)
 
     def set_quota(self, guaranteed: Resource | None, maximum: Resource | None) -> None:
         """Take both quotas; one without any quantity above zero means none."""

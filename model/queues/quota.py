@@ -36,7 +36,7 @@ from ..resources.resource import (
     subtract_eliminating_negative,
     total_of,
 )
-from .order import ChildKey, child_key, stamp_of
+from .order import ChildKey, stamp_of
 from .queue import Queue, waits
 from .use_order import use_rank
 
@@ -391,7 +391,7 @@ def ranked_children(tree: QueueTree, parent: Queue) -> Iterator[Queue]:
         if not waits(child):
             return None
         use = use_rank(child, limits, stamp.now_ns) if parent.weighs_use else 0.0
-        return child_key(child, fair_maximum(child), by_priority=by_priority, use=use)
+        return parent.queue_order.key(child, fair_maximum(child), by_priority=by_priority, use=use)
 
     return parent.child_order.ranked(parent, stamp, key)
 

@@ -58,6 +58,7 @@ GUARANTEED_TAG: Final = "namespace.resourceguaranteed"
 APPLICATIONS_TAG: Final = "namespace.resourcemaxapps"
 CREATE_IF_MISSING_TAG: Final = "licorne/create-if-missing"
 """With `true` an application that exists already is accepted, and stays unchanged."""
+_QUOTA_TAGS: Final = frozenset({QUOTA_TAG, GUARANTEED_TAG, APPLICATIONS_TAG})
 _UINT64_MAX: Final = 2**64 - 1
 
 
@@ -86,7 +87,8 @@ def _update(
 ) -> RejectionReason | list[ApplicationChanged] | None:
     """Change the walltime of an application that is there, if it is submitted again with another one.
 
-    One that was to be created if it is missing is accepted without a change, too.
+    One that was to be created if it is missing is accepted without a change, too. If it names quotas of its
+    namespace, its queue has these from now on.
 
     Returns:
         Why it is refused; the empty list; `None` for an application that is to be added.
@@ -109,6 +111,10 @@ def _update(
         if refusal is not None:
             return refusal
         change_application_walltime(state, entry, submission.tags)
+    if stays and not _QUOTA_TAGS.isdisjoint(map(str.lower, submission.tags)):
+        quotas = quota_tags(submission, entry.queue)
+        if quotas is not _NO_QUOTAS:
+            _apply_quotas(state, entry.queue, quotas)
     apply(state, entry, entry.application.stay(state.now_ns()))
     return []
 

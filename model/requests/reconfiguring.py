@@ -17,13 +17,14 @@ from ..queues.quota import quota_settings, quotas_changed, settle_all
 from ..queues.use_order import take_up_use
 from ..resources.resource import Resource
 from ..state.partition_state import PartitionState
+from ..state.placing import unreserve
 from ..values.events import ChangeDetail, ChangeType
 from .submission_terms import runtime_settings, runtimes_changed
 
 _SETTINGS: Final = (
     *("state", "is_leaf", "managed", "properties", "settings", "template", "submit_acl", "admin_acl"),
     *("guaranteed", "max_applications", "positions", "quota_preemption_due_ns"),
-    *("decayed", "user_weights", "lend", "application_order"),
+    *("decayed", "user_weights", "lend", "application_order", "queue_order"),
 )
 """The settings of a queue in a configuration, without the maximum: that of the root comes from the nodes."""
 
@@ -97,6 +98,9 @@ def _apply(state: PartitionState, config: PartitionConfig) -> None:
     state.reorder()
     runtimes_changed(state, runtimes)
     state.timers.clean_later()
+    for reserved in list(state.reserved.all()):
+        if not reserved.entry.queue.is_leaf:  # No pass visits it: the node would be kept for ever.
+            unreserve(state, reserved.entry, reserved.ask.allocation_key)
 
 
 class QueueQuota(NamedTuple):

@@ -280,11 +280,6 @@ class PartitionState:
         return self.config.preemption.quota_preemption_enabled is True
 
     @property
-    def least_work_first(self) -> bool:
-        """Whether victims go first that lose the least work; otherwise the youngest do."""
-        return self.config.preemption.order.is_least_work_first
-
-    @property
     def whole_jobs_first(self) -> bool:
         """Whether a gang ends as a whole before others lose members too."""
         return self.config.preemption.whole_jobs

@@ -22,6 +22,7 @@ from ...model.applications.report import ShownApplication
 from ...model.errors import RequestError
 from ...model.nodes.node import NodeFacts
 from ...model.partition import Partition
+from ...model.policies.watching import PolicyFigures
 from ...model.resources.comparisons import equals, equals_or_empty, has_negative
 from ...model.resources.resource import add, total_of
 from ...model.views.rows import PartitionFigures, partition_figures
@@ -41,6 +42,8 @@ from .metrics.figures import Metrics
 
 _SUSPECTS_MAX: Final = 100
 """How many allocations are looked at again in one turn."""
+_RECENT_NS: Final = 60 * 10**9
+"""For how long a policy that has failed is reported."""
 
 
 class _Findings(NamedTuple):
@@ -62,6 +65,7 @@ class HealthChecks:
         metrics: The counts of the scheduler.
         lost_managers: Returns which resource managers are lost, and why.
         broken_interfaces: Interfaces that do not answer now, and why.
+        policies: Returns what each policy has answered so far.
     """
 
     def __init__(
@@ -70,11 +74,15 @@ class HealthChecks:
         metrics: Metrics,
         lost_managers: Callable[[], Sequence[str]],
         broken_interfaces: Mapping[str, str],
+        policies: Callable[[], Mapping[str, PolicyFigures]] = dict,
     ) -> None:
         self._ask_all = ask_all
         self._metrics = metrics
         self._lost_managers = lost_managers
         self._broken_interfaces = broken_interfaces
+        self._policies = policies
+        self.policies_failed = False
+        """Whether one had failed within a minute when the health was checked last."""
         self._errors_before = 0
         self._failed_nodes_before = 0
 
@@ -92,7 +100,7 @@ class HealthChecks:
                 findings.append(self._look_at(partition))
         self._ask_all("a health check", len)
         looked_at = (*_resources(findings), *_allocations(findings))
-        return HealthReport(now_ns, (*self._counts(findings), *looked_at, *self._connections()))
+        return HealthReport(now_ns, (*self._counts(findings), *looked_at, *self._connections(now_ns)))
 
     def _look_at(self, partition: Partition) -> _Findings:
         figures = self._ask_all("a health check", lambda _: partition.read(partition_figures))
@@ -154,8 +162,8 @@ class HealthChecks:
             ),
         )
 
-    def _connections(self) -> Iterator[HealthCheck]:
-        """Yield what is lost and does not answer; the recorded core has no such checks."""
+    def _connections(self, now_ns: int) -> Iterator[HealthCheck]:
+        """Yield what is lost, does not answer or fails; the recorded core has no such checks."""
         lost = self._lost_managers()
         if lost:
             what = "Check for resource managers that were lost, and did not come back"
@@ -164,6 +172,18 @@ class HealthChecks:
         if broken:
             what = "Check for interfaces that do not answer"
             yield _listing("Interfaces", what, "Interfaces that do not answer", broken)
+        failed = [*self._failed_policies(now_ns)]
+        self.policies_failed = bool(failed)
+        if failed:
+            what = "Check for policies that have failed in the last minute"
+            yield HealthCheck("Policies", what, succeeded=False, diagnosis="; ".join(failed))
+
+    def _failed_policies(self, now_ns: int) -> Iterator[str]:
+        for name, figures in sorted(self._policies().items()):
+            last = figures.last_failure
+            if last is not None and last.at_ns > now_ns - _RECENT_NS:
+                counts = f"{figures.failures:,} of {figures.answers:,} answers"
+                yield f"{name} failed for {counts}, at last {last.method} about {last.subject}: {last.error}"
 
 
 def _resources(findings: Sequence[_Findings]) -> tuple[HealthCheck, ...]:

@@ -108,13 +108,19 @@ _DOOR_ACTIONS: Final = by_weight(
         "end worker": 6,
         "silence": 4,
         "part": 4,
-        "end at commit": 2,
+        "end at commit": 4,
+        "reload at recovery": 4,
+        "end at request": 4,
+        "lie": 4,
     }
 )
+_AT_DOOR: Final = by_weight(_MANAGER_WEIGHTS | {"reload": 6, "crash": 4, "confirm": 3})
+_OF_OPERATOR: Final = 0.1
+"""How many steps are the operator's; at a door twice as many."""
 _UNSETTLING: Final = frozenset(
     {
         *("reload", "change partitions", "crash", "cut", "kill", "break", "resize"),
-        *("end worker", "silence", "part", "end at commit"),
+        *("end worker", "silence", "part", "end at commit", "reload at recovery", "end at request", "lie"),
     }
 )
 """Actions after which more may be used than a maximum allows."""
@@ -129,6 +135,7 @@ _LEAVING_OUT: Final = 0.15
 _LEFT_OUT_MAX: Final = 12
 """With more than these left out, a plan has all after all."""
 _DOORS: Final = (PROCESS, PROCESS, PROCESS, SESSION, SESSION, STREAMS)
+_DOORS_AT_DOOR: Final = (PROCESS, PROCESS, SESSION, STREAMS)
 _PAUSES_MS: Final = (0, 0, 0, 0, 1, 1, 20, 200, 1_000, 3_000, 11_000)
 _LONG_PAUSES_MS: Final = (*_PAUSES_MS, 40_000, 1_000_000)
 """Longer than placeholders wait."""
@@ -246,7 +253,8 @@ def drawn_plan(seed: int, steps: int, engine: str, policies: Sequence[str] = ())
         engine = engine_named(engine)
     managers = 1 + int(rng.random() ** 2 * 3)
     steppable = engine == "direct"
-    doors = tuple(PROCESS if steppable else one_of(rng, _DOORS) for _ in range(managers))
+    places = _DOORS_AT_DOOR if engine == DOOR else _DOORS
+    doors = tuple(PROCESS if steppable else one_of(rng, places) for _ in range(managers))
     shares = engine == "threads" and rng.random() < 0.4
     picker = "random" if rng.random() < 0.5 else "priority"
     chance = one_of(rng, (0.5, 0.1, 0.02) if picker == "random" else (0.02, 0.002))
@@ -259,7 +267,7 @@ def drawn_plan(seed: int, steps: int, engine: str, policies: Sequence[str] = ())
     dice = random.Random(f"pauses {seed}")  # noqa: S311 - likewise; all others fall as without it
     pauses_ms = _LONG_PAUSES_MS if steppable and dice.random() < _LONG else _PAUSES_MS
     while len(drawn) < steps:
-        step = _drawn_step(rng, managers, _DOOR_ACTIONS if engine == DOOR else _OPERATOR_ACTIONS, pauses_ms)
+        step = _drawn_step(rng, managers, pauses_ms, at_door=engine == DOOR)
         if step.action not in left_out or len(left_out) > _LEFT_OUT_MAX:
             drawn.append(step)
     is_narrow = rng.random() < _NARROW
@@ -267,11 +275,13 @@ def drawn_plan(seed: int, steps: int, engine: str, policies: Sequence[str] = ())
     return Plan(seed, engine, shares, doors, picker, chance, is_recorded, is_narrow, tuple(drawn))
 
 
-def _drawn_step(
-    rng: random.Random, managers: int, of_operator: Sequence[str], pauses_ms: Sequence[int]
-) -> PlannedStep:
-    who = OPERATOR if rng.random() < 0.1 else int(rng.random() * managers)
-    actions = of_operator if who == OPERATOR else _MANAGER_ACTIONS
+def _drawn_step(rng: random.Random, managers: int, pauses_ms: Sequence[int], *, at_door: bool) -> PlannedStep:
+    is_operator = rng.random() < _OF_OPERATOR * (1 + at_door)
+    who = OPERATOR if is_operator else int(rng.random() * managers)
+    if is_operator:
+        actions = _DOOR_ACTIONS if at_door else _OPERATOR_ACTIONS
+    else:
+        actions = _AT_DOOR if at_door else _MANAGER_ACTIONS
     return PlannedStep(who, one_of(rng, actions), _draw(rng), one_of(rng, pauses_ms))
 
 

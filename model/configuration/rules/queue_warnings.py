@@ -22,6 +22,7 @@ from ..queue_properties import (
     PREEMPTION_DELAY,
     PREEMPTION_POLICY,
     PROPERTIES,
+    QUEUE_SORT_POLICY,
     QUOTA_PREEMPTION_DELAY,
     REFUSED_IF_UNREADABLE,
     RUNTIME_DEFAULT,
@@ -301,20 +302,28 @@ def _placed(
             yield name, position
 
 
+_POINTS: Final = {
+    APPLICATION_SORT_POLICY: PolicyPoint.APPLICATION_ORDER,
+    QUEUE_SORT_POLICY: PolicyPoint.QUEUE_ORDER,
+}
+"""The properties of queues that name policies."""
 GivenPoints = Mapping[str, Collection[PolicyPoint]]
 """The policies that the program has given, by name, with the points at which each decides."""
 
 
 def policies_are_given(partition: PartitionConfig, points: GivenPoints) -> Iterator[RuleFinding]:
     """Refuse each policy that the program has not given, or that does not decide there."""
-    node_order = partition.node_sort_policy.type
-    if is_policy_word(node_order):
-        position = partition.positions["nodesortpolicy.type"]
-        yield from _finding(node_order, PolicyPoint.NODE_ORDER, position, points)
+    for key, word, point in (
+        ("nodesortpolicy.type", partition.node_sort_policy.type, PolicyPoint.NODE_ORDER),
+        ("preemption.victims", partition.preemption.victims, PolicyPoint.VICTIM_ORDER),
+    ):
+        if is_policy_word(word):
+            yield from _finding(word, point, partition.positions[key], points)
     named = partition.policies
     for key, names, point in (
         ("admission", named.admission, PolicyPoint.ADMISSION),
         ("filters", named.filters, PolicyPoint.FILTER),
+        ("protection", named.protection, PolicyPoint.PROTECTION),
     ):
         for index, name in enumerate(names):
             yield from _finding(name, point, partition.positions[f"policies.{key}[{index}]"], points)
@@ -324,10 +333,11 @@ def policies_are_given(partition: PartitionConfig, points: GivenPoints) -> Itera
 def _of_queues(queue: QueueConfig, points: GivenPoints) -> Iterator[RuleFinding]:
     template = queue.child_template
     for holder in (queue,) if template is None else (queue, template):
-        word = holder.properties.get(APPLICATION_SORT_POLICY, "")
-        if is_policy_word(word):
-            position = holder.positions.get(f"properties.{APPLICATION_SORT_POLICY}", holder.position)
-            yield from _finding(word, PolicyPoint.APPLICATION_ORDER, position, points)
+        for name, point in _POINTS.items():
+            word = holder.properties.get(name, "")
+            if is_policy_word(word):
+                position = holder.positions.get(f"properties.{name}", holder.position)
+                yield from _finding(word, point, position, points)
     for child in queue.queues:
         yield from _of_queues(child, points)
 

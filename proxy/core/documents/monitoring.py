@@ -87,6 +87,38 @@ class LocksDocument(TypedDict):
     """Likewise what was observed, with how often; null in a process that does not check its locks."""
 
 
+class PolicyFailureDocument(TypedDict):
+    """A question that a policy could not answer."""
+
+    method: str
+    subject: str
+    """The id of what it was asked about."""
+    error: str
+    at: TimeNs
+
+
+class PolicyDocument(TypedDict, total=False):
+    """A policy that the program has given, and what it has answered in all partitions."""
+
+    name: Required[str]
+    """A configuration names it `policy/NAME`."""
+    madeOf: Required[str]
+    """Its class, `module:Class`."""
+    version: str
+    """Its attribute `version`, if it has one."""
+    methods: Required[list[str]]
+    """Where it decides."""
+    dependsOn: Required[list[str]]
+    answers: Required[Annotated[int, Field(ge=0)]]
+    """How often it was asked."""
+    failures: Required[Annotated[int, Field(ge=0)]]
+    """How often it raised, or answered with no answer."""
+    meanNs: Required[Annotated[int, Field(ge=0)]]
+    """How long an answer took on average; by the virtual clock in a stepped scheduler."""
+    longestNs: Required[Annotated[int, Field(ge=0)]]
+    lastFailure: PolicyFailureDocument
+
+
 class CheckDocument(TypedDict):
     """One check of the health."""
 

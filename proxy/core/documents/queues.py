@@ -119,7 +119,7 @@ def queue_document(
         "runningApps": queue.running,
         "currentPriority": queue.priority,
         "allocatingAcceptedApps": [*queue.accepted_allocating],
-        "sortingPolicy": settings.application_sort_policy if queue.is_leaf else "fair",
+        "sortingPolicy": settings.application_sort_policy if queue.is_leaf else settings.queue_sort_policy,
         "prioritySorting": settings.priority_sorting,
         "preemptionEnabled": not settings.preemption_policy.is_disabled,
         "isPreemptionFence": settings.preemption_policy.is_fence,

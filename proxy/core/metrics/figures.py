@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, final
 
 from ....actors.engines.engine import EngineLoad
 from ....model.applications.effects import ApplicationState
+from ....model.policies.watching import PolicyFigures
 from ....model.state.counters import Histogram, HistogramFigures
 from ....model.values.messages import (
     AllocationPlaced,
@@ -44,6 +46,8 @@ class SchedulerFigures(NamedTuple):
     events: EventCounters
     forgotten: SentCounts
     """Counts of messages to RMs that are forgotten."""
+    policies: Mapping[str, PolicyFigures] = MappingProxyType({})
+    """The counts of each policy."""
 
     @property
     def current(self) -> tuple[PartitionFigures, ...]:

@@ -251,7 +251,7 @@ class ReplayedAnswers(Unobserved):
             placement_halt=partial(self._placement_halt, new.incarnation, new.host.placement_halt),
             predicates=self if asked is True else None,
             question_channel=None,
-            policies=self.policies.make(lambda *_: None, lambda: 0),
+            policies=self.policies.make(lambda *_: None),
         )
         if isinstance(asked, AskedLater):
             host = replace(

@@ -33,7 +33,7 @@ from ....model.values.messages import (
     Release,
 )
 from ...si.older_generation import Delivery, Generation, InGeneration
-from .policy_answers import Answers
+from .policy_answers import TurnAnswers
 from .requests import allocation_request, application_request, looked_up_groups, node_request, timer_document
 from .turn_documents import Outcomes, written_answer, written_taken
 
@@ -80,7 +80,7 @@ class PartitionTurns:
         self._cycles = 0
         """How many cycles of this turn have taken answers, also none."""
         self._taken: list[Json] = []
-        self._policies = Answers()
+        self._policies = TurnAnswers()
         for policy in host.policies.by_name.values():
             policy.note = self._note_policy
         self._announced: list[Announcement] = []

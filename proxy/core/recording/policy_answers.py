@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import final
+from typing import Final, final
 
 from ....model.errors import LicorneError, error_text
 from ....model.policies.interface import Wait
@@ -27,8 +27,12 @@ from ....model.policies.policies import (
 from ....model.policies.watching import FAILURE_MAX
 from ....model.values.documents import Document, Json
 
+_LAST_MAX: Final = 100_000
+"""How many answers are kept for explanations; the oldest one is dropped for a new one."""
 
-class Answers:
+
+@final
+class TurnAnswers:
     """The answers of one turn."""
 
     def __init__(self) -> None:
@@ -174,6 +178,8 @@ class PlayedAnswers:
         )
         """The policies for the partitions of the replay."""
         self._answers: dict[str, deque[Json]] = {}
+        self._last: dict[tuple[str, str], Json] = {}
+        """The last answer to each question about a subject, for explanations between turns."""
         self._in_turn = False
         self._difference = ""
         """What differed first in the turn."""
@@ -197,7 +203,7 @@ class PlayedAnswers:
         return ""
 
     def answer(self, question: str, subject: str, ask_code: Callable[[], object] | None) -> object:
-        """Return the next answer to a question; between turns ask the code.
+        """Return the next answer to a question; between turns ask the code, or return the last answer.
 
         Args:
             question: The policy and its method.
@@ -208,14 +214,20 @@ class PlayedAnswers:
             PolicyAnswerError: There is none.
         """
         if not self._in_turn:
-            if ask_code is None:
-                raise PolicyAnswerError("the recording has the answers of turns alone")
-            return read_answer(written_answer(ask_code()))
+            if ask_code is not None:
+                return read_answer(written_answer(ask_code()))
+            if (question, subject) not in self._last:
+                raise PolicyAnswerError("the recording has no answer to this")
+            return read_answer(self._last[question, subject])
         left = self._answers.get(question)
         if not left:
             self._differs(f"no answer of policy {question} about {subject!r} was recorded")
             raise PolicyAnswerError("no answer was recorded")
         recorded = left.popleft()
+        self._last.pop((question, subject), None)
+        self._last[question, subject] = recorded
+        if len(self._last) > _LAST_MAX:
+            del self._last[next(iter(self._last))]
         if ask_code is not None:
             own = written_answer(ask_code())
             if not _same(recorded, own):
@@ -241,7 +253,7 @@ class _Played:
     def __init__(self, answers: PlayedAnswers, name: str, facts: PolicyFacts, code: GivenPolicies) -> None:
         self.depends_on = facts.depends_on
         self.every_ns = facts.every_ns
-        asked = code.make_one(name, lambda *_: None, lambda: 0) if name in code.facts else None
+        asked = code.make_one(name, lambda *_: None) if name in code.facts else None
         for point in facts.points:
             ask = None if asked is None else partial(_settled, asked, point)
             setattr(self, point.value, partial(_played, answers, f"{name}.{point.value}", ask))

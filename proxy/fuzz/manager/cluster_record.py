@@ -8,7 +8,7 @@ agree with it.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
@@ -237,6 +237,17 @@ class ClusterRecord:
         if key not in self.waiting and key not in self.ended and key not in self.running:
             raise RecordError(f"{key} is rejected, and was never asked for")
         self.end([key])
+
+    def check_reported(self, kind: str, names: Iterable[str]) -> None:
+        """Check that all nodes, or applications, that are accepted were reported.
+
+        Raises:
+            RecordError: One was not.
+        """
+        known: Container[str] = self.partitions if kind == "application" else {*self.nodes, *self.gone_nodes}
+        strange = [name for name in names if name not in known]
+        if strange:
+            raise RecordError(f"{kind} {strange[0]} is accepted, and was never reported")
 
     def _check_room(self, name: str) -> None:
         """Check that a node is large enough for what the RM runs there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
@@ -41,16 +41,16 @@ class KnownPartition:
     """What there is in the partition that an entry is sent to."""
 
     partition: str
-    applications: Sequence[str] = ()
-    over: Sequence[str] = ()
+    applications: list[str] = field(default_factory=list)
+    over: list[str] = field(default_factory=list)
     """Applications that are gone."""
     coming: str = ""
     """One that is not there yet: messages in the wrong order name it."""
-    nodes: Sequence[str] = ()
-    gone_nodes: Sequence[str] = ()
-    keys: Mapping[str, str] = field(default_factory=dict)
+    nodes: list[str] = field(default_factory=list)
+    gone_nodes: list[str] = field(default_factory=list)
+    keys: dict[str, str] = field(default_factory=dict)
     """Of each key in use the application."""
-    ended: Sequence[str] = ()
+    ended: list[str] = field(default_factory=list)
     """Keys that were in use."""
     serial: int = 0
 
@@ -87,23 +87,27 @@ def _rejected_ask(
     return Malformed(ask, identity, named or (ask.allocationKey or ask.applicationID))
 
 
-def _ask_without_key(around: KnownPartition, rng: random.Random) -> Malformed:
-    return _rejected_ask(around, rng, allocationKey="")
-
-
-def _ask_without_application(around: KnownPartition, rng: random.Random) -> Malformed:
-    return _rejected_ask(around, rng, applicationID="")
-
-
-def _ask_of_unknown(around: KnownPartition, rng: random.Random) -> Malformed:
-    name = one_of(rng, [*around.over, around.coming or around.new_name()])
-    return _rejected_ask(around, rng, name, applicationID=name)
-
-
-def _ask_of_no_size(around: KnownPartition, rng: random.Random) -> Malformed:
+def _ask_malformed(around: KnownPartition, rng: random.Random) -> Malformed:
+    unknown = one_of(rng, [*around.over, around.coming or around.new_name()])
     size = one_of(rng, (size_of(0), si.Resource(), size_of(-1), size_of(-(2**63)), size_of(5, "memory")))
     size.MergeFrom(size_of(-3 if "memory" in size.resources else 0, "gpu"))
-    return _rejected_ask(around, rng, "resources", resourcePerAlloc=size)
+    garbled = one_of(rng, _GARBLED).format(around.new_name())
+    walltime = one_of(rng, ("-1s", "soon", "", "99999999999999999999h", "\x1b[2J"))
+    elsewhere = around.new_name()
+    node = one_of(rng, [*around.gone_nodes, around.new_name()])
+    choices: tuple[tuple[str, dict[str, object]], ...] = (
+        ("", {"allocationKey": ""}),
+        ("", {"applicationID": ""}),
+        (unknown, {"applicationID": unknown}),
+        ("resources", {"resourcePerAlloc": size}),
+        ("key", {"allocationKey": garbled}),
+        ("", {"placeholder": True}),
+        (WALLTIME_TAG, {"allocationTags": {WALLTIME_TAG: walltime}}),
+        (elsewhere, {"partitionName": elsewhere}),
+        (node, {"nodeID": node}),
+    )
+    named, changes = one_of(rng, choices)
+    return _rejected_ask(around, rng, named, **changes)
 
 
 def _ask_of_another(around: KnownPartition, rng: random.Random) -> Malformed:
@@ -111,30 +115,6 @@ def _ask_of_another(around: KnownPartition, rng: random.Random) -> Malformed:
     others = [name for name in around.applications if name != around.keys[key]]
     node, other = one_of(rng, ["", *around.nodes]), one_of(rng, others)
     return _rejected_ask(around, rng, allocationKey=key, applicationID=other, nodeID=node)
-
-
-def _ask_garbled(around: KnownPartition, rng: random.Random) -> Malformed:
-    key = one_of(rng, _GARBLED).format(around.new_name())
-    return _rejected_ask(around, rng, "key", allocationKey=key)
-
-
-def _placeholder_alone(around: KnownPartition, rng: random.Random) -> Malformed:
-    return _rejected_ask(around, rng, placeholder=True)
-
-
-def _ask_with_tags(around: KnownPartition, rng: random.Random) -> Malformed:
-    text = one_of(rng, ("-1s", "soon", "", "99999999999999999999h", "\x1b[2J"))
-    return _rejected_ask(around, rng, WALLTIME_TAG, allocationTags={WALLTIME_TAG: text})
-
-
-def _ask_elsewhere(around: KnownPartition, rng: random.Random) -> Malformed:
-    name = around.new_name()
-    return _rejected_ask(around, rng, name, partitionName=name)
-
-
-def _placed_nowhere(around: KnownPartition, rng: random.Random) -> Malformed:
-    node = one_of(rng, [*around.gone_nodes, around.new_name()])
-    return _rejected_ask(around, rng, node, nodeID=node)
 
 
 def _foreign(around: KnownPartition, rng: random.Random) -> Malformed:
@@ -265,19 +245,18 @@ def _removal(around: KnownPartition, rng: random.Random) -> Malformed:
     return Malformed(si.RemoveApplicationRequest(applicationID=name, partitionName=where))
 
 
-_OF_ALLOCATIONS: Final[tuple[_Maker, ...]] = (
-    *(_ask_without_key, _ask_without_application, _ask_of_unknown, _ask_of_no_size, _ask_garbled),
-    *(_placeholder_alone, _ask_with_tags, _ask_elsewhere, _placed_nowhere, _foreign),
-    *(_release_of_nothing, _release_elsewhere, _release_for_no_reason),
+_ALWAYS: Final[tuple[_Maker, ...]] = (
+    *(_ask_malformed,) * 9,
+    *(_foreign, _release_of_nothing, _release_elsewhere, _release_for_no_reason),
+    *(_node_again, _node_malformed, _node_unknown, _application, _removal),
 )
 _OF_KEYS: Final[tuple[_Maker, ...]] = (_ask_of_another, _release_of_another)
 """These need a key that is in use, and a second application."""
-_OTHERS: Final[tuple[_Maker, ...]] = (_node_again, _node_malformed, _node_unknown, _application, _removal)
 
 
 def malformed_entry(around: KnownPartition, rng: random.Random) -> Malformed:
     """Return an entry; there are an application and a node at least."""
-    makers = [*_OF_ALLOCATIONS, *_OTHERS]
+    makers = [*_ALWAYS]
     if around.keys and len(around.applications) > 1:
         makers += _OF_KEYS * 2
     return one_of(rng, makers)(around, rng)

@@ -11,6 +11,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from ....model.errors import LicorneError
@@ -27,15 +28,21 @@ from ..configurations import (
 )
 from ..plans import PROCESS, STREAMS, one_of
 from .callbacks import CALLBACKS, CallbackFaults, RuntimeFloor, Takeover, World
-from .cluster_record import ClusterRecord, KnownApplication, RecordError, Task
+from .cluster_record import ClusterRecord, KnownApplication, KnownNode, RecordError, Task
 from .si_client import OlderGeneration
 from .submissions import NodeActions, Submissions, action_of
 
 _STOPPED: Final = si.STOPPED_BY_RM
 _AWAY_SECONDS: Final = (0.0, 0.0, 1.0, 30.0, 100.0)
 """How long a killed process is away; a server stops a resource manager after a minute."""
-_BESIDE: Final = 0.3
+_BESIDE: Final = 0.7
 """How often another process of the same resource manager begins while the one before lives."""
+_STRAYS_SECONDS: Final = (0.0, 0.0, 0.001, 0.01, 0.1) * 5
+"""How long the one before waits until it goes on."""
+_AT_ONCE: Final = 0.6
+"""How many managers confirm at once."""
+_AT_ONCE_AT_DOOR: Final = 0.3
+"""There what is confirmed later may meet another worker."""
 _OLDER: Final = 0.2
 """How many managers speak the older generation of `si.v1`."""
 _LATE_PLACEHOLDER: Final = 0.05
@@ -71,7 +78,7 @@ class SimulatedManager(NodeActions, ResourceManager):
         self.configuration: Configuration = world.with_policies(random_configuration(rng, self.partitions))
         self._submissions = Submissions(f"{rm_id} {self.configuration.text}", self.new_name)
         self._floor = RuntimeFloor(world.scheduler_time_ns)
-        self._confirms_at_once = rng.random() < 0.6
+        self._confirms_at_once = rng.random() < (_AT_ONCE_AT_DOOR if at_door else _AT_ONCE)
         habit = one_of(rng, ("not", "not", "at once", "later"))
         self._predicate_habit = "not" if door == STREAMS else habit
         self._is_older = rng.random() < _OLDER and not at_door
@@ -209,6 +216,7 @@ class SimulatedManager(NodeActions, ResourceManager):
     def update_application(self, response: si.ApplicationResponse) -> None:
         """Note states."""
         record = self.record
+        record.check_reported("application", [each.applicationID for each in response.accepted])
         for accepted in response.accepted:
             record.application_changed(accepted.applicationID, "New")
         for rejected in response.rejected:
@@ -218,7 +226,12 @@ class SimulatedManager(NodeActions, ResourceManager):
             record.application_changed(updated.applicationID, updated.state)
 
     def update_node(self, response: si.NodeResponse) -> None:
-        """Forget nodes that are rejected."""
+        """Forget nodes that are rejected.
+
+        Raises:
+            RecordError: Another one is accepted than this process has reported.
+        """
+        self.record.check_reported("node", [each.nodeID for each in response.accepted])
         for rejected in response.rejected:
             if rejected.nodeID in self.record.nodes:
                 self.record.lose_node(rejected.nodeID)
@@ -423,7 +436,10 @@ class SimulatedManager(NodeActions, ResourceManager):
         self._epoch += 1  # The killed process hears nothing any more.
         self._process += 1
         beside = rng.random() < _BESIDE
-        if not beside:
+        if beside:
+            go_on = partial(_go_on, self._scheduler, self.rm_id, self.new_name, self._world)
+            threading.Thread(target=go_on, daemon=True).start()
+        else:
             self._world.sleep(one_of(rng, _AWAY_SECONDS))
         self.connect(self._world.new_door(self.rm_id, self.door, beside=beside))
 
@@ -439,3 +455,15 @@ class SimulatedManager(NodeActions, ResourceManager):
     def is_answered(self) -> bool:
         """Whether each application that was submitted has a state."""
         return all(application.state for application in self.record.applications.values())
+
+
+def _go_on(before: SchedulerAPI | None, rm_id: str, new_name: Callable[[str], str], world: World) -> None:
+    """Report nodes that no later process knows, until that is refused since it has registered."""
+    assert before is not None, "a process is connected before another one takes its place"
+    with suppress(LicorneError):
+        for seconds in _STRAYS_SECONDS:
+            node = KnownNode(new_name("stray"), "default", {"memory": 10, "vcore": 100})
+            request = si.NodeRequest(rmID=rm_id, nodes=[node.message(si.NodeInfo.CREATE)])
+            world.note(rm_id, "says though replaced", request)
+            before.update_node(request)
+            world.sleep(seconds)

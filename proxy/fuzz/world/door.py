@@ -1,4 +1,4 @@
-"""A run of a plan at a door: workers die, fall silent, and lose their connections; the door starts anew."""
+"""A run of a plan at a door: workers die, fall silent, lie, lose their connections; the door starts anew."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Final, cast, final
 
 from ....model.errors import LicorneError
 from ...core.scheduler.scheduler import Scheduler
+from ...si import si_pb2 as si
 from ...si.api import SchedulerAPI
 from ...wire.door import link
 from ...wire.door.door import Door
-from ...wire.door.linked_manager import DoorChange
 from ...wire.door.workers import LaunchedWorker, LinkState
 from ...wire.server.server import ServerThread
 from ..manager.cluster_record import RecordError
@@ -21,6 +21,8 @@ from ..manager.si_client import SchedulerDoor
 from ..manager.steady_manager import STEADY, SteadyManager
 from ..plans import PROCESS, Plan, PlannedStep, one_of
 from .cluster import ClusterWorld
+from .door_faults import DoorFaults
+from .door_watch import LASTING_SECONDS, DoorWatch
 from .memory_network import MemoryNetwork
 
 _SILENCE_SECONDS: Final = (1.0, 5.0, 12.0, 40.0, 90.0)
@@ -44,8 +46,7 @@ class DoorWorld(ClusterWorld):
         self._rng: random.Random
         self._workers: MemoryWorkers
         self._steady: SteadyManager
-        self._at_commit: int | None = None
-        """Which worker is to end between the phases of the next reload."""
+        self._faults: DoorFaults
         self._silences: list[threading.Thread] = []
 
     def _new_worker(self) -> Scheduler:
@@ -57,19 +58,22 @@ class DoorWorld(ClusterWorld):
         self._rng = random.Random(f"workers {self._plan.seed}")  # noqa: S311 - it plays, and keeps no secret
         self._workers = MemoryWorkers(self._network, self._rng, self._new_worker)
         self._steady = SteadyManager(self, random.Random(f"steady {self._plan.seed}"))  # noqa: S311 - likewise
-        commit: Callable[[DoorChange], object] = DoorChange.commit
-
-        def cut(change: DoorChange) -> object:
-            draw, self._at_commit = self._at_commit, None
-            if draw is not None:
-                self._workers.end(self._chosen(draw))
-            return commit(change)
-
-        self._change(DoorChange, "commit", cut)
+        self._faults = DoorFaults(
+            lambda rm_id: next((each for each in self._managers if each.rm_id == rm_id), None),
+            lambda draw: self._workers.end(self._chosen(draw)),
+            self._workers.end,
+            self.fail,
+        )
+        self._faults.put_in_place(self._change)
         if self._plan.is_narrow:
             self._change(link, "HELD_BYTES_MAX", _HELD_BYTES)
         super()._begin()
         self._steady.start(self._core())
+        self._watch = DoorWatch(
+            lambda: cast("Door", self._core()),
+            lambda at: None if self._network.is_silent(at) else self._workers.scheduler_at(at),
+            self.fail,
+        )
 
     def _start_scheduler(self) -> None:
         door = Door(self._workers, on_error=self._callback_failed)
@@ -99,8 +103,8 @@ class DoorWorld(ClusterWorld):
                 self._network.cut_server(self._workers.addresses().get(self._chosen(step.draw), ""))
             case "silence":
                 self._silence(step.draw)
-            case "end at commit":
-                self._at_commit = step.draw
+            case "end at commit" | "reload at recovery" | "end at request" | "lie":
+                self._faults.waiting[step.action] = step.draw
             case "kill":
                 self._workers.outlive_door = bool(step.draw % 2)
                 self._steady.stop()
@@ -109,6 +113,12 @@ class DoorWorld(ClusterWorld):
                 self._steady.start(self._core())
             case _:
                 super()._operate(step)
+
+    def note(self, who: str, verb: str, message: Any) -> None:
+        """Write down what a manager says or hears."""
+        super().note(who, verb, message)
+        if verb == "hears" and isinstance(message, si.AllocationResponse):
+            self._faults.hear(who, message)
 
     def _chosen(self, draw: int) -> str:
         """Return a partition that has a worker, not the one that has no faults; empty if there is none."""
@@ -129,31 +139,28 @@ class DoorWorld(ClusterWorld):
     def _calm(self) -> None:
         """End all faults; then lose all workers once more, so that the records alone say what there is."""
         super()._calm()
-        self._at_commit = None
+        self._faults.waiting.clear()
         for silence in self._silences:
             silence.join()
         self._settle_door()
         self._steady.stop()
-        if self._plan.seed % 2:
-            for partition in self._workers.addresses():
-                self._workers.end(partition)
-            time.sleep(1.0)
-            self._settle_door()
-        time.sleep(5.0)
+        time.sleep(LASTING_SECONDS)
+        if self._plan.seed % 3:
+            self._lose_all()
+        time.sleep(LASTING_SECONDS)
+        self._watch.stop()
         self._steady.finish()
-        self._check_configurations()
 
-    def _check_configurations(self) -> None:
-        """Check that each worker has the configuration that the door has.
-
-        Raises:
-            RecordError: One has another.
-        """
-        door: Any = self._core()
-        for place in door.places():
-            worker = self._workers.scheduler_of(place.partition)
-            if worker.configuration_text(place.rm_id) != door.configuration_text(place.rm_id):
-                raise RecordError(f"the worker of {place} has another configuration than the door")
+    def _lose_all(self) -> None:
+        """Lose all workers, perhaps after a reload: then they may not take all that there is."""
+        for manager in () if self._plan.is_calm else self._managers:
+            manager.reload(self._rng)
+        for partition in self._workers.addresses():
+            self._workers.end(partition)
+        time.sleep(1.0)
+        self._settle_door()
+        for manager in self._managers:
+            manager.confirm_all()
 
     def _settle_door(self) -> None:
         """Wait until each partition of each manager runs.
@@ -278,6 +285,7 @@ class MemoryWorkers:
         """Return where the worker of each partition listens."""
         return {partition: worker.address for partition, (worker, *_) in sorted(self._running.items())}
 
-    def scheduler_of(self, partition: str) -> Scheduler:
-        """Return the scheduler of the worker of a partition."""
-        return self._running[partition][2]
+    def scheduler_at(self, address: str) -> Scheduler | None:
+        """Return the scheduler of the worker at an address, `None` if it has ended."""
+        found = (each for worker, _, each in [*self._running.values()] if worker.address == address)
+        return next(found, None)

@@ -213,7 +213,7 @@ class FilesWorld(ResourceManager):
                 for step in self._plan.steps:
                     rng = random.Random(step.draw)  # noqa: S311 - it plays, and keeps no secret
                     self._note(step.action, None)
-                    FILES_ACTIONS[step.action](self, rng)
+                    getattr(self, step.action.replace(" ", "_"))(rng)
                     self._check()
             finally:
                 self._scheduler.stop()
@@ -347,12 +347,3 @@ class FilesWorld(ResourceManager):
     def set_clock(self, rng: random.Random) -> None:
         """Set the wall clock ahead, or back."""
         self._clock_seconds += one_of(rng, _CLOCKS_SECONDS)
-
-
-FILES_ACTIONS: Final[dict[str, Callable[[FilesWorld, random.Random], None]]] = {
-    "use": FilesWorld.use,
-    "write usage": FilesWorld.write_usage,
-    "write dump": FilesWorld.write_dump,
-    "start again": FilesWorld.start_again,
-    "set clock": FilesWorld.set_clock,
-}

@@ -109,13 +109,7 @@ class HostileWorld:
         self._hostile, self._honest = _ComparedScheduler(), _ComparedScheduler()
         self._around = KnownPartition(_PARTITION)
         self._serial = 0
-        self._applications: list[str] = []
-        self._over: list[str] = []
-        self._nodes: list[str] = []
-        self._gone_nodes: list[str] = []
         self._foreign: list[str] = []
-        self._keys: dict[str, str] = {}
-        self._ended: list[str] = []
         self._expected: list[Malformed] = []
 
     def run(self) -> None:
@@ -129,7 +123,7 @@ class HostileWorld:
             self._send_good(_OTHER, [_application(_OTHER, "root.leaf", "eve")])
             for step in self._plan.steps:
                 rng = random.Random(step.draw)  # noqa: S311 - it plays, and keeps no secret
-                HOSTILE_ACTIONS[step.action](self, rng)
+                getattr(self, step.action.replace(" ", "_"))(rng)
                 self._pass(one_of(rng, _PAUSES_MS))
             self._pass(60_000)
 
@@ -188,18 +182,18 @@ class HostileWorld:
                 self._end([each.allocationKey for each in response.released])
             case si.ApplicationResponse():
                 for each in response.updated:
-                    if each.state in OVER and each.applicationID in self._applications:
+                    if each.state in OVER and each.applicationID in self._around.applications:
                         self._drop_application(each.applicationID)
 
     def _end(self, keys: Sequence[str]) -> None:
         for key in keys:
-            if self._keys.pop(key, None) is not None:
-                self._ended.append(key)
+            if self._around.keys.pop(key, None) is not None:
+                self._around.ended.append(key)
 
     def _drop_application(self, name: str) -> None:
-        self._applications.remove(name)
-        self._over.append(name)
-        self._end([key for key, application in self._keys.items() if application == name])
+        self._around.applications.remove(name)
+        self._around.over.append(name)
+        self._end([key for key, application in self._around.keys.items() if application == name])
 
     # -------------------------------------------------------------------------------------- entries
 
@@ -209,17 +203,17 @@ class HostileWorld:
 
     def _node(self, size: int) -> si.NodeInfo:
         name = self._name("n")
-        self._nodes.append(name)
+        self._around.nodes.append(name)
         return si.NodeInfo(nodeID=name, action=si.NodeInfo.CREATE, schedulableResource=size_of(size))
 
     def _application(self, queue: str = "root.leaf") -> si.AddApplicationRequest:
         name = self._name("a")
-        self._applications.append(name)
+        self._around.applications.append(name)
         return _application(name, queue, "bob", "builders")
 
     def _ask(self, rng: random.Random, key: str, application: str) -> si.Allocation:
         resource = size_of(one_of(rng, _SIZES))
-        self._keys[key] = application
+        self._around.keys[key] = application
         return si.Allocation(
             allocationKey=key,
             applicationID=application,
@@ -231,31 +225,31 @@ class HostileWorld:
     def _good(self, rng: random.Random) -> list[Entry]:
         """Return what an honest RM says next, all of one kind."""
         kind = rng.random()
-        if kind < 0.15 or not self._nodes:
+        if kind < 0.15 or not self._around.nodes:
             return [self._node(one_of(rng, _NODE_SIZES))]
-        if kind < 0.3 or not self._applications:
+        if kind < 0.3 or not self._around.applications:
             return [self._application(one_of(rng, ("root.leaf", "root.leaf", "root.small")))]
         if kind < 0.6:
-            application = one_of(rng, self._applications)
+            application = one_of(rng, self._around.applications)
             return [self._ask(rng, self._name("k"), application) for _ in range(rng.randint(1, 3))]
-        if kind < 0.65 and self._keys:  # An ask again, or with another size.
-            key = one_of(rng, sorted(self._keys))
-            return [self._ask(rng, key, self._keys[key])]
+        if kind < 0.65 and self._around.keys:  # An ask again, or with another size.
+            key = one_of(rng, sorted(self._around.keys))
+            return [self._ask(rng, key, self._around.keys[key])]
         if kind < 0.7:
             return [self._foreign_allocation(rng)]
-        if kind < 0.75 and len(self._nodes) > 1:
-            name = self._nodes.pop(int(rng.random() * len(self._nodes)))
-            self._gone_nodes.append(name)
+        if kind < 0.75 and len(self._around.nodes) > 1:
+            name = self._around.nodes.pop(int(rng.random() * len(self._around.nodes)))
+            self._around.gone_nodes.append(name)
             return [si.NodeInfo(nodeID=name, action=si.NodeInfo.DECOMISSION)]
-        if kind < 0.8 and len(self._applications) > 1:
-            name = one_of(rng, self._applications)
+        if kind < 0.8 and len(self._around.applications) > 1:
+            name = one_of(rng, self._around.applications)
             self._drop_application(name)
             return [si.RemoveApplicationRequest(applicationID=name, partitionName=_PARTITION)]
-        return [self._release(rng, key) for key in sorted(self._keys) if rng.random() < 0.4]
+        return [self._release(rng, key) for key in sorted(self._around.keys) if rng.random() < 0.4]
 
     def _release(self, rng: random.Random, key: str) -> si.AllocationRelease:
         kinds = (si.STOPPED_BY_RM, si.STOPPED_BY_RM, si.PREEMPTED_BY_SCHEDULER, si.PLACEHOLDER_REPLACED)
-        name = self._keys[key]
+        name = self._around.keys[key]
         self._end([key])
         kind = one_of(rng, kinds)  # Also confirmations of what was never requested: it has ended.
         return si.AllocationRelease(
@@ -269,7 +263,7 @@ class HostileWorld:
             allocationKey=key,
             partitionName=_PARTITION,
             resourcePerAlloc=size_of(one_of(rng, (0, 500, _LARGE))),
-            nodeID=one_of(rng, self._nodes),
+            nodeID=one_of(rng, self._around.nodes),
             allocationTags={constants.FOREIGN: "static"},
         )
 
@@ -277,10 +271,10 @@ class HostileWorld:
 
     def send_some(self, rng: random.Random) -> None:
         """Send good entries to both, with malformed ones between them to one of them."""
-        self._look_around()
-        good = self._good(rng) if rng.random() < 0.7 else []
+        self._around.coming = f"a{self._serial + 1}"
         count = int(rng.random() * 4) if self._around.applications else 0
-        malformed = [malformed_entry(self._around, rng) for _ in range(count)]
+        malformed = [malformed_entry(self._around, rng) for _ in range(count)]  # About what is there before.
+        good = self._good(rng) if rng.random() < 0.7 else []
         if good and malformed:  # One kind of request, in which they stand side by side.
             kind = _request_kind(good[0])
             malformed = [each for each in malformed if _request_kind(each.entry) == kind]
@@ -357,15 +351,6 @@ class HostileWorld:
         )
         self._send_good(_OTHER, [node, ask])
 
-    def _look_around(self) -> None:
-        self._around.applications = [*self._applications]
-        self._around.over = [*self._over]
-        self._around.coming = f"a{self._serial + 1}"
-        self._around.nodes = [*self._nodes]
-        self._around.gone_nodes = [*self._gone_nodes]
-        self._around.keys = dict(self._keys)
-        self._around.ended = [*self._ended]
-
 
 def _application(name: str, queue: str, user: str, *groups: str) -> si.AddApplicationRequest:
     ugi = si.UserGroupInformation(user=user, groups=groups)
@@ -388,11 +373,3 @@ def _request_kind(entry: Entry) -> int:
     if isinstance(entry, si.NodeInfo):
         return 0
     return 1 if isinstance(entry, si.AddApplicationRequest | si.RemoveApplicationRequest) else 2
-
-
-HOSTILE_ACTIONS: Final[dict[str, Callable[[HostileWorld, random.Random], None]]] = {
-    "send some": HostileWorld.send_some,
-    "send again": HostileWorld.send_again,
-    "send what is refused": HostileWorld.send_what_is_refused,
-    "load other": HostileWorld.load_other,
-}

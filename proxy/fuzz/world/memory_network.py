@@ -417,6 +417,10 @@ class MemoryNetwork:
             self.cut_server(address)
             time.sleep(seconds - _ALIVE_SECONDS)
 
+    def is_silent(self, address: str) -> bool:
+        """Return whether no message to or from a server arrives now."""
+        return self._silent_until.get(address, 0.0) > time.monotonic()
+
     def wait_while_silent(self, address: str) -> None:
         """Wait while no message to or from a server arrives."""
         while (seconds := self._silent_until.get(address, 0.0) - time.monotonic()) > 0:

@@ -137,6 +137,8 @@ class KubernetesSettings:
     """What becomes of other pods; `None` if nothing is said about it."""
     bypass_auth: bool = False
     """Whether everybody may say for whom a pod runs."""
+    shows_labels: bool = True
+    """Whether the tags of asks have the labels of pods, which readers of the REST interface see."""
 
     @property
     def unsigned(self) -> UnsignedUsers:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, final
 
 from ...si import si_pb2 as si
+from ..mapping.applications import namespace_tags
 from ..mapping.asks import foreign_allocation, foreign_release, node_changes, node_info
-from ..mapping.quantities import pod_resource
+from ..mapping.pod_sizes import pod_resource
 from ..mapping.settings import counts_as_foreign, is_ours
 from ..objects import (
     KubernetesNode,
@@ -57,7 +58,8 @@ class ClusterEvents:
             case KubernetesNode():
                 self._node_seen(item)
             case Namespace():
-                is_new = item.metadata.name not in self._cache.namespaces
+                before = self._cache.namespaces.get(item.metadata.name)
+                is_new = before is None or namespace_tags(before) != namespace_tags(item)
                 if self._cache.put_namespace(item):
                     self._reconsidering.neighbours_changed()
                 if is_new:
@@ -141,7 +143,7 @@ class ClusterEvents:
         size = pod_resource(pod)
         if self._foreign.get(uid) != size:
             self._foreign[uid] = size
-            self._requests.add(foreign_allocation(pod))
+            self._requests.add(foreign_allocation(pod, self._settings))
             self._reconsidering.neighbours_changed()
 
     def _pod_gone(self, pod: Pod) -> None:
@@ -178,8 +180,7 @@ class ClusterEvents:
         """Tell of a node with what runs there already, before anything is placed on it."""
         self._requests.add(node_info(node, si.NodeInfo.CREATE_DRAIN, self._settings))
         self.adopt(node.metadata.name)
-        if not node.spec.unschedulable:
-            self._requests.add(node_info(node, si.NodeInfo.DRAIN_TO_SCHEDULABLE, self._settings))
+        self._requests.add(node_info(node, si.NodeInfo.DRAIN_TO_SCHEDULABLE, self._settings))
 
     def adopt(self, node_name: str) -> None:
         """Tell of the pods on a node."""
@@ -205,7 +206,11 @@ class ClusterEvents:
 
 def _is_judged_otherwise(before: KubernetesNode, after: KubernetesNode) -> bool:
     """Return whether a filter may answer otherwise about a node."""
-    return (before.metadata.labels, before.spec) != (after.metadata.labels, after.spec)
+    return _judged_by(before) != _judged_by(after)
+
+
+def _judged_by(node: KubernetesNode) -> tuple[object, ...]:
+    return node.metadata.labels, node.spec, node.status.declared_features
 
 
 def _is_another_neighbour(before: Pod | None, after: Pod) -> bool:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ...wire.client.remote_scheduler import RemoteScheduler
 
 _Text: TypeAlias = "Callable[[], str]"
-LEASE_NAME: Final = "licorne"
+_LEASE_NAME: Final = "licorne"
 _ANSWER_SECONDS: Final = 3.0
 ROLE_LABEL: Final = "licorne.io/role"
 _PAUSE_SECONDS: Final = 2.0
@@ -56,6 +56,11 @@ class PodRole(Enum):
 
     LEADER = "leader"
     STANDBY = "standby"
+
+
+def lease_name(scheduler_name: str) -> str:
+    """Return the name of the lease of the processes that schedule the pods of one name."""
+    return _LEASE_NAME if scheduler_name == _LEASE_NAME else f"{_LEASE_NAME}-{scheduler_name}"
 
 
 @final
@@ -147,7 +152,7 @@ class PodService:
             LeaderElection(
                 ApiCalls(client),
                 namespace=options.namespace,
-                name=LEASE_NAME,
+                name=lease_name(options.defaults.scheduler_name),
                 identity=options.identity,
                 on_lead=self._take_lead,
                 on_lost=self._lose_lead,

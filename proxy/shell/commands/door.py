@@ -14,6 +14,7 @@ from ...base.terminal.standard_output import ends_on
 from .options import (
     AddressAsJsonOption,
     LogFormatOption,
+    PolicyOptions,
     ServedConfigOption,
     UsageFileOption,
     log_format_named,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 LAUNCHERS: Final = ("local", "fixed", "ray")
 
 
+@with_settings("policies", PolicyOptions)
 @with_settings("listening", ListeningOptions)
 def door(
     *,
@@ -70,6 +72,7 @@ def door(
         Path | None, value_option("--worker-key", "FILE", "The key of that certificate (PEM).")
     ] = None,
     listening: ListeningOptions,
+    policies: PolicyOptions,
     usage_file: UsageFileOption = None,
     as_json: AddressAsJsonOption = False,
     log_format: LogFormatOption = "text",
@@ -92,6 +95,11 @@ def door(
         settings = listening.server(config)
         rest = listening.rest(settings.access)
         report = reporter(chosen_format, "licorne door")
+        if policies.policy or policies.policy_package:
+            raise LicorneError(
+                "--policy: a door asks no policies, its workers do: "
+                "--worker-options '--policy NAME=module:Class', or `licorne serve --policy` for each"
+            )
         token = None if worker_token is None else read_token(worker_token)
         watchdog = Watchdog()
         scheduler = Door(

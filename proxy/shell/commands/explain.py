@@ -15,6 +15,7 @@ from .options import (
     AsJsonOption,
     EngineOption,
     InputSettings,
+    PolicyOptions,
     ThreadsOption,
     UsersOption,
     number_option,
@@ -72,6 +73,7 @@ def moment_command(who: str) -> Callable[[Callable[..., None]], Callable[..., No
     return lambda command: ends_on(LicorneError, who)(with_moment(command))
 
 
+@with_settings("policies", PolicyOptions)
 @with_input_settings
 def _moment(
     *,
@@ -104,12 +106,13 @@ def _moment(
     input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
     engine: EngineOption = "direct",
     threads: ThreadsOption = None,
+    policies: PolicyOptions,
     as_json: AsJsonOption = False,
 ) -> Moment:
     """Return the moment that the options name.
 
     Raises:
-        LicorneError: The engine is unknown, or the time cannot be read.
+        LicorneError: The engine is unknown, the time cannot be read, or a policy cannot be given.
     """
     from ...core.scheduler.engine_names import engine_named
     from ...play.simulation.played_input import PlayOptions, moment_ns
@@ -122,6 +125,7 @@ def _moment(
         threads=threads,
         at_ns=None if at is None else moment_ns(at),
         after_line=after,
+        policies=policies.given(),
     )
     return Moment(options, partition, rm, as_json)
 

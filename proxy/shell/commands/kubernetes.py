@@ -175,6 +175,10 @@ def schedule_pods(
                 rest_address, insecure_public=insecure_public, token=rest_token, hosts=rest_host
             )
         )
+        if rest is not None and insecure_public and not rest.tokens:
+            # What pods carry in their labels and annotations is for those alone who have a token.
+            rest = replace(rest, closed=("/debug/",))
+            options = replace(options, defaults=replace(options.defaults, shows_labels=False))
         health = None if health_address is None else read_address(health_address)
         prepare_process()
         watchdog = Watchdog()

@@ -29,7 +29,7 @@ from .options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ...play.comparison.comparison import Comparison
+    from ...play.comparison.comparison import TwoRuns
     from ...play.comparison.conditions import Condition
     from ...play.simulation.report import SimulationReport
     from ...play.simulation.reporting.figures import RunFigures
@@ -308,7 +308,7 @@ def _compared(
     conditions: Iterable[Condition],
     *,
     with_reasons: bool,
-) -> Comparison | None:
+) -> TwoRuns | None:
     """Load the input, simulate under A and then under B; return `None` where that was interrupted."""
     from ...play.comparison.comparison import compared, with_why
     from ...play.comparison.why import InterruptedRunError
@@ -334,7 +334,7 @@ def _compared(
             return None
 
 
-def _print_comparison(comparison: Comparison, *, as_json: bool) -> None:
+def _print_comparison(comparison: TwoRuns, *, as_json: bool) -> None:
     """Print a comparison to standard output."""
     from ...base.terminal.standard_output import is_for_people, output_console
     from ...play.comparison.comparison import comparison_document

@@ -267,6 +267,7 @@ def rest_app(
     hosts: Sequence[str] = (),
     limits: LimitsSettings | None = None,
     ui_dir: Path | str | None = None,
+    closed: Sequence[str] = (),
 ) -> Starlette:
     """Return the REST interface of a scheduler, with the page at `/`, for any ASGI server.
 
@@ -279,6 +280,7 @@ def rest_app(
             dots and those of private zones: others may be those of a web page, see `docs/rest.md`.
         limits: The limits for readers; by default those of `LimitsSettings`.
         ui_dir: A folder with the build of another user interface, served at `/` in place of the page.
+        closed: The beginnings of paths that are refused where no token is required.
 
     Raises:
         LicorneError: The folder has no `index.html`.
@@ -299,6 +301,7 @@ def rest_app(
         tokens=tokens,
         hosts=hosts,
         limits=limits or LimitsSettings(),
+        closed=closed,
     )
     application.state.scheduler = scheduler
     application.state.more_metrics = tuple
@@ -315,6 +318,7 @@ def application_of(
     tokens: Sequence[str],
     hosts: Sequence[str],
     limits: LimitsSettings,
+    closed: Sequence[str] = (),
 ) -> Starlette:
     """Return an application with operations behind the limits, the access and the pace of readers.
 
@@ -327,13 +331,14 @@ def application_of(
         tokens: The bearer tokens that are let in; without any, each reader is.
         hosts: As for `rest_app`.
         limits: The limits for readers.
+        closed: As for `rest_app`.
     """
     routes = all_routes(operations)
     application = Starlette(
         routes=routes,
         middleware=[
             Middleware(RequestLimits, settings=limits),
-            Middleware(Access, tokens=tokens, hosts=hosts),
+            Middleware(Access, tokens=tokens, hosts=hosts, closed=closed),
             Middleware(Pacing, pace=pace),
             Middleware(Compression),
             Middleware(EscapedSlashes),

@@ -143,10 +143,14 @@ class Access:
     The files of the page tell nothing, and a browser asks for them without a token: they are for all. So is
     OPTIONS, which asks for the methods of a path: before a request with a token a browser sends it without
     one.
+    Where no token is required, a path that begins with one of `closed` is refused.
     """
 
-    def __init__(self, app: ASGIApp, tokens: Sequence[str], hosts: Sequence[str] = ()) -> None:
+    def __init__(
+        self, app: ASGIApp, tokens: Sequence[str], hosts: Sequence[str] = (), *, closed: Sequence[str] = ()
+    ) -> None:
         self._app = app
+        self._closed = tuple(closed)
         self._hosts = frozenset(map(str.lower, (socket.gethostname(), *hosts)))
         self._tokens = [token.encode() for token in tokens]
 
@@ -154,6 +158,8 @@ class Access:
         """Answer a request, or refuse it with 401 or 421."""
         is_data = scope["type"] == "http" and scope["method"] != "OPTIONS" and scope["path"].startswith(_DATA)
         refusal = self._refusal(scope) if is_data else None
+        if is_data and not self._tokens and scope["path"].startswith(self._closed or ("\n",)):
+            refusal = error_response(HTTPStatus.FORBIDDEN, "it is closed without a token: see --rest-token")
         await (self._app if refusal is None else refusal)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Response | None:

@@ -66,6 +66,8 @@ class RestSettings:
     """The bearer tokens that are let in; without any, each reader is."""
     hosts: tuple[str, ...] = ()
     """The names by which readers may ask where no token is required, see `rest_app`."""
+    closed: tuple[str, ...] = ()
+    """The beginnings of paths that are refused where no token is required."""
     ui_dir: Path | None = None
     """A folder with the build of another user interface, in place of the page."""
     limits: LimitsSettings = field(default_factory=LimitsSettings)
@@ -166,6 +168,7 @@ class RestServer(ApplicationServer):
             hosts=settings.hosts,
             limits=settings.limits,
             ui_dir=settings.ui_dir,
+            closed=settings.closed,
         )
         application.state.more_metrics = self._more_metrics
         return application

@@ -218,7 +218,7 @@ class PartitionRecord:
         """
         match name:
             case "update_allocation":
-                return self._allocations.doubt(said)
+                return self._allocations.doubt(_without_nudges(said))
             case "update_node":
                 rejected = [each.nodeID for each in said.rejected]
                 node = self._nodes.not_due([each.nodeID for each in said.accepted], rejected)
@@ -321,19 +321,7 @@ class PartitionRecord:
 
     def take_allocations(self, response: si.AllocationResponse, session: int) -> si.AllocationResponse:
         """Note what a worker says about asks and allocations; return what the RM is to hear of it."""
-        rest = self._allocations.take(response, session)
-        nudges = [
-            place
-            for place, each in enumerate(rest.rejectedAllocations)
-            if each.allocationKey.startswith(_NUDGE)
-        ]
-        if not nudges:
-            return rest
-        kept = si.AllocationResponse()
-        kept.CopyFrom(rest)
-        for place in reversed(nudges):
-            del kept.rejectedAllocations[place]
-        return kept
+        return self._allocations.take(_without_nudges(response), session)
 
     # ------------------------------------------------------------------------------------- recovery
 
@@ -458,6 +446,19 @@ class PartitionRecord:
                 terminationType=si.STOPPED_BY_RM,
             )
             yield request
+
+
+def _without_nudges(response: si.AllocationResponse) -> si.AllocationResponse:
+    """Return a response without the rejections of the door's own asks, whose applications are not taken."""
+    rejected = response.rejectedAllocations
+    nudges = [place for place, each in enumerate(rejected) if each.allocationKey.startswith(_NUDGE)]
+    if not nudges:
+        return response
+    rest = si.AllocationResponse()
+    rest.CopyFrom(response)
+    for place in reversed(nudges):
+        del rest.rejectedAllocations[place]
+    return rest
 
 
 def _folded(entry: bytes, change: si.NodeInfo) -> bytes:

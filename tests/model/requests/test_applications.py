@@ -280,6 +280,19 @@ def test_quota_tags_count_from_the_next_cycle() -> None:
     assert (1, 1) == (first, h.run_until_idle())
 
 
+def test_an_application_that_is_sent_again_brings_the_quotas_that_it_names() -> None:
+    """It stays as it is; without the tags of quotas its queue does too."""
+    again = {"licorne/create-if-missing": "true"}
+    h = dynamic()
+    h.submit("one", "root.parent.x", tags={"namespace.resourcequota": quota(memory=7)})
+
+    h.submit("one", "root.parent.x", tags=again)
+    kept = h.queue("root.parent.x").maximum
+    h.submit("one", "root.parent.x", tags={**again, "namespace.resourcequota": quota(memory=9)})
+
+    assert (a_resource(memory=7), a_resource(memory=9)) == (kept, h.queue("root.parent.x").maximum)
+
+
 def test_configured_queues_and_the_recovery_queue_take_no_quota_tags() -> None:
     """Only what placement has made does."""
     h = dynamic()

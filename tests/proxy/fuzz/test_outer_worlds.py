@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.fuzz.planted_faults import FAULTS
@@ -19,6 +20,8 @@ from licorne.proxy.fuzz.runs import run_seeds
 from licorne.proxy.fuzz.world.cluster import run_plan
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.door.allocation_record import AllocationRecord
+from licorne.proxy.wire.door.link import PartitionLink
+from licorne.proxy.wire.server.remote_managers import RemoteManagers
 
 STEPS = {"door": 12, "hostile": 30, "files": 30}
 SEEDS = {"door": 2, "hostile": 4, "files": 8}
@@ -67,6 +70,35 @@ def test_a_door_that_loses_an_ask_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     summary = run_seeds(1, 8, steps=30, engines=["door"], until=lambda: False, jobs=1)
 
     assert summary.failures
+
+
+def test_a_worker_that_keeps_its_configuration_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The door gives another one to those that recover meanwhile, or could not commit."""
+    monkeypatch.setattr(PartitionLink, "configure", lambda _: None)
+    summary = run_seeds(1, 12, steps=60, engines=["door"], until=lambda: False, jobs=1)
+
+    assert "'held', 'configuration'" in summary.failures[0].failure
+
+
+def test_what_a_worker_says_after_a_lie_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The door passes on what it says, as if the number of its session was still the present one."""
+    real = PartitionLink._hear
+
+    def hear(link: Any, _: int, name: str, said: Any) -> None:
+        real(link, link._number, name, said)
+
+    monkeypatch.setattr(PartitionLink, "_hear", hear)
+    summary = run_seeds(1, 16, steps=60, engines=["door"], until=lambda: False, jobs=1)
+
+    assert "hears what a worker says after a lie" in summary.failures[0].failure
+
+
+def test_a_request_of_a_process_that_is_replaced_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its node comes to the process that has taken its place."""
+    monkeypatch.setattr(RemoteManagers, "check_current", lambda *_: None)
+    summary = run_seeds(1, 40, steps=60, engines=["door"], until=lambda: False, jobs=1)
+
+    assert "is accepted, and was never reported" in summary.failures[0].failure
 
 
 def test_an_ask_that_is_taken_though_it_is_malformed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,9 @@
-"""Simulated transcripts whose configurations name policies wherever those decide."""
+"""Random transcripts whose configurations name policies wherever those decide."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-
-from support.transcripts.simulated_transcripts import simulated_transcript
+from collections.abc import Iterable, Sequence
 
 from licorne.proxy.fuzz.configurations import Configuration
 from licorne.proxy.fuzz.tried_policies import TriedPolicies
@@ -18,11 +16,11 @@ def policy_options(*names: str) -> list[str]:
     return [f"{name.lower()}={_MODULE}:{name}" for name in names]
 
 
-def transcript_with_policies(seed: int, count: int, options: Sequence[str]) -> list[str]:
-    """Return the lines of a transcript; what is no configuration stays so."""
+def with_policies(lines: Iterable[str], options: Sequence[str]) -> list[str]:
+    """Return the lines of a transcript with policies named; what is no configuration stays so."""
     tried = TriedPolicies(options)
     rows = []
-    for line in simulated_transcript(seed, count):
+    for line in lines:
         row = json.loads(line)
         for verb in ("register", "configuration"):
             if verb in row and row[verb].get("config"):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
 from .....actors.engines.engine import Engine
 from .....model.applications.effects import ApplicationState
 from .....model.errors import error_text
 from .....model.partition import Partition
+from .....model.policies.policies import PolicyFacts
+from .....model.policies.watching import PolicyFigures
 from .....model.queues.use_order import KeptUse
 from .....model.values.documents import Document, Json
 from .....model.views.rows import PartitionFigures, partition_figures
@@ -58,7 +60,10 @@ class Monitoring:
         """Of the last health check."""
         self.live_view = LiveView(ask_all, managers.life_of)
         """The views with which watchers read the state, see `docs/page.md`."""
-        self._checks = HealthChecks(ask_all, managers.metrics, managers.lost, self.broken_interfaces)
+        self._checks = HealthChecks(
+            ask_all, managers.metrics, managers.lost, self.broken_interfaces, self.policies
+        )
+        managers.when_policy_fails = self._note_policy_failure
         self._checking = threading.Lock()
         log = extra.log("core.scheduler.health")
         self._watch = HealthWatch(self.check_health, self.record_history, extra.health_check_seconds, log)
@@ -80,9 +85,22 @@ class Monitoring:
             counted = self._managers.events.counters()
             managers, forgotten = self._managers.figures(), self._managers.metrics.forgotten.figures()
             figures = tuple(figures for _, figures in answers)
-            return SchedulerFigures(figures, managers, load, counted, forgotten)
+            return SchedulerFigures(figures, managers, load, counted, forgotten, self.policies())
 
         return self._ask_all("a question for figures", ask)
+
+    def policies(self) -> dict[str, PolicyFigures]:
+        """Return what each policy has answered so far; from any thread, without waiting."""
+        return {name: counts.figures() for name, counts in self._managers.policies.counts.items()}
+
+    def policy_facts(self) -> Mapping[str, PolicyFacts]:
+        """Return what the object of each policy has."""
+        return self._managers.policies.facts
+
+    def _note_policy_failure(self) -> None:
+        """Have the health checked soon, unless it is known already that policies fail."""
+        if not self._checks.policies_failed:
+            self.check_soon()
 
     def keep_use(self) -> dict[str, KeptUse]:
         """Return what all partitions have used, by full name, those that are not here now included.

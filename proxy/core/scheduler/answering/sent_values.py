@@ -48,6 +48,7 @@ from .....model.explanation.dry_run import DryRun, NextAsk, NextAsks, Prospect
 from .....model.explanation.planned_starts import PlannedStart
 from .....model.explanation.values import AskExplanation, AskStatus, Explanation, Gang, Place
 from .....model.placement.rules import RuleOutcome
+from .....model.policies.watching import PolicyFailure, PolicyFigures
 from .....model.queues.queue import QueueTemplate
 from .....model.queues.quota import Withheld
 from .....model.resources.resource import Resource
@@ -131,6 +132,8 @@ _VALUES: Final[tuple[type, ...]] = (
     PlannedStart,
     PartitionFigures,
     Place,
+    PolicyFailure,
+    PolicyFigures,
     Position,
     PreemptionRecord,
     Prospect,

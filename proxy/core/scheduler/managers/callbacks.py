@@ -94,10 +94,6 @@ class CallbackFailures:
         except BaseException as another:  # noqa: BLE001 - it is shown; it cannot be reported elsewhere
             self._show(rm_id, "on_error", another)
 
-    def note_policy(self, rm_id: str, policy: str, subject: str, error: Exception) -> None:
-        """Report that a policy has failed."""
-        self.note(rm_id, policy, error, subject)
-
     def _show(self, rm_id: str, callback: str, error: BaseException, subject: str = "") -> None:
         kind = (rm_id, callback, type(error))
         if kind in self._shown or len(self._shown) >= _KINDS_MAX:

@@ -119,7 +119,7 @@ class Manager:
 
 
 def _nothing() -> None:
-    """Flush nothing: the caller of a stepped scheduler delivers."""
+    """Do nothing, by default."""
 
 
 @final
@@ -161,6 +161,8 @@ class Managers:
         """The use with which new partitions start, by their full names or those within their RM."""
         self.policies = policies
         """Of which each partition gets objects."""
+        self.when_policy_fails: Callable[[], None] = _nothing
+        """Called with each failure of a policy."""
         self._table: Mapping[str, Manager] = {}
         self._clock = clock
         self._incarnations = incarnations
@@ -358,6 +360,10 @@ class Managers:
         def cancel(key: TimerKey) -> None:
             clock.cancel(incarnation, key)
 
+        def policy_failed(policy: str, subject: str, error: Exception) -> None:
+            self._failures.note(rm_id, policy, error, subject)
+            self.when_policy_fails()
+
         # In steps times are those of the virtual clock, so that equal inputs have equal figures.
         stopwatch_ns = perf_counter_ns if self._outbox is None else clock.now_ns
         channel, predicates = None, manager.predicates
@@ -381,7 +387,7 @@ class Managers:
             release=self._engine.release,
             reservations_on=self.reservations_on,
             stopwatch_ns=stopwatch_ns,
-            policies=self.policies.make(partial(self._failures.note_policy, rm_id), stopwatch_ns),
+            policies=self.policies.make(policy_failed, now_ns=clock.now_ns, stopwatch_ns=stopwatch_ns),
             events=self.events.new_sink(rm_id),
             summarise=summariser(rm_id, self.extra.log("core.scheduler.application.usage", rm_id)),
         )

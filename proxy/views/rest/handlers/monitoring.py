@@ -14,6 +14,8 @@ from typing import IO, Final
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
+from .....model.policies.policies import PolicyFacts
+from .....model.policies.watching import PolicyFigures
 from .....model.values.messages import short_partition_name
 from .....model.values.states import ManagerState
 from ....core.documents.declarations import JSON, Operation
@@ -23,6 +25,7 @@ from ....core.documents.monitoring import (
     HealthDocument,
     ManagedPartitionDocument,
     ManagerDocument,
+    PolicyDocument,
     StateDumpDocument,
 )
 from ....core.health import health_document
@@ -119,6 +122,38 @@ def _managers(request: Request) -> Response:
     return json_response(documents)
 
 
+def _policies(request: Request) -> Response:
+    """Show the policies that the program has given, by name."""
+    monitoring = scheduler_of(request).monitoring
+    figures = monitoring.policies()
+    facts = sorted(monitoring.policy_facts().items())
+    return json_response([_policy(name, each, figures[name]) for name, each in facts])
+
+
+def _policy(name: str, facts: PolicyFacts, figures: PolicyFigures) -> PolicyDocument:
+    document: PolicyDocument = {
+        "name": name,
+        "madeOf": facts.made_of,
+        "methods": sorted(point.value for point in facts.points),
+        "dependsOn": sorted(facts.depends_on),
+        "answers": figures.answers,
+        "failures": figures.failures,
+        "meanNs": figures.total_ns // max(figures.answers, 1),
+        "longestNs": figures.longest_ns,
+    }
+    if facts.version:
+        document["version"] = facts.version
+    last = figures.last_failure
+    if last is not None:
+        document["lastFailure"] = {
+            "method": last.method,
+            "subject": last.subject,
+            "error": last.error,
+            "at": last.at_ns,
+        }
+    return document
+
+
 def _state_dump(request: Request) -> Response:
     """Make a state dump, then send it: a client that reads slowly keeps no other one waiting."""
     kept = ExitStack()
@@ -149,6 +184,14 @@ _MONITORING = [
         "The report, also if a check has failed",
         {JSON: HealthDocument},
         refusals=[404],
+    ),
+    Operation(
+        "/ws/v1/policies",
+        _policies,
+        "monitoring",
+        "The policies that the program has given, and what they have answered",
+        "The policies by name; empty where none were given",
+        {JSON: list[PolicyDocument]},
     ),
     Operation(
         "/ws/v1/history/apps",

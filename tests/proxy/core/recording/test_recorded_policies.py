@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from support.proxy.recorded_traffic import callbacks_in, recorded_lines, replayed
-from support.transcripts.transcripts_with_policies import policy_options, transcript_with_policies
+from support.proxy.manager_requests import ONE, configuration_request, node_request
+from support.proxy.recorded_traffic import Hearing, callbacks_in, recorded_lines, replayed
+from support.transcripts.preemption_transcripts import preemption_transcript
+from support.transcripts.simulated_transcripts import simulated_transcript
+from support.transcripts.transcripts_with_policies import policy_options, with_policies
 
 from licorne import LicorneError, Recording, Scheduler, policies
 from licorne.model.policies.interface import Wait
@@ -32,16 +36,22 @@ from licorne.proxy.play.transcripts.transcript import (
     rows_of_files,
 )
 
-HELD: Final = ("Broken", "Impure", "Later")
-"""One fails at times, one counts its questions, and one holds starts until a time."""
+TRIED: Final = ("Broken", "Impure", "Later", "Apart", "Oldest")
+"""Policies of all points: one fails at times, one counts its questions, one holds starts until a time."""
+DECIDING: Final = {"impure.node_key", "broken.application_key", "later.may_start", "apart.refuses"}
+ENDING: Final = {"oldest.victim_cost", "oldest.spares"}
 
 
 def record(
-    folder: Path, seed: int, *names: str, engine: EngineName = "direct", anonymize: bool = False
+    folder: Path,
+    lines: Iterable[str],
+    *names: str,
+    engine: EngineName = "direct",
+    anonymize: bool = False,
 ) -> list[dict[str, Any]]:
     """Record a transcript whose configurations name policies; return the callbacks."""
     options = policy_options(*names)
-    text = "\n".join(transcript_with_policies(seed, 80, options))
+    text = "\n".join(with_policies(lines, options))
     output: list[str] = []
     recording = Recording(folder, anonymize=anonymize)
     with Scheduler(
@@ -69,52 +79,87 @@ def answers_in(folder: Path) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("engine", ["direct", "actors"])
-@pytest.mark.parametrize("seed", range(2))
-def test_the_replay_says_the_same_without_the_code(seed: int, engine: EngineName, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lines", "asked"),
+    [(simulated_transcript(0, 80), DECIDING), (preemption_transcript(10), DECIDING | ENDING)],
+    ids=["simulated", "preempting"],
+)
+def test_the_replay_says_the_same_without_the_code(
+    lines: list[str], asked: set[str], engine: EngineName, tmp_path: Path
+) -> None:
     """Byte for byte: also where a policy has failed, and where asking it again would give another answer."""
-    heard = record(tmp_path, seed, *HELD, engine=engine)
+    heard = record(tmp_path, lines, *TRIED, engine=engine)
 
     assert callbacks_in(heard) == callbacks_in(replayed(tmp_path))
     answers = answers_in(tmp_path)
-    assert answers.keys() == {"broken.application_key", "impure.node_key", "later.may_start"}
+    assert asked <= answers.keys()
     assert any("failed" in each for each in answers["broken.application_key"])
     assert any(each is not None and each["until"] > 0 for each in answers["later.may_start"])
 
 
+def test_an_explanation_after_a_replay_has_the_last_answer(tmp_path: Path) -> None:
+    """Without the code, a policy that held an application holds it still."""
+    record(tmp_path, simulated_transcript(0, 80), "Later")
+    rows = read_recording(rows_of_files(recording_files(tmp_path)), lambda _: None)
+    with Scheduler(engine="direct") as scheduler:
+        replay = Replay(scheduler, lambda _: None)
+        for line in rows:
+            replay.run([line])
+            if line.recorded is not None and any(line.recorded.policies.get("later.may_start", ())):
+                break
+        snapshot: Any = scheduler.snapshot()
+        names = [each["applicationID"] for each in snapshot["applications"]["default"]]
+        held = [blocker.detail for name in names for blocker in scheduler.explain(name).blockers]
+
+    assert "later: not yet" in held
+
+
+class Numbered:
+    """Counts its questions."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def node_key(self, _: policies.NodeView) -> float:
+        self.number += 1
+        return self.number
+
+
+ORDERED: Final = ONE.replace("default\n", "default\n    nodesortpolicy: {type: policy/numbered}\n")
+
+
 def test_a_reload_keeps_what_it_asked(tmp_path: Path) -> None:
     """Another order of nodes asks about all of them, in the line of the reload."""
-
-    class Numbered:
-        def __init__(self) -> None:
-            self.number = 0
-
-        def node_key(self, _: policies.NodeView) -> float:
-            self.number += 1
-            return self.number
-
-    queues = "[{name: root, submitacl: '*', queues: [{name: a}]}]"
-    plain = f"partitions: [{{name: default, queues: {queues}}}]"
-    ordered = plain.replace("default,", "default, nodesortpolicy: {type: policy/numbered},")
-    nodes = [
-        {"nodeID": name, "action": "CREATE", "schedulableResource": {"resources": {"vcore": {"value": "1"}}}}
-        for name in ("n1", "n2")
-    ]
-    lines = [
-        {"register": {"rmID": "rm", "config": plain}},
-        {"node": {"rmID": "rm", "nodes": nodes}},
-        {"configuration": {"rmID": "rm", "config": ordered}},
-    ]
-    text = "\n".join(map(json.dumps, lines))
     with Scheduler(engine="direct", record=tmp_path, policies={"numbered": Numbered}) as scheduler:
-        Replay(scheduler, lambda _: None).run(read_transcript(text, "transcript"))
+        scheduler.register("rm", Hearing(), configuration=ONE)
+        scheduler.update_node(node_request("n1", "n2"))
+        scheduler.update_configuration(configuration_request(ORDERED))
     (change,) = [line for line in recorded_lines(tmp_path) if "configuration" in line]
 
     assert change["policies"] == {"numbered.node_key": [1.0, 2.0]}
     replayed(tmp_path)
 
 
+def test_a_reload_that_is_undone_after_it_has_asked_ends_the_recording(
+    tmp_path: Path, logged: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The policy may answer otherwise the next time; what was recorded before can be replayed."""
+    with Scheduler(engine="direct", record=tmp_path, policies={"numbered": Numbered}) as scheduler:
+        scheduler.register("rm", Hearing(), configuration=ONE)
+        scheduler.update_node(node_request("n1", "n2"))
+        with monkeypatch.context() as broken:
+            broken.setattr(scheduler._managers, "enter", lambda _: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                scheduler.update_configuration(configuration_request(ORDERED))
+        scheduler.update_node(node_request("n3"))
+
+    assert "n3" not in str(recorded_lines(tmp_path))
+    assert any("a reload was undone after policies had been asked" in line for line in logged)
+    replayed(tmp_path)
+
+
 def test_code_that_answers_the_same_is_accepted(tmp_path: Path) -> None:
-    record(tmp_path, 0, "Packing", "Broken", "Later")
+    record(tmp_path, simulated_transcript(0, 80), "Packing", "Broken", "Later")
 
     replay_with(tmp_path, "Packing", "Broken")
 
@@ -130,7 +175,7 @@ def test_an_impure_policy_is_named_with_its_line(tmp_path: Path) -> None:
             return Counting.number
 
     options = policy_options("Packing")
-    text = "\n".join(transcript_with_policies(0, 60, options))
+    text = "\n".join(with_policies(simulated_transcript(0, 60), options))
     with Scheduler(engine="direct", record=tmp_path, policies={"packing": Counting}) as scheduler:
         Replay(scheduler, lambda _: None).run(read_transcript(text, "transcript"))
     places = [
@@ -149,7 +194,7 @@ def test_an_impure_policy_is_named_with_its_line(tmp_path: Path) -> None:
 
 def test_a_recording_with_pseudonyms_replays(tmp_path: Path) -> None:
     """Texts in keys are in their order; reasons are gone. Code would see other names, and is not asked."""
-    heard = record(tmp_path, 3, *HELD, anonymize=True)
+    heard = record(tmp_path, preemption_transcript(10), *TRIED, anonymize=True)
 
     assert len(heard) == len(replayed(tmp_path))
     assert "a bug" not in json.dumps(recorded_lines(tmp_path))
@@ -173,7 +218,7 @@ def test_pseudonyms_of_keys_are_in_the_order_of_the_keys() -> None:
 
 def test_a_recording_has_the_policies_that_it_was_made_with(tmp_path: Path) -> None:
     """Code of others is refused, and without the recorded answers nothing goes on."""
-    record(tmp_path, 0, "Packing")
+    record(tmp_path, simulated_transcript(0, 80), "Packing")
     (header, *_) = recorded_lines(tmp_path)
 
     assert header["recording"]["policies"] == {

@@ -198,3 +198,19 @@ def test_a_reload_names_filters_and_drops_them() -> None:
     cluster.scheduler.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=FILTERED))
     tagged(cluster, "two", "n2")
     assert cluster.run() == []
+
+
+def test_a_node_is_not_reserved_by_an_ask_whose_queue_has_become_a_parent() -> None:
+    """It was reserved for an ask that needs it, which a filter refuses there."""
+    cluster = Cluster({"rack": Rack}, FILTERED)
+    cluster.nodes(n1={"vcore": 1})
+    cluster.application("app")
+    tagged(cluster, "daemon", "n2", tags={"yunikorn.apache.org/requiredNode": "n1"})
+    assert cluster.run() == []
+    cluster.application("other", "root.b")
+    cluster.ask("key", "other", vcore=1)
+    assert cluster.run() == []
+    parent = text("[{name: a, queues: [{name: c}]}, {name: b}]")
+    cluster.scheduler.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=parent))
+
+    assert cluster.run() == ["key"]

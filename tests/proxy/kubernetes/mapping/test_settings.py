@@ -38,6 +38,7 @@ DEFAULTS: Final = {
     "signer": None,
     "unsigned_users": None,
     "bypass_auth": False,
+    "shows_labels": True,
 }
 KEYS: Final[dict[str, tuple[str, str, object]]] = {
     "the id of the cluster": ("service.clusterId", "rm_id", "prod"),

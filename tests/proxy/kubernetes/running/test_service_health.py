@@ -12,6 +12,7 @@ from support.kubernetes.stub_server import StubApiServer
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import Scheduler
+from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
 from licorne.proxy.kubernetes.running import service as module
 from licorne.proxy.kubernetes.running.coordinator import Coordinator, PodSchedulerOptions
 from licorne.proxy.kubernetes.running.service import LeaderElection, PodService
@@ -32,10 +33,11 @@ def start(stub: StubApiServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     monkeypatch.setattr(module, "_ANSWER_SECONDS", WAIT_SECONDS)
     with ExitStack() as stack:
 
-        def started(*, waits_for_lead: bool = False) -> PodService:
+        def started(*, waits_for_lead: bool = False, scheduler_name: str = "licorne") -> PodService:
             scheduler = stack.enter_context(Scheduler())
             client = stack.enter_context(client_of(stub, patience_seconds=0))
-            options = PodSchedulerOptions(identity="one", waits_for_lead=waits_for_lead)
+            defaults = KubernetesSettings(scheduler_name=scheduler_name)
+            options = PodSchedulerOptions(identity="one", waits_for_lead=waits_for_lead, defaults=defaults)
             service = PodService(scheduler, client, options, on_lost=lambda: None, pod_name="own")
             return stack.enter_context(service)
 
@@ -97,6 +99,18 @@ def test_a_standby_is_ready_when_it_has_listed_all(
 
     wait_until(lambda: service.why_not_ready() == "")
     assert (False, "") == (service.pods.is_ready, service.why_stuck())
+
+
+def test_a_process_for_other_pods_leads_beside_another_one(
+    stub: StubApiServer, start: Callable[..., PodService]
+) -> None:
+    """Its name of a scheduler is another one, and so is its lease."""
+    spec = {"holderIdentity": "another", "leaseDurationSeconds": 10}
+    stub.add(LEASES, {"metadata": {"name": "licorne"}, "spec": spec})
+
+    service = start(waits_for_lead=True, scheduler_name="other")
+
+    wait_until(lambda: service.leads and service.pods.is_ready)
 
 
 def test_a_process_without_a_list_is_not_ready(stub: StubApiServer, start: Callable[..., PodService]) -> None:

@@ -22,6 +22,7 @@ from licorne.proxy.wire.door.allocation_record import AllocationRecord
 from licorne.proxy.wire.door.entries import RecentNames
 from licorne.proxy.wire.door.handing_over import bound_texts, doubted_code
 from licorne.proxy.wire.door.link import PartitionLink
+from licorne.proxy.wire.door.record import PartitionRecord
 from licorne.proxy.wire.door.workers import LinkState
 
 
@@ -396,3 +397,24 @@ def test_names_are_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     assert names.may_have("never")
     names.clear()
     assert not names.may_have("c")
+
+
+def test_an_ask_of_the_door_itself_may_be_rejected() -> None:
+    """It has an application complete that has run; the next worker may not take the application any more."""
+    record = PartitionRecord("rm", "default")
+    record.note_applications(application_request("app"))
+    record.take_applications(
+        si.ApplicationResponse(
+            accepted=[si.AcceptedApplication(applicationID="app")],
+            updated=[si.UpdatedApplication(applicationID="app", state="Running")],
+        )
+    )
+    (late,) = record.begin_recovery(0).late
+    assert isinstance(late, si.AllocationRequest)
+    rejected = si.RejectedAllocation(
+        applicationID="app", allocationKey=late.allocations[0].allocationKey, reason="no such application"
+    )
+    said = si.AllocationResponse(rejectedAllocations=[rejected])
+
+    assert not record.doubt("update_allocation", said)
+    assert record.take("update_allocation", said, 1) is None

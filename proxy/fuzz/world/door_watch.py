@@ -1,0 +1,126 @@
+"""What a door has recorded of its partitions, and what their workers have: both are the same in the end.
+
+Messages are under way between them, so a difference is no fault at once. One that lasts is, while the worker
+runs, its messages arrive, and nothing waits for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final, TypeAlias, final
+
+from ....model.errors import LicorneError
+from ...si import si_pb2 as si
+from ...wire.door.door import Door
+from ...wire.door.link import PartitionLink
+from ...wire.door.workers import LinkState
+from ..manager.cluster_record import OVER, RecordError
+
+_Facts: TypeAlias = "set[tuple[str, ...]]"
+_LOOK_SECONDS: Final = 3.0
+_LOOKS: Final = 5
+"""How many times in a row a difference is seen that lasts: callbacks may take 5 s."""
+_SHOWN: Final = 40
+"""How much is shown of a difference, and how many."""
+LASTING_SECONDS: Final = _LOOK_SECONDS * (_LOOKS + 1)
+"""After how long without a fault what differs has been seen so often."""
+
+
+@final
+class DoorWatch:
+    """Looks at a door again and again, on a thread of its own.
+
+    Args:
+        door: Returns the door that there is.
+        worker_at: Returns the scheduler of a worker by its address, `None` if it has ended, or no message
+            arrives there.
+        fail: Gets a difference that lasts.
+    """
+
+    def __init__(
+        self,
+        door: Callable[[], Door],
+        worker_at: Callable[[str], Any],
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self._door = door
+        self._worker_at = worker_at
+        self._fail = fail
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._ends.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        seen: Counter[tuple[str, ...]] = Counter()
+        while not self._ends.wait(_LOOK_SECONDS):
+            seen = Counter({each: seen[each] + 1 for each in self._differences()})
+            lasting = sorted(each for each, count in seen.items() if count >= _LOOKS)
+            if lasting:
+                shown = [[part[:_SHOWN] for part in each] for each in lasting[:_SHOWN]]
+                self._fail(RecordError(f"the door and its worker differ for long: {shown}"))
+                return
+
+    def _differences(self) -> Iterator[tuple[str, ...]]:
+        """Yield what the door has and the worker has not, or the other way round, with the session."""
+        for link in self._door()._links():  # noqa: SLF001 - it shows less to others
+            place = link.place
+            if place.state is not LinkState.RUNNING or place.waiting:
+                continue
+            worker = self._worker_at(place.address)
+            with suppress(LicorneError):  # It ends just now.
+                if worker is not None:
+                    recorded, held = _recorded(link, self._door()), _held(worker, place.rm_id)
+                    where = (place.rm_id, place.partition, place.address, str(place.since_ns))
+                    yield from ((*where, "recorded", *fact) for fact in sorted(recorded - held))
+                    yield from ((*where, "held", *fact) for fact in sorted(held - recorded))
+
+
+def _recorded(link: PartitionLink, door: Any) -> _Facts:
+    """Return what the door has of a partition."""
+    record: Any = link._record  # noqa: SLF001 - likewise
+    nodes, applications, allocations = record._nodes, record._applications, record._allocations  # noqa: SLF001
+    facts: _Facts = {("application", name) for name in applications.there}
+    for name, entry in nodes.there.items():
+        is_drained = si.NodeInfo.FromString(entry).action == si.NodeInfo.CREATE_DRAIN
+        facts.add(("node", name, "drained" if is_drained else ""))
+    for _, key, entry in allocations._all():  # noqa: SLF001
+        ask = None if entry.node else si.Allocation.FromString(entry.ask)
+        if ask is None or ask.placeholder or not ask.taskGroupName:  # Else it may replace a placeholder soon.
+            facts.add(("task", key, entry.node))
+    facts |= {("foreign", key, node) for key, node in allocations._foreign_nodes.items()}  # noqa: SLF001
+    open_answers = (nodes._due, applications._due, allocations._ending, allocations._refusals)  # noqa: SLF001
+    facts |= {("unanswered", str(each)) for answers in open_answers for each in answers}
+    facts.add(("configuration", door.configuration_text(link.place.rm_id)))
+    return facts
+
+
+def _held(worker: Any, rm_id: str) -> _Facts:
+    """Return what a worker has of a resource manager."""
+    snapshot = worker.snapshot(rm_id=rm_id)
+    facts: _Facts = {("configuration", worker.configuration_text(rm_id))}
+    for documents in snapshot["applications"].values():
+        for document in documents:
+            if document["applicationState"] not in OVER:
+                facts.add(("application", document["applicationID"]))
+            asks = document.get("requests") or ()
+            tasks = {
+                each["allocationKey"]: ""
+                for each in asks
+                if each.get("placeholder") or not each.get("taskGroupName")
+            }
+            tasks |= {each["allocationKey"]: each["nodeId"] for each in document.get("allocations") or ()}
+            facts |= {("task", key, node) for key, node in tasks.items()}
+    for nodes in snapshot["nodes"].values():
+        for node in nodes:
+            facts.add(("node", node["nodeID"], "" if node["schedulable"] else "drained"))
+            foreign = node.get("foreignAllocations") or ()
+            facts |= {("foreign", each["allocationKey"], node["nodeID"]) for each in foreign}
+    return facts
