@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench lines page-frames free-threaded attacks proto soak drop-in mutants proofs verified-days planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray notebooks door-pace verdicts sizes kubernetes-kills kubernetes-pace clean
+.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench lines page-frames free-threaded attacks proto soak drop-in mutants proofs verified-days planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray notebooks door-pace verdicts sizes plugins kubernetes-kills kubernetes-pace clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -119,6 +119,11 @@ verdicts: $(VENV)/.ready
 sizes: $(VENV)/.ready
 	mkdir -p .cache && cd tests/cluster && CGO_ENABLED=0 GOFLAGS=-mod=readonly nice go build -p 2 -trimpath -o ../../.cache/ ./sizes
 	PYTHONPATH=tests nice $(BIN)/python -m support.kubernetes.sizes .cache/sizes
+
+# The default plugins of kube-scheduler and their gates, by which a test checks the table of docs/kubernetes-plugins.md.
+plugins: $(VENV)/.ready
+	mkdir -p .cache && cd tests/cluster && CGO_ENABLED=0 GOFLAGS=-mod=readonly nice go build -p 2 -trimpath -o ../../.cache/ ./plugins
+	.cache/plugins > tests/data/kubernetes/plugins.json
 
 check: $(VENV)/.ready $(LINKS)
 	$(BIN)/ruff check .

@@ -20,12 +20,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple, assert_never
+from typing import TYPE_CHECKING, Final, NamedTuple, assert_never
 
 from ..resources.quantities import QuantityError, parse_quantity, parse_vcore
 from ..resources.resource import EMPTY, Resource
-from .documents import YamlChildTemplate, YamlLimit, YamlPartition, YamlQueue, YamlRule
 from .problems import NOWHERE, Position, Problem, RuleFinding
+
+if TYPE_CHECKING:  # Pydantic is loaded where a configuration is read.
+    from .documents import YamlChildTemplate, YamlLimit, YamlPartition, YamlQueue, YamlRule
 
 
 def _nothing() -> Mapping[str, str]:

@@ -15,7 +15,6 @@ import typer
 from ....model.errors import LicorneError
 from ...base.process import prepare_process
 from ...base.terminal.standard_output import ends_on, write_line
-from ...wire.server.access import Address
 from .options import (
     AddressAsJsonOption,
     EngineOption,
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from ...core.recording.recording import Recording
     from ...core.scheduler.answering.questions import QuestionSide
     from ...views.rest.running import RestSettings
-    from ...wire.server.access import AccessRules
+    from ...wire.server.access import AccessRules, Address
     from ...wire.server.remote_managers import ServedScheduler
     from ...wire.server.server import ServerSettings
     from ...wire.server.watchdog import Watchdog
@@ -312,6 +311,7 @@ def run_server(
     import asyncio
     from contextlib import nullcontext
 
+    from ...wire.server.access import Address
     from ...wire.server.server import serve_until_signal
 
     def on_stopping() -> None:
