@@ -1,4 +1,4 @@
-"""How an input is read, as commands and programs say it: by options with plain values."""
+"""The options of an input, as commands and programs give them: plain values that are checked here."""
 
 from __future__ import annotations
 
