@@ -36,9 +36,11 @@ from licorne.proxy.play.transcripts.transcript import (
     rows_of_files,
 )
 
-TRIED: Final = ("Broken", "Impure", "Later", "Apart", "Oldest")
+TRIED: Final = ("Broken", "Impure", "Later", "Apart", "Oldest", "Fewest")
 """Policies of all points: one fails at times, one counts its questions, one holds starts until a time."""
-DECIDING: Final = {"impure.node_key", "broken.application_key", "later.may_start", "apart.refuses"}
+DECIDING: Final = {"impure.node_key", "broken.application_key", "later.may_start", "apart.refuses"} | {
+    "fewest.queue_key"
+}
 ENDING: Final = {"oldest.victim_cost", "oldest.spares"}
 
 
@@ -95,6 +97,26 @@ def test_the_replay_says_the_same_without_the_code(
     assert asked <= answers.keys()
     assert any("failed" in each for each in answers["broken.application_key"])
     assert any(each is not None and each["until"] > 0 for each in answers["later.may_start"])
+
+
+def test_readers_between_turns_change_nothing(tmp_path: Path) -> None:
+    """What they ask policies is not recorded, and the next turn asks as if they had not."""
+    text = "\n".join(with_policies(simulated_transcript(1, 60), policy_options(*TRIED)))
+    output: list[str] = []
+    given = given_policies(policy_options(*TRIED))
+    with Scheduler(engine="direct", record=tmp_path, policies=given) as scheduler:
+        replay = Replay(scheduler, output.append)
+        for line in read_transcript(text, "transcript"):
+            replay.run([line])
+            snapshot: Any = scheduler.snapshot()
+            for applications in snapshot["applications"].values():
+                for each in applications:
+                    scheduler.explain(each["applicationID"])
+            scheduler.next_asks()
+    documents = [json.loads(row) for row in output]
+
+    heard = [each for each in documents if not {"registered", "scheduled", "error", "snapshot"} & each.keys()]
+    assert callbacks_in(heard) == callbacks_in(replayed(tmp_path))
 
 
 def test_an_explanation_after_a_replay_has_the_last_answer(tmp_path: Path) -> None:
