@@ -17,6 +17,7 @@ from support.transcripts.transcripts_with_policies import policy_options, with_p
 from licorne import LicorneError, Recording, Scheduler, policies
 from licorne.model.policies.interface import Wait
 from licorne.model.policies.policies import GivenPolicies, PolicyAnswerError
+from licorne.model.resources.resource import EMPTY
 from licorne.proxy.base.files.policy_options import given_policies
 from licorne.proxy.core.recording.observer import ReplayDifferenceError
 from licorne.proxy.core.recording.policy_answers import (
@@ -311,3 +312,22 @@ def test_what_a_policy_depends_on_is_read_again() -> None:
     assert read == given.facts
     assert read["hourly"].version == "1.2"
     assert PlayedAnswers(read, GivenPolicies({})).given.facts["hourly"][:3] == given.facts["hourly"][:3]
+
+
+def test_the_last_answer_is_kept_for_each_pair_of_an_ask_and_a_node() -> None:
+    """A filter answers about both."""
+
+    class Filter:
+        def refuses(self, ask: policies.AskView, node: policies.NodeView) -> str | None:
+            raise NotImplementedError
+
+    facts = GivenPolicies({"filter": Filter}).facts
+    played = PlayedAnswers(facts, GivenPolicies({}))
+    asked = played.given.make(lambda *_: None).named("policy/filter")
+    ask = policies.AskView("key", "app", EMPTY, 0, 0, {}, False, "", None)
+    nodes = [policies.NodeView(name, {}, EMPTY, EMPTY) for name in ("n1", "n2")]
+    played.begin({"filter.refuses": ["too old", None]})
+    answers = [asked.refuses(ask, node) for node in nodes]
+
+    assert played.end() == ""
+    assert answers == [asked.refuses(ask, node) for node in nodes] == ["too old", None]
