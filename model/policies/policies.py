@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, TypeVar, final
 
 from ..errors import LicorneError, error_text
-from .interface import ApplicationView, AskView, NodeView, VictimView, Wait
+from .interface import ApplicationView, AskView, NodeView, SiblingView, VictimView, Wait
 from .watching import FAILURE_MAX, AnswerNote, PolicyCounts
 
 POLICY_PREFIX: Final = "policy/"
@@ -59,6 +59,7 @@ class PolicyPoint(Enum):
     FILTER = "refuses"
     VICTIM_ORDER = "victim_cost"
     PROTECTION = "spares"
+    QUEUE_ORDER = "queue_key"
 
 
 _NODE_ORDER: Final = PolicyPoint.NODE_ORDER
@@ -116,6 +117,10 @@ class GuardedPolicy:
     def application_key(self, application: ApplicationView) -> PolicyKey:
         """Return the place of an application among those of its leaf."""
         return self._key(PolicyPoint.APPLICATION_ORDER, application.application_id, application)
+
+    def queue_key(self, queue: SiblingView) -> PolicyKey:
+        """Return the place of a queue among its siblings."""
+        return self._key(PolicyPoint.QUEUE_ORDER, queue.path, queue)
 
     def may_start(self, application: ApplicationView, now_ns: int) -> Wait | None:
         """Return why an application may not start, `None` if it may."""

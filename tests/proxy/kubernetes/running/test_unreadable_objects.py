@@ -50,7 +50,7 @@ def test_null_is_as_nothing(cluster: SteppedCluster) -> None:
     """A server that writes null for empty fields is understood."""
     spec = {"taints": None, "unschedulable": None}
     size = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-    metadata = {"name": "n1", "annotations": None, "ownerReferences": None, "labels": {}}
+    metadata: dict[str, Any] = {"name": "n1", "annotations": None, "ownerReferences": None, "labels": {}}
     cluster.stub.add(NODES, {"metadata": metadata, "spec": spec, "status": {"allocatable": size}})
     cluster.add_pod(tolerations=None, affinity=None, volumes=None)
     cluster.advance(1)
