@@ -75,6 +75,20 @@ class ApplicationView(NamedTuple):
     walltime_ns: int | None
 
 
+class SiblingView(NamedTuple):
+    """A queue with something that waits, among its siblings."""
+
+    path: str
+    properties: Mapping[str, str]
+    """Those that the configuration gives it, inherited ones included."""
+    allocated: Resource
+    pending: Resource
+    guaranteed: Resource
+    maximum: Resource | None
+    priority: int
+    """The highest of the asks that wait, as it counts among the siblings."""
+
+
 class Wait(NamedTuple):
     """Why an application may not start yet, and when that may change."""
 
@@ -102,6 +116,13 @@ class ApplicationPolicy(Protocol):
 
     def application_key(self, application: ApplicationView) -> Key:
         """Return the place of an application; asked when it changes, or once with `{"submission"}`."""
+
+
+class QueuePolicy(Protocol):
+    """Orders the queues below a parent: `queue.sort.policy: policy/NAME`."""
+
+    def queue_key(self, queue: SiblingView) -> Key:
+        """Return the place of a queue among its siblings; asked when anything in it changes."""
 
 
 class AdmissionPolicy(Protocol):

@@ -20,7 +20,7 @@ from ..play.comparison.comparison import compared, comparison_document, with_why
 from ..play.simulation.driver import interruption_noted
 from ..play.simulation.runs import FinishedRun, RunSettings, run_each, run_settings
 from ..play.simulation.workloads.inputs import Transcript, load_input
-from ..play.simulation.workloads.reading import Reading, input_options
+from ..play.simulation.workloads.reading import ReadingOptions, input_options
 from ..play.simulation.workloads.rows import Row, nodes_of_rows, rows_of_workload, workload_of_rows
 from ..play.simulation.workloads.workload import SimulatedNode, SimulatedWorkload
 from .other_processes import run_elsewhere
@@ -81,6 +81,11 @@ class Workload:
     def jobs(self) -> list[Row]:
         """A row for each job, which `from_rows` reads; a transcript has none before it is simulated."""
         return rows_of_workload(self._jobs_of("jobs"))
+
+    @property
+    def queues(self) -> str:
+        """The YAML of the queues that a run has where none are given; a transcript has them in its lines."""
+        return self._jobs_of("queues").default_configuration
 
     def _nodes_of(self) -> tuple[SimulatedNode, ...]:
         return self._jobs_of("nodes").nodes
@@ -175,7 +180,9 @@ class Comparison(Sequence[Run]):
         return html_table(self.summary)
 
 
-def load(source: str | os.PathLike[str] | Mapping[str, object], **reading: Unpack[Reading]) -> Workload:
+def load(
+    source: str | os.PathLike[str] | Mapping[str, object], **reading: Unpack[ReadingOptions]
+) -> Workload:
     """Read what `licorne simulate` reads: a log, a trace, a scenario or a transcript.
 
     Args:
@@ -201,7 +208,7 @@ def simulate(
     engine: str = "direct",
     threads: int | None = None,
     figures: bool = True,
-    **reading: Unpack[Reading],
+    **reading: Unpack[ReadingOptions],
 ) -> Run:
     """Simulate a workload on a virtual clock, to its end or until Ctrl-C.
 
@@ -235,7 +242,7 @@ def compare(
     *,
     processes: int = 1,
     figures: bool = True,
-    **reading: Unpack[Reading],
+    **reading: Unpack[ReadingOptions],
 ) -> Comparison:
     """Simulate one workload several times, each time with other queues or policies.
 

@@ -22,6 +22,7 @@ from ..queue_properties import (
     PREEMPTION_DELAY,
     PREEMPTION_POLICY,
     PROPERTIES,
+    QUEUE_SORT_POLICY,
     QUOTA_PREEMPTION_DELAY,
     REFUSED_IF_UNREADABLE,
     RUNTIME_DEFAULT,
@@ -47,7 +48,7 @@ KNOWN_TYPES: Final = ("vcore", "memory", "pods", "ephemeral-storage", "nvidia.co
 """The types that resource managers commonly have; others are known where a file names them twice."""
 _OTHER_NAMES: Final = {"cpu": "vcore", "mem": "memory"}
 _LIKENESS_MIN: Final = 0.75
-"""`amd.com/gpu` is no spelling of `nvidia.com/gpu`."""
+"""`amd.com/gpu` is not a spelling of `nvidia.com/gpu`."""
 _COMPARISONS_MAX: Final = 100_000
 """How many pairs of types are compared in all; with more, unknown types are compared with the common ones."""
 
@@ -119,7 +120,7 @@ def _submitting(queue: QueueConfig, above: str, *, is_open: bool) -> tuple[bool,
 
 
 def _access_list(text: str) -> AccessControlList:
-    """Return a list; one that cannot be read, which is an error of its own, allows all users."""
+    """Return a list; one that cannot be read, which is a separate error, allows all users."""
     try:
         return AccessControlList.parse(text)
     except AccessControlError:
@@ -150,7 +151,7 @@ def properties_are_readable(
         if name not in PROPERTIES:
             yield RuleFinding(position, f"the property {name!r} is not known{did_you_mean(name, PROPERTIES)}")
         elif name in REFUSED_IF_UNREADABLE:
-            continue  # A value that is none is an error, not a warning.
+            continue  # An invalid value is an error, not a warning.
         elif not reads(name, text):
             hint = did_you_mean(text, _WORDS.get(name, ()))
             yield RuleFinding(position, f"{text!r} is no value of {name}, the default is used{hint}")
@@ -169,7 +170,7 @@ def leaf_properties_reach_leaves(queue: QueueConfig) -> Iterator[RuleFinding]:
 
 
 class _Above(NamedTuple):
-    """What a queue gets from those above it, as far as backfilling is concerned."""
+    """The settings of backfilling that a queue gets from those above it."""
 
     properties: Mapping[str, str]
     """Those that it inherits, and those that it does not."""
@@ -264,7 +265,7 @@ def _hint(name: str, known: Sequence[str]) -> str:
 
 
 def _types_of(partition: PartitionConfig) -> Iterator[tuple[str, Position]]:
-    """Yield all resource types of a partition with their positions; what is in no file has none."""
+    """Yield all resource types of a partition with their positions, if they have any."""
     weights = partition.node_sort_policy.resource_weights
     yield from _placed("nodesortpolicy.resourceweights", weights, partition.positions)
     yield from _types_of_limits(partition.limits)
@@ -301,6 +302,11 @@ def _placed(
             yield name, position
 
 
+_POINTS: Final = {
+    APPLICATION_SORT_POLICY: PolicyPoint.APPLICATION_ORDER,
+    QUEUE_SORT_POLICY: PolicyPoint.QUEUE_ORDER,
+}
+"""The properties of queues that name policies."""
 GivenPoints = Mapping[str, Collection[PolicyPoint]]
 """The policies that the program has given, by name, with the points at which each decides."""
 
@@ -327,10 +333,11 @@ def policies_are_given(partition: PartitionConfig, points: GivenPoints) -> Itera
 def _of_queues(queue: QueueConfig, points: GivenPoints) -> Iterator[RuleFinding]:
     template = queue.child_template
     for holder in (queue,) if template is None else (queue, template):
-        word = holder.properties.get(APPLICATION_SORT_POLICY, "")
-        if is_policy_word(word):
-            position = holder.positions.get(f"properties.{APPLICATION_SORT_POLICY}", holder.position)
-            yield from _finding(word, PolicyPoint.APPLICATION_ORDER, position, points)
+        for name, point in _POINTS.items():
+            word = holder.properties.get(name, "")
+            if is_policy_word(word):
+                position = holder.positions.get(f"properties.{name}", holder.position)
+                yield from _finding(word, point, position, points)
     for child in queue.queues:
         yield from _of_queues(child, points)
 

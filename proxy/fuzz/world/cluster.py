@@ -359,6 +359,8 @@ class ClusterWorld:
             self._managers[step.who].act(step.action, step.draw)
         if self._is_stepped:
             self._core().validate()
+        for manager in self._managers:
+            self._policies.check(list(manager.record.running.values()))
         if self.outcome.failure is not None:
             raise self.outcome.failure
 

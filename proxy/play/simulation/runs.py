@@ -112,7 +112,7 @@ def opened_core(settings: RunSettings) -> SchedulerCore:
     """Open the scheduler that the settings ask for.
 
     Raises:
-        LicorneError: The engine cannot have so many threads, or a policy cannot be given.
+        LicorneError: The engine cannot have that number of threads, or a policy cannot be given.
     """
     return SchedulerCore(
         settings.engine, settings.resolver, settings.threads, settings.usage, settings.policies

@@ -32,6 +32,13 @@ class Apart:
         return None if number else "they do not go together"
 
 
+class Fewest:
+    """The queue that has least, and of these the one with the longest path."""
+
+    def queue_key(self, queue: policies.SiblingView) -> tuple[int, int]:
+        return queue.allocated.get("memory"), -len(queue.path)
+
+
 class Oldest:
     """What runs longest ends first, and nothing in its first five seconds."""
 

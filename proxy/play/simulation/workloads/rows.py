@@ -40,7 +40,7 @@ _SECONDS_MAX: Final = 9e9
 _OF_RUNS: Final = frozenset(
     {"run", "completed", "rejected", "withdrawn", "preempted", "started", "ended", "wait", "slowdown"}
 )
-"""Columns of the jobs of a run, which say nothing of a workload."""
+"""Columns of the jobs of a run that do not describe a workload."""
 _Seconds = Annotated[float, Field(ge=0, le=_SECONDS_MAX, allow_inf_nan=False)]
 
 
@@ -83,7 +83,7 @@ def amounts(resources: Mapping[str, int]) -> Row:
 def rows_of_workload(work: SimulatedWorkload) -> list[Row]:
     """Return a row for each job, in the order of the workload.
 
-    `run_time` is that of its longest task, `None` of one that does not end, `walltime` what its owner says.
+    `run_time` is that of the longest task, `None` if it does not end; `walltime` is what the owner requested.
     """
     return [_row_of(application) for application in work.applications]
 

@@ -388,3 +388,74 @@ def test_gangs_are_taken_that_are_placed_whole(placing: str, is_taken: bool) -> 
     assert ("accepted gang" in cluster.listener.heard) is is_taken
     if not is_taken:
         assert "unsupported sort type policy/sjf: it could put others between" in cluster.listener.heard[0]
+
+
+# ------------------------------------------------------------------------------------------- sibling queues
+
+
+class Credit:
+    """The queue with the most credit less what it uses."""
+
+    def queue_key(self, queue: policies.SiblingView) -> int:
+        return queue.allocated.get("vcore") - int(queue.properties["credit"])
+
+
+CREDITS = "[{name: a, properties: {credit: '1'}}, {name: b, properties: {credit: '3'}}]"
+
+
+@pytest.mark.parametrize("backfill", ["", ", backfill.reservations: '1'"])
+@pytest.mark.parametrize("engine", ["direct", "actors", "threads"])
+def test_queues_are_served_in_the_order_of_a_policy(engine: EngineName, backfill: str) -> None:
+    """Whatever their priorities, and an explanation names it."""
+    configuration = text(CREDITS, root=f"queue.sort.policy: policy/credit{backfill}")
+    cluster = Cluster({"credit": Credit}, configuration, engine=engine)
+    for name in "ab":
+        cluster.application(name, f"root.{name}", walltime="1h")
+        cluster.ask(name, name, 4, vcore=1)
+    place = cluster.scheduler.explain("a").places[1]
+    cluster.nodes(n1={"vcore": 6})
+
+    assert cluster.run() == ["b", "b1", "a", "b2", "a1", "b3"]
+    assert place.order == ("the smaller key of policy credit, then the name: root.a has -1; root.b has -3")
+    assert (place.number, place.position is not None) == (2, True)
+
+
+def test_a_queue_that_a_policy_fails_for_goes_last() -> None:
+    """Nothing is lost."""
+    configuration = text(CREDITS.replace("'3'", "much"), root="queue.sort.policy: policy/credit")
+    cluster = Cluster({"credit": Credit}, configuration)
+    for name in "ba":
+        cluster.application(name, f"root.{name}")
+        cluster.ask(name, name, 2, vcore=1)
+    cluster.nodes(n1={"vcore": 3})
+
+    assert cluster.run() == ["a", "a1", "b"]
+    assert {(each.callback, each.subject) for each in cluster.failures} == {
+        ("policy credit.queue_key", "root.b")
+    }
+
+
+def test_queues_are_ordered_anew_when_the_program_says_so_and_after_a_reload() -> None:
+    """What a key depends on outside is asked for again."""
+
+    class Named:
+        depends_on = frozenset({"outside"})
+
+        def queue_key(self, queue: policies.SiblingView) -> int:
+            return first.index(queue.path)
+
+    first = ["root.b", "root.a"]
+    configuration = text(root="queue.sort.policy: policy/named")
+    cluster = Cluster({"named": Named}, configuration)
+    for name in "ab":
+        cluster.application(name, f"root.{name}")
+        cluster.ask(name, name, 9, vcore=1)
+    cluster.nodes(n1={"vcore": 1})
+    assert cluster.run() == ["b"]
+    first.reverse()
+    cluster.scheduler.reconsider("rm")
+    cluster.nodes(n2={"vcore": 1})
+    assert cluster.run() == ["a"]
+    cluster.scheduler.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=text()))
+    cluster.nodes(n3={"vcore": 2})
+    assert cluster.run() == ["a1", "b1"]
