@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from licorne.model import policies
     from licorne.model.errors import LicorneError, ReplacedError, RequestError
     from licorne.proxy.base.files.input_files import inspect_configuration
-    from licorne.proxy.base.process_settings import prepare_process
+    from licorne.proxy.base.process import prepare_process
     from licorne.proxy.core.explanation.text import explanation_line
-    from licorne.proxy.core.health.checks import health_document
+    from licorne.proxy.core.health import health_document
     from licorne.proxy.core.metrics.exporter import SchedulerCollector, exposition, registry_of
     from licorne.proxy.core.recording.recording import Recording
     from licorne.proxy.core.resolvers.partition_resolvers import TimedResolver
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from licorne.proxy.core.scheduler.scheduler import Scheduler
     from licorne.proxy.fronts.async_parts import Placed, Refused
     from licorne.proxy.fronts.async_scheduler import AsyncScheduler
+    from licorne.proxy.fronts.simulated_runs import Run
+    from licorne.proxy.fronts.simulations import Comparison, Workload, compare, load, simulate
     from licorne.proxy.play.transcripts.saved_moment import saved_lines
     from licorne.proxy.si import si_pb2 as si
     from licorne.proxy.si.api import (
@@ -32,8 +34,7 @@ if TYPE_CHECKING:
         ResourceManagerCallback,
         SchedulerAPI,
     )
-    from licorne.proxy.views.dumps.state_dump import PeriodicDumps, state_dump, state_dump_file
-    from licorne.proxy.views.dumps.usage_file import read_usage
+    from licorne.proxy.views.dumps import PeriodicDumps, read_usage, state_dump, state_dump_file
     from licorne.proxy.views.rest.application import rest_app
     from licorne.proxy.wire.client.errors import ConnectionLostError, NotSentError
     from licorne.proxy.wire.client.recovery import OnRejection, Recovery
@@ -47,6 +48,7 @@ __all__ = [
     "AsyncScheduler",
     "CachedResolver",
     "CallbackFailure",
+    "Comparison",
     "ConnectionLostError",
     "DeferredPredicates",
     "Door",
@@ -64,16 +66,20 @@ __all__ = [
     "RequestError",
     "ResourceManager",
     "ResourceManagerCallback",
+    "Run",
     "Scheduler",
     "SchedulerAPI",
     "SchedulerCollector",
     "StaticResolver",
     "TimedResolver",
+    "Workload",
     "__version__",
+    "compare",
     "explanation_line",
     "exposition",
     "health_document",
     "inspect_configuration",
+    "load",
     "policies",
     "prepare_process",
     "read_usage",
@@ -81,6 +87,7 @@ __all__ = [
     "rest_app",
     "saved_lines",
     "si",
+    "simulate",
     "state_dump",
     "state_dump_file",
 ]
@@ -89,6 +96,7 @@ _PLACES = {
     "AsyncScheduler": "licorne.proxy.fronts.async_scheduler",
     "CachedResolver": "licorne.proxy.core.resolvers.resolver",
     "CallbackFailure": "licorne.proxy.core.scheduler.managers.callbacks",
+    "Comparison": "licorne.proxy.fronts.simulations",
     "ConnectionLostError": "licorne.proxy.wire.client.errors",
     "DeferredPredicates": "licorne.proxy.si.api",
     "Door": "licorne.proxy.wire.door.door",
@@ -97,7 +105,7 @@ _PLACES = {
     "NotSentError": "licorne.proxy.wire.client.errors",
     "OnRejection": "licorne.proxy.wire.client.recovery",
     "Placed": "licorne.proxy.fronts.async_parts",
-    "PeriodicDumps": "licorne.proxy.views.dumps.state_dump",
+    "PeriodicDumps": "licorne.proxy.views.dumps",
     "Recording": "licorne.proxy.core.recording.recording",
     "Recovery": "licorne.proxy.wire.client.recovery",
     "Refused": "licorne.proxy.fronts.async_parts",
@@ -106,22 +114,27 @@ _PLACES = {
     "RequestError": "licorne.model.errors",
     "ResourceManager": "licorne.proxy.si.api",
     "ResourceManagerCallback": "licorne.proxy.si.api",
+    "Run": "licorne.proxy.fronts.simulated_runs",
     "Scheduler": "licorne.proxy.core.scheduler.scheduler",
     "SchedulerAPI": "licorne.proxy.si.api",
     "SchedulerCollector": "licorne.proxy.core.metrics.exporter",
     "StaticResolver": "licorne.proxy.core.resolvers.resolver",
     "TimedResolver": "licorne.proxy.core.resolvers.partition_resolvers",
+    "Workload": "licorne.proxy.fronts.simulations",
+    "compare": "licorne.proxy.fronts.simulations",
     "explanation_line": "licorne.proxy.core.explanation.text",
     "exposition": "licorne.proxy.core.metrics.exporter",
-    "health_document": "licorne.proxy.core.health.checks",
+    "health_document": "licorne.proxy.core.health",
     "inspect_configuration": "licorne.proxy.base.files.input_files",
-    "prepare_process": "licorne.proxy.base.process_settings",
-    "read_usage": "licorne.proxy.views.dumps.usage_file",
+    "load": "licorne.proxy.fronts.simulations",
+    "prepare_process": "licorne.proxy.base.process",
+    "read_usage": "licorne.proxy.views.dumps",
     "registry_of": "licorne.proxy.core.metrics.exporter",
     "rest_app": "licorne.proxy.views.rest.application",
     "saved_lines": "licorne.proxy.play.transcripts.saved_moment",
-    "state_dump": "licorne.proxy.views.dumps.state_dump",
-    "state_dump_file": "licorne.proxy.views.dumps.state_dump",
+    "simulate": "licorne.proxy.fronts.simulations",
+    "state_dump": "licorne.proxy.views.dumps",
+    "state_dump_file": "licorne.proxy.views.dumps",
 }
 _MODULES = {"policies": "licorne.model.policies", "si": "licorne.proxy.si.si_pb2"}
 """Modules under a name of the facade: the interface of policies, and the messages of `si.v1`."""

@@ -39,7 +39,7 @@ HOT: Final = (
 PURE: Final = frozenset(
     {
         *("model/applications/handle.py", "model/nodes/handle.py", "model/values/facts.py"),
-        *("proxy/si/api.py", "proxy/si/build_hash.py", "proxy/si/generator.py"),
+        *("proxy/si/api.py", "proxy/si/generator.py"),
         *("proxy/si/si_pb2.py", "proxy/si/licorne_v1_pb2.py"),
     }
 )

@@ -15,9 +15,8 @@ from ... import lockcheck
 from ...lockcheck import DeadlockError
 from ...lockcheck.checking.answering import Answerer, await_answer
 from ...lockcheck.holding.stacks import Runtimes
-from .direction import AskRule
 from .pool import on_worker
-from .waiting import OpenWait
+from .waiting import AskRule, OpenWait
 
 _RUNTIMES: Final = Runtimes(
     *(
@@ -78,6 +77,6 @@ class DirectedCheckedAsks:
         self._direction.enter()
 
     def leave(self) -> None:
-        """Count the thread as running the actor no more."""
+        """Note that the thread no longer runs the actor."""
         self._direction.leave()
         self._asks.leave()

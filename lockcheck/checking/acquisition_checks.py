@@ -1,34 +1,168 @@
-"""The check of a new edge: contracts, the declared order, the learned graph; and ends that are waited for.
+"""The check of a new edge: contracts, the declared order, the learned graph; the witness of what it finds.
 
-What an execution takes before such an end, it could as well take while the other one waits for the end
-already. So the end counts as a lock that the execution holds all along and the waiting one wants: cycles
-over it are found as any others, also if the end happened to be over when it was waited for. A wait for an end
-without a lock is remembered: it comes before the end of the one that waits. A steered run has no such ends:
-it looks for what is stuck, not for what could be.
+The witness names the scheduling points at which executions would be stuck, or are.
 
-What an execution took before it notified others of anything is forgotten: the one that waits for its end may
-know of it, and then the execution needs it no more. And once any execution knows that the end is over, others
-may know it too: then none has to wait for it.
+Ends that are waited for are checked too. Locks that an execution takes before such an end, it could as well
+take while the other one waits for the end already. So the end counts as a lock that the execution holds all
+along and the waiting one requests: cycles over it are found as any others, also if the end happened to be
+over when it was waited for. A wait for an end without a lock is remembered: it comes before the end of the
+one that waits. A steered run has no such ends: it looks for threads that are stuck, not for possible cycles.
+
+Locks that an execution took before it notified others of anything are forgotten: the one that waits for its
+end may know of it, and then the execution no longer needs them. And once any execution knows that the end is
+over, others may know it too: then none has to wait for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import final
 
-from ..findings.evidence import ClassEdge, Kind, Rung
-from ..findings.findings import Edge, Finding, fingerprint_of_cycle, fingerprint_of_steps
-from ..findings.levels import Level
+from ..findings.findings import (
+    Edge,
+    Ending,
+    Finding,
+    SchedulingPoint,
+    SourcePlace,
+    Witness,
+    WitnessLock,
+    fingerprint_of_cycle,
+    fingerprint_of_steps,
+    role_of,
+    waiting_order,
+)
+from ..findings.terms import ClassEdge, Frame, Kind, Level, Mode, Rung
 from ..holding.chains import Acquisition, Execution, TrieNode, class_edge_text, held_nodes
 from ..holding.runtime import LATCH, fails_open, local, runtime
 from ..holding.stacks import RawStack, caller, capture, resolve
-from .active import current
+from ..traces.trace import NOWHERE
 from .cycles import Cycle, find_cycle
 from .graph import Dependency, EndIdentity, HeldLock
-from .scheduling_points import points_of_cycle
-from .taken import has_room, note_taken
-from .watch import Watch
+from .watch import Watch, current, has_room, note_taken
+
+
+def witness_of(finding: Finding) -> Witness | None:
+    """Return the witness of a finding, if it has one: if it is unguarded, or stronger."""
+    if not finding.points or finding.rung < Rung.R2:
+        return None
+    return Witness(
+        finding.fingerprint,
+        finding.rung,
+        finding.kind,
+        finding.text,
+        finding.points,
+        waiting_order(finding.points),
+    )
+
+
+def points_of_cycle(path: Sequence[Dependency]) -> tuple[SchedulingPoint, ...]:
+    """Return the points at which the executions of a cycle would be stuck.
+
+    An asker waits for an answer, and others for an end, so a run is steered to that, not to a lock.
+    """
+    witness_lock = WitnessLocks().of_acquisition
+    return tuple(
+        SchedulingPoint(
+            execution=one.execution_name,
+            role=role_of(one.execution_name),
+            held=tuple(witness_lock(held.acquisition, held.stack) for held in one.locks),
+            wanted=_ending(one, following) or witness_lock(one.wanted, one.stack),
+        )
+        for one, following in zip(path, (*path[1:], path[0]), strict=True)
+    )
+
+
+def _ending(waiting: Dependency, following: Dependency) -> Ending | None:
+    """Return the object of the wait, if it is not a lock."""
+    lock = waiting.wanted.lock
+    if not lock.answers and not isinstance(lock, EndIdentity):
+        return None
+    what = lock.signal if isinstance(lock, EndIdentity) else f"the answer of {lock.name}"
+    return Ending(role_of(following.execution_name), _innermost(waiting.stack), what)
+
+
+def points_of_participants(participants: Sequence[BlockedExecution]) -> tuple[SchedulingPoint, ...]:
+    """Return the points at which executions are stuck."""
+    witness_lock = WitnessLocks().of_acquisition
+    return tuple(
+        SchedulingPoint(
+            execution=one.execution,
+            role=role_of(one.execution),
+            held=tuple(witness_lock(held.acquisition, held.stack) for held in one.held),
+            wanted=witness_lock(one.wanted, one.stack)
+            if one.wanted is not None
+            else Ending(role_of(following.execution), _innermost(one.stack), one.signal),
+            occurrence=one.times,
+        )
+        for one, following in zip(participants, (*participants[1:], participants[0]), strict=True)
+    )
+
+
+@final
+class WitnessLocks:
+    """The locks of one witness: equal locks have equal numbers, from zero."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+
+    def of_acquisition(self, acquisition: Acquisition, stack: RawStack) -> WitnessLock:
+        """Return the witness lock of an acquisition in this process."""
+        lock = acquisition.lock
+        return self.of(lock.serial, lock.name, lock.key_text, acquisition.mode, _innermost(stack))
+
+    def of(self, lock: int, name: str, key: str | None, mode: Mode, place: SourcePlace) -> WitnessLock:
+        """Return the witness lock of a lock that has a number in its source, such as a trace."""
+        return WitnessLock(self._numbers.setdefault(lock, len(self._numbers)), name, key, mode, place)
+
+
+def _innermost(stack: RawStack) -> SourcePlace:
+    frames = resolve(stack[:1])
+    return place_of(frames[0] if frames else NOWHERE)
+
+
+def place_of(frame: Frame) -> SourcePlace:
+    """Return a frame as a place that another run can find again."""
+    return SourcePlace(frame.file, frame.function, frame.source, frame.line)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BlockedExecution:
+    """An execution that is stuck, with what it holds and waits for."""
+
+    execution: str
+    held: tuple[HeldLock, ...]
+    """Outermost first."""
+    wanted: Acquisition | None
+    """`None` if it waits for the end of a thread."""
+    wait_text: str
+    """The object of its wait, in words."""
+    signal: str | None
+    """The end of its wait, in words, if that is neither the release of a lock nor the end of a thread."""
+    stack: RawStack
+    times: int | None
+    """How often it had come there, if that was counted."""
+
+
+def blocked_execution(
+    execution: Execution, wanted: Acquisition | None, times: int | None = None
+) -> BlockedExecution:
+    """Return what an execution holds and waits for now."""
+    held = [
+        HeldLock(node.acquisition, node.stack, fresh=False)
+        for node in held_nodes(execution.node)
+        if node.acquisition
+    ]
+    return BlockedExecution(
+        execution=execution.name,
+        held=tuple(reversed(held)),
+        wanted=wanted,
+        wait_text=execution.wait.describe() if execution.wait is not None else str(wanted),
+        signal=execution.wait.signal if execution.wait is not None else None,
+        stack=execution.stack,
+        times=times,
+    )
 
 
 def check_acquisition(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool:
@@ -195,7 +329,7 @@ def edge_of_dependency(one: Dependency, shared_lock: HeldLock | None) -> Edge:
 
 
 def _path_to(name: str, paths: Mapping[str, ClassEdge]) -> list[ClassEdge]:
-    """Return the edges of the path that ends at a class; none if there is no path."""
+    """Return the edges of the path that ends at a class; empty without a path."""
     found: list[ClassEdge] = []
     while name in paths:
         found.append(paths[name])
@@ -204,7 +338,7 @@ def _path_to(name: str, paths: Mapping[str, ClassEdge]) -> list[ClassEdge]:
 
 
 def _report_classes(watch: Watch, edge: ClassEdge, paths: Mapping[str, ClassEdge]) -> None:
-    """Report a cycle of classes that is no cycle of instances.
+    """Report a cycle of classes that is not a cycle of instances.
 
     Args:
         watch: the watch.
@@ -243,7 +377,7 @@ def _report_classes(watch: Watch, edge: ClassEdge, paths: Mapping[str, ClassEdge
 
 @final
 class End:
-    """What executions may wait for until another one comes to it.
+    """An event that executions may wait for until another one reaches it.
 
     Args:
         text: what is waited for, in words.

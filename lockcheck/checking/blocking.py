@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from ..findings.evidence import Kind, Rung
+from ..findings.terms import Kind, Rung
 from ..holding.chains import LockIdentity, held_nodes
 from ..holding.runtime import fails_open, local
-from .active import current
-from .watch import Watch
+from .watch import Watch, current
 
 
 @contextmanager
@@ -36,7 +35,7 @@ def no_locks(what: str) -> Iterator[None]:
 def waits_with(timeout_seconds: float | None) -> bool:
     """Return whether a call with such a limit waits at all; one with the limit zero only looks.
 
-    What is no number is for the call itself to refuse.
+    The call itself refuses values that are not numbers.
     """
     try:
         return timeout_seconds is None or timeout_seconds > 0

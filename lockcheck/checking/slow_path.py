@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from time import perf_counter_ns
 from types import FrameType
 
-from ..findings.evidence import Kind, Mode, Rung
-from ..findings.levels import Level
 from ..findings.statistics import PENDING_MAX
+from ..findings.terms import Kind, Level, Mode, Rung
 from ..holding.chains import (
     NONE_BELOW,
     SWEEP_MIN,
@@ -27,9 +26,8 @@ from ..holding.chains import (
 from ..holding.runtime import LATCH, fails_open, runtime
 from ..holding.stacks import caller
 from .acquisition_checks import check_acquisition
-from .active import current
 from .interruptions import check_interruption
-from .watch import Watch
+from .watch import Watch, current
 
 
 def take_slow_path(execution: Execution, acquisition: Acquisition) -> TrieNode:
@@ -141,7 +139,7 @@ def _place(node: TrieNode, watch: Watch, frame: FrameType) -> None:
 
 
 def _wants_again(watch: Watch, node: TrieNode, holding: TrieNode) -> bool:
-    """Report a lock that its holder wants again; to only try is no mistake, it simply fails.
+    """Report a lock that its holder requests again; only to try is allowed, and simply fails.
 
     Neither is it where a function waits within a limit for a lock that it never releases: for a signal.
     """

@@ -15,12 +15,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, TypeAlias, cast, final
 
-from ..findings.errors import DeadlockError, LockUsageError
-from ..findings.evidence import Kind, Rung
-from ..findings.findings import Edge, Finding, SchedulingPoint, fingerprint_of, fingerprint_of_steps
+from ..findings.findings import (
+    Edge,
+    Finding,
+    SchedulingPoint,
+    finding_text,
+    fingerprint_of,
+    fingerprint_of_steps,
+)
 from ..findings.foreign import shown
-from ..findings.text import finding_text
-from ..findings.witness_file import with_replay
+from ..findings.json_files import with_replay
+from ..findings.terms import DeadlockError, Kind, LockUsageError, Rung
 from ..holding.chains import (
     Acquisition,
     Execution,
@@ -34,11 +39,9 @@ from ..holding.chains import (
 )
 from ..holding.runtime import LATCH, Interpreter, fails_open, runtime
 from ..holding.stacks import RawStack, caller, capture, resolve
-from .active import current
+from .acquisition_checks import blocked_execution, points_of_participants, witness_of
 from .policy import VictimPolicy, log_finding, youngest
-from .scheduling_points import blocked_execution, points_of_participants, witness_of
-from .taken import forget_taken
-from .watch import Watch
+from .watch import Watch, current, forget_taken
 
 SLICE_SECONDS: Final = 0.02
 """How long a waiter sleeps between two checks: a deadlock is found within two of them."""
@@ -118,8 +121,8 @@ def wait_in_slices(
 
     Args:
         execution: what waits.
-        wait: for what.
-        attempt: tries for so many seconds, and returns whether it succeeded.
+        wait: the object of the wait.
+        attempt: tries for a number of seconds, and returns whether it succeeded.
         timeout_seconds: how long at most; negative for ever.
         frame: where the program waits; by default where it called lockcheck.
         closes: whether to check before the first attempt too: a wait that would complete a deadlock is its
@@ -174,7 +177,7 @@ def _may_close(execution: Execution, wait: ExecutionWait) -> bool:
 
 
 def refuse_own(execution: Execution, acquisition: Acquisition) -> None:
-    """Refuse an endless wait for a lock of its own that a program begins while the checker shows a key of it.
+    """Refuse an endless wait for one of its locks that a program begins while the checker shows a key of it.
 
     Raises:
         LockUsageError: it is such a wait. Without the checker the program would not be there.
@@ -367,7 +370,7 @@ _Groups: TypeAlias = "list[list[Execution]]"
 
 
 def deadlock_of(execution: Execution) -> list[Execution]:
-    """Return a deadlock that begins with a given execution, or nothing if it is in none.
+    """Return a deadlock that begins with a given execution, or nothing if it is not in one.
 
     A waiting execution does not change what it holds. So a deadlock that is seen twice, with the same waits,
     existed as a whole in between.
@@ -415,7 +418,7 @@ def _stuck(waiting: dict[Execution, _Groups]) -> dict[Execution, _Groups]:
 
 
 def _way_back(start: Execution, stuck: dict[Execution, _Groups]) -> list[Execution]:
-    """Return a shortest path in the wait-for graph from an execution to itself; empty if there is none."""
+    """Return a shortest path in the wait-for graph from an execution to itself; empty without one."""
     paths: dict[Execution, list[Execution]] = {start: [start]} if start in stuck else {}
     pending = list(paths)
     for execution in pending:

@@ -1,4 +1,4 @@
-"""The watch of a session: checks read the policy from it, and report their findings to it."""
+"""The watch of a session, which its checks read and report to; and locks that were taken before an end."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import FrameType
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from typing import TYPE_CHECKING, Final, TypeVar, cast, final
 
-from ..findings.errors import LockCheckError, LockOrderWarning
-from ..findings.evidence import Kind, Rung
 from ..findings.findings import Finding, fingerprint_of, place_text
 from ..findings.foreign import ByIdentity, shown
-from ..findings.levels import Level
 from ..findings.statistics import UsageTallies, UsageTally
+from ..findings.terms import Kind, Level, LockCheckError, LockOrderWarning, Rung
 from ..holding.chains import Acquisition, Execution, ExecutionWait, TrieNode
-from ..holding.runtime import LATCH, local, raised_by_handler, runtime
+from ..holding.runtime import LATCH, Interpreter, fails_open, local, raised_by_handler, runtime
 from ..holding.stacks import RawStack, caller, capture
-from .graph import Graph
+from .graph import Dependency, Graph
 from .policy import Policy, act_on, act_on_elsewhere, edge_of, log_finding
 
 if TYPE_CHECKING:
     from .interruptions import Interruption
-    from .taken import Notes
 
 FAULTS_MAX: Final = 1000
 """How many errors of the checker itself are kept."""
@@ -42,9 +39,9 @@ class Watch:
         self.contracts: dict[str, int] = {}
         """How often each contract was checked that was declared or checked while the session was active."""
         self.acquisitions = 0
-        """How many acquisitions were new, and so checked; no lock was seen if there are none."""
+        """How many acquisitions were new, and so checked; 0 if no lock was seen."""
         self.notes: Final[ByIdentity[Notes]] = ByIdentity()
-        """What each execution took before others wait for an end that comes by it."""
+        """The locks that each execution took before others wait for an end that comes by it."""
         self.executions_noted = 0
         """Of how many executions there were notes, also of those that are over."""
         self.skipped = 0
@@ -134,7 +131,7 @@ class Watch:
         self.report_step(kind, text, node, holders, why=why, clause=clause, what=what, rung=rung)
 
     def report(self, finding: Finding) -> None:
-        """Note a finding and do what the policy of its rung says.
+        """Note a finding and carry out the policy of its rung.
 
         Raises:
             LockCheckError: that is the policy, and the finding is not a real deadlock.
@@ -153,7 +150,8 @@ class Watch:
         """Note a finding: a new one, one more of the same, or a higher rung of it, which counts anew.
 
         Returns:
-            What to act on: one that is known at a higher rung stays at that, and is acted on at its own.
+            The finding to act on: one that is known at a higher rung keeps that, and this one is acted on at
+            its rung.
         """
         with LATCH:
             known = self._found.get(finding.fingerprint)
@@ -181,7 +179,7 @@ class Watch:
             ]
 
     def act_on(self, finding: Finding) -> LockCheckError | None:
-        """Do what the policy of a finding's rung says; return what has to be raised, if anything."""
+        """Carry out the policy of a finding's rung; return the error to raise, if any."""
         return act_on(self.policy, self.graph, finding, self.tell)
 
     def amend(self, finding: Finding) -> None:
@@ -193,7 +191,7 @@ class Watch:
         """Run a check; an error of the check itself switches the checks off, and the program goes on.
 
         An error that a signal handler of the program raises in the middle of a check is the program's. A
-        stack that is too deep is no fault: this check is left out.
+        stack that is too deep is not a fault: this check is left out.
         """
         try:
             return work()
@@ -219,7 +217,7 @@ class Watch:
             execution.inside = inside
 
     def note_fault(self, error: Exception) -> None:
-        """Count an error of the checker itself, say so once, and switch the checks and the trace off.
+        """Count an error of the checker itself, report it once, and switch the checks and the trace off.
 
         An error of our own kind is a wrong argument of the program, such as a policy, and is only counted.
         """
@@ -234,3 +232,73 @@ class Watch:
         if sys.stderr is not None:
             with suppress(OSError, ValueError):
                 sys.stderr.write(f"lockcheck: switched off by a fault of its own, please report: {said}\n")
+
+
+def current() -> Watch | None:
+    """Return the watch of the active session, or `None` if no session is open or a fault switched it off."""
+    watch: Watch | None = runtime.watch  # type: ignore[assignment] # a session puts it there
+    return watch if watch is not None and not watch.off else None
+
+
+TAKEN_MAX: Final = 64
+"""How many acquisitions of an execution are remembered."""
+EXECUTIONS_MAX: Final = 256
+"""Of how many executions in a session: all that comes after one of them keeps that it does."""
+
+
+@final
+class Notes:
+    """The locks and ends of an execution since it last notified others, in a session."""
+
+    __slots__ = ("ends", "taken")
+
+    def __init__(self) -> None:
+        self.taken: list[Dependency] = []
+        self.ends: list[Callable[[], None]] = []
+        """By which to note of ends that others know that they have come."""
+
+
+def has_room(watch: Watch, execution: Execution) -> bool:
+    """Return whether another acquisition of an execution would be remembered."""
+    known = watch.notes.get(execution)
+    return len(known.taken) < TAKEN_MAX if known is not None else watch.executions_noted < EXECUTIONS_MAX
+
+
+def note_taken(watch: Watch, execution: Execution, dependency: Dependency) -> None:
+    """Remember an acquisition of an execution."""
+    known = watch.notes.get(execution)
+    if known is None:
+        known = Notes()
+        watch.notes.put(execution, known)
+        watch.executions_noted += 1
+    known.taken.append(dependency)
+
+
+def _notes(execution: Execution | None) -> Notes | None:
+    watch = current()
+    return watch.notes.get(execution) if watch is not None and execution is not None else None
+
+
+def note_come(execution: Execution, noticed: Callable[[], None]) -> None:
+    """Remember an end that has come by an execution: when it notifies others, they may know that."""
+    known = _notes(execution)
+    if known is not None:
+        known.ends.append(noticed)
+
+
+@fails_open(cast("Sequence[Dependency]", ()))
+def taken_by(execution: Execution) -> Sequence[Dependency]:
+    """Return what an execution took since it last notified others, as far as that is remembered."""
+    known = _notes(execution)
+    return tuple(known.taken) if known is not None else ()
+
+
+@fails_open(None)
+def forget_taken() -> None:
+    """Forget what the calling execution took: it notifies others, who may know then that it did."""
+    known = _notes(runtime.running.get(Interpreter.thread_number()))  # a new thread has no notes yet
+    if known is not None and (known.taken or known.ends):
+        ends, known.ends = known.ends, []
+        known.taken = []
+        for noticed in ends:
+            noticed()

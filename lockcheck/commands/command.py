@@ -21,33 +21,40 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from ..checking.scheduling_points import witness_of
+from ..checking.acquisition_checks import witness_of
 from ..checking.standing import report_on_signal
-from ..confirming.steered_runs import Program
 from ..confirming.steering import PAUSE_SECONDS
-from ..findings.errors import CLEAN, FAULT, FOUND, USAGE, LockCheckError, LockUsageError, fault_said
-from ..findings.evidence import DEFAULT_FAIL_ON
-from ..findings.findings import Finding
-from ..findings.json_values import said
-from ..findings.levels import Level, level_of, max_hold_of
-from ..findings.text import counted, finding_text
-from ..findings.witness_file import FOLDER, write_witness
+from ..findings.findings import Finding, counted, finding_text
+from ..findings.json_files import FOLDER, said, write_witness
+from ..findings.terms import (
+    CLEAN,
+    DEFAULT_FAIL_ON,
+    FAULT,
+    FOUND,
+    USAGE,
+    Level,
+    LockCheckError,
+    LockUsageError,
+    fault_said,
+    level_of,
+    max_hold_of,
+)
 from ..prediction.predicted_findings import findings_of
-from ..reports.baseline import NO_REASON, Accepted, Baseline, differences, read_baseline
 from ..reports.certificate import certify
 from ..reports.diagrams import dot, mermaid
 from ..reports.documents import read_document
 from ..reports.page import to_html
+from ..reports.several_runs import NO_REASON, Accepted, Baseline, differences, read_baseline
 from ..reports.writing import GROUPS, add_report_options, report_paths, usage_table, write_reports
 from ..sessions.running import execute, run_program
 from ..sessions.session import text_report
 from ..sessions.summaries import merged
-from ..traces.file import read_trace
-from .confirm import TIMEOUT_SECONDS, add_confirm_commands, confirmed
+from ..traces.trace import read_trace
+from .confirm import TIMEOUT_SECONDS, Program, add_confirm_commands, confirmed
 from .settings import add_adopt_option, adopting, project_settings
 
 DAYS: Final = 90
-"""For how long an entry is accepted, unless `--expires` says otherwise."""
+"""For how long an entry is accepted without `--expires`."""
 FILE: Final = Path("lockcheck.toml")
 
 
@@ -67,7 +74,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m licor
 def _do(arguments: Sequence[str] | None, program: str) -> int:
     try:
         options = _parser(program).parse_args(arguments)
-    except SystemExit as end:  # argparse has said what is wrong, or printed its help
+    except SystemExit as end:  # argparse has reported the error, or printed its help
         return end.code if isinstance(end.code, int) else USAGE
     work: Callable[[argparse.Namespace], int] = options.work
     return work(options)
@@ -96,7 +103,7 @@ def _is_output_whole() -> bool:
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program, description="Tell whether locks can deadlock.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="run a program and say what was found")
+    run = commands.add_parser("run", help="run a program and report the findings")
     run.add_argument("-m", dest="as_module", action="store_true", help="the program is a module")
     run.add_argument("program", help="the program, a file")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
@@ -126,14 +133,14 @@ def _parser(program: str) -> argparse.ArgumentParser:
     for name, draw in (("dot", dot), ("mermaid", mermaid), ("html", to_html)):
         form.add_argument(f"--{name}", dest="draw", action="store_const", const=draw)
     graph.set_defaults(work=_graph)
-    diff = commands.add_parser("diff", help="say what a report has that an older one has not")
+    diff = commands.add_parser("diff", help="show what a report has that an older one has not")
     diff.add_argument("old")
     diff.add_argument("new")
     diff.set_defaults(work=_diff)
     prove = commands.add_parser("prove", help="print the certificate of a report")
     prove.add_argument("report")
     prove.set_defaults(work=_prove)
-    stats = commands.add_parser("stats", help="say how long locks were waited for and held, in microseconds")
+    stats = commands.add_parser("stats", help="show how long locks were waited for and held, in microseconds")
     stats.add_argument("report")
     stats.add_argument("--by", choices=GROUPS, default="site", help="what a line is (site)")
     stats.set_defaults(work=_stats)
@@ -180,11 +187,11 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _report_on_signal() -> None:
-    """Have a signal say where the threads are, unless the environment names another one or none."""
+    """Let a signal report where the threads are, unless the environment names another one or none."""
     name = os.environ.get("LOCKCHECK_SIGNAL", "USR1")
     if name and hasattr(signal, "SIGUSR1") and threading.current_thread() is threading.main_thread():
         report_on_signal(name)
-        _say(f"`kill -{name.removeprefix('SIG')} {os.getpid()}` says what each thread holds and waits for")
+        _say(f"`kill -{name.removeprefix('SIG')} {os.getpid()}` shows what each thread holds and waits for")
 
 
 def _graph(options: argparse.Namespace) -> int:
@@ -282,7 +289,7 @@ def _write(options: argparse.Namespace) -> int:
         path.write_text(baseline_text(findings, kept, expires), encoding="utf-8")
     except OSError as error:
         raise LockUsageError(f"--into {path}: cannot be written: {error.strerror}") from None
-    print(f"{path}: {len(findings)} accepted, fill in their reasons")  # noqa: T201 - the command says so
+    print(f"{path}: {len(findings)} accepted, fill in their reasons")  # noqa: T201 - output of the command
     return CLEAN
 
 
@@ -290,7 +297,7 @@ def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise LockUsageError(f"--expires: {text!r} is no day such as 2027-03-31") from None
+        raise LockUsageError(f"--expires: {text!r} is not a day such as 2027-03-31") from None
 
 
 def baseline_text(findings: Iterable[Finding], kept: Mapping[str, Accepted], expires: date) -> str:

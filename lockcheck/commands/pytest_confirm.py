@@ -1,7 +1,7 @@
 """`pytest --lockcheck=confirm`: tests are run again, steered into what they found or predict.
 
-A trace has the events of one test alone, and is dropped when the test has ended. A re-run has fixtures and a
-session of its own. Whether it passes does not matter; only whether its threads get stuck does. It has a
+A trace has the events of one test alone, and is dropped when the test has ended. A re-run has its own
+fixtures and session. Whether it passes does not matter; only whether its threads get stuck does. It has a
 limit, since a test may wait for ever for a thread that was a victim.
 """
 
@@ -20,16 +20,14 @@ from typing import Final, Literal, final
 
 import pytest
 
-from ..checking.scheduling_points import witness_of
+from ..checking.acquisition_checks import witness_of
 from ..confirming.confirmation import ConfirmationOutcome, confirm, raised, ways_to_confirm
-from ..findings.errors import LockUsageError
 from ..findings.findings import Finding, Witness
-from ..prediction.contradictions import contradictions_of
-from ..prediction.predicted_findings import findings_of
+from ..findings.terms import LockUsageError
+from ..prediction.predicted_findings import contradictions_of, findings_of
 from ..sessions.recording import events_written
 from ..sessions.session import Session
-from ..traces.file import read_trace
-from ..traces.trace import Trace
+from ..traces.trace import Trace, read_trace
 
 RERUN_SECONDS_MAX: Final = 20.0
 SEGMENTS: Final = 4

@@ -2,8 +2,8 @@
 
 To open it imports modules, may start a thread, and prints a line: all of that is done without the latch.
 
-`LOCKCHECK=confirm` steers the process to the witness that `LOCKCHECK_WITNESS` names. If that is no file, it
-is the folder to which the witnesses of findings are written when the process ends.
+`LOCKCHECK=confirm` steers the process to the witness that `LOCKCHECK_WITNESS` names. If that is not a file,
+it is the folder to which the witnesses of findings are written when the process ends.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from ..checking.active import current
-from ..checking.scheduling_points import witness_of
-from ..checking.watch import Watch
+from ..checking.acquisition_checks import witness_of
+from ..checking.watch import Watch, current
 from ..confirming.confirmation import outcome_of, steering_to
 from ..confirming.steering import Steering
-from ..findings.errors import fault_said
-from ..findings.evidence import Rung
-from ..findings.levels import Environment, Level
-from ..findings.witness_file import FOLDER, read_witness, write_witness
+from ..findings.json_files import FOLDER, read_witness, write_witness
+from ..findings.terms import Environment, Level, Rung, fault_said
 from ..holding.runtime import LATCH, runtime
 from ..sessions.recording import events_written
 from ..sessions.session import Session
@@ -65,7 +62,7 @@ def begin(level: Level, variables: Mapping[str, str] = os.environ) -> None:
     """Begin to record or to steer this process, until it ends; called once, when its session was opened.
 
     Raises:
-        LockUsageError: the file that the environment names is no witness.
+        LockUsageError: the file that the environment names is not a witness.
     """
     watch = current()
     if watch is None or runtime.recorder is not None or runtime.steering is not None:

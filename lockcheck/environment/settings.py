@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..checking.active import current
-from ..findings.levels import Environment, Level, level_of
+from ..checking.watch import current
+from ..findings.terms import Environment, Level, level_of
 from ..holding.runtime import runtime
 
 
@@ -14,7 +14,7 @@ def level_in_force() -> Level:
 
 
 def level_for(check: Level | str | None) -> Level:
-    """Return the level of a new lock, and open a session if it is checked and none is active.
+    """Return the level of a new lock, and open a session if it is checked and no session is active.
 
     Args:
         check: the argument of the constructor; `None` leaves it to the session and the environment.

@@ -12,7 +12,7 @@ from itertools import takewhile
 from types import CodeType, FrameType, FunctionType
 from typing import Final, TypeAlias, final
 
-from ..findings.evidence import Frame
+from ..findings.terms import Frame
 
 RawStack: TypeAlias = "tuple[tuple[CodeType, int], ...]"
 """Code and instruction of each frame, innermost first."""

@@ -1,6 +1,6 @@
 """Asks of plain Pykka actors, which are checked like those of any other answerer (`answering`).
 
-A `ThreadingActor` has a thread of its own, so each of its turns runs as the execution of that thread. An
+A `ThreadingActor` has its own thread, so each of its turns runs as the execution of that thread. An
 ask is checked before its answer is waited for; if it is waited for at once, before the message is sent. An
 answer is waited for once: to get it again does not wait.
 
@@ -21,8 +21,8 @@ from pykka._types import OptExcInfo
 from pykka.messages import _ActorStop
 
 from ..checking.answering import Answerer, await_answer
-from ..findings.evidence import Rung
 from ..findings.foreign import ByIdentity
+from ..findings.terms import Rung
 from ..holding.chains import Segment
 from ..holding.runtime import LATCH, Interpreter, fails_open, local, next_segment, runtime
 from ..holding.stacks import Runtimes, caller_outside
@@ -130,7 +130,7 @@ class HeardFuture(pykka.ThreadingFuture[T]):
                 self._has_come()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for so long at most; return whether there is no need to wait any more."""
+        """Wait for a limited time; return whether the wait is over."""
         try:
             super().get(timeout=seconds)
         except pykka.Timeout:

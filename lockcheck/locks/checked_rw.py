@@ -17,8 +17,8 @@ from ..checking.slow_path import (
     take_slow_path_at,
 )
 from ..checking.waiting import LockWait, wait_in_slices
-from ..findings.evidence import Mode, RWPolicy
 from ..findings.statistics import PENDING_MAX
+from ..findings.terms import Mode, RWPolicy
 from ..holding.chains import Acquisition, Attempt, LockIdentity, TrieNode
 from ..holding.runtime import local
 from .rwlock import FOREVER, PlainRWLock, Waiter
@@ -32,7 +32,7 @@ def attempt_of(timeout_seconds: float) -> Attempt:
 
 
 class CheckedGuard:
-    """What `with rw.read():` enters."""
+    """The context manager of `with rw.read():`."""
 
     __slots__ = ("_acquisition", "_lock", "_release", "_try", "identity")
 

@@ -15,10 +15,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
 from typing import Final, Protocol, cast
 
-from ..checking.active import current
+from ..checking.watch import current
 from ..environment.settings import level_for
-from ..findings.evidence import RWPolicy
-from ..findings.levels import Level
+from ..findings.terms import Level, RWPolicy
 from ..order.order import Order
 from .rwlock import PlainRWLock
 
@@ -156,7 +155,7 @@ def _name_here() -> str:
 
 
 class ExclusiveLock(Protocol):
-    """What `threading.Lock()` and `threading.RLock()` have in common."""
+    """The common methods of `threading.Lock()` and `threading.RLock()`."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
         """Take the lock."""

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Final, final
 
 from ..checking.slow_path import many_members, release_held, take_slow_path_at
-from ..findings.evidence import Mode
+from ..findings.terms import Mode
 from ..holding.chains import Acquisition, Execution, LockIdentity, TrieNode
 from ..holding.runtime import fails_open, local, runtime
 from .checked import AT_ONCE, FOREVER, FullLock
@@ -64,7 +64,7 @@ def record_release(lock: LockIdentity, mode: Mode) -> None:
 
 
 class _Recording(FullLock):
-    """What the exclusive locks have in common."""
+    """The common methods of the exclusive locks."""
 
     __slots__ = ()
 
@@ -174,7 +174,7 @@ class RecordedRLock(_Recording):
 
 @final
 class _RecordedGuard(FullGuard):
-    """What `with rw.read():` enters."""
+    """The context manager of `with rw.read():`."""
 
     __slots__ = ()
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from ..findings.evidence import Rung
-from ..findings.findings import Finding
-from ..findings.text import suggestion
+from ..findings.findings import Finding, suggestion
+from ..findings.terms import Rung
 from ..sessions.summaries import Summary
 
 

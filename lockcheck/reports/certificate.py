@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..findings.evidence import DEFAULT_FAIL_ON
 from ..findings.findings import Finding
+from ..findings.terms import DEFAULT_FAIL_ON
 from ..order.order import OrderStep, find_strong_cycle
 from ..sessions.summaries import Contract, ObservedEdge, Summary
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a summary proves, and what contradicts it."""
+    """The proof by a summary, and the contradictions to it."""
 
     declared: tuple[OrderStep, ...]
     """All edges that the declared orders allow, each once."""

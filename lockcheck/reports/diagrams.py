@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..findings.evidence import Kind, Rung
+from ..findings.terms import Kind, Rung
 from ..sessions.summaries import ObservedEdge, Summary
 
 

@@ -11,12 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from ..findings.evidence import MODES, Frame, Kind, Rung
-from ..findings.findings import Edge, Finding
-from ..findings.json_values import Fields, JsonValue, open_document, read_text
+from ..findings.findings import Edge, Finding, scenario, suggestion
+from ..findings.json_files import Fields, JsonValue, json_of_point, open_document, read_point, read_text
 from ..findings.statistics import Spread, Usage
-from ..findings.text import scenario, suggestion
-from ..findings.witness_file import json_of_point, read_point
+from ..findings.terms import MODES, Frame, Kind, Rung
 from ..order.order import OrderStep
 from ..sessions.summaries import Contract, Declaration, ObservedEdge, Role, Summary
 
@@ -36,7 +34,7 @@ def from_json(text: str, where: str) -> Summary:
     """Return the summary of a document.
 
     Raises:
-        LockUsageError: it is no such document, or one of another version; the message begins with `where`.
+        LockUsageError: it is not such a document, or one of another version; the message begins with `where`.
     """
     fields = open_document(text, where, FORMAT, VERSION)
     return Summary(
@@ -65,7 +63,7 @@ def read_document(path: str) -> Summary:
     """Return the summary of a file.
 
     Raises:
-        LockUsageError: the file cannot be read, or is no document.
+        LockUsageError: the file cannot be read, or is not a document.
     """
     return from_json(read_text(Path(path)), path)
 

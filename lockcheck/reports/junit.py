@@ -11,9 +11,8 @@ from collections.abc import Collection, Mapping
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from ..findings.evidence import Rung
-from ..findings.findings import Finding
-from ..findings.text import finding_text
+from ..findings.findings import Finding, finding_text
+from ..findings.terms import Rung
 from ..sessions.summaries import Summary
 
 _FORBIDDEN: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

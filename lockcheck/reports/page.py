@@ -15,9 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ..findings.evidence import DEFAULT_FAIL_ON
-from ..findings.findings import Finding
-from ..findings.text import finding_text
+from ..findings.findings import Finding, finding_text
+from ..findings.terms import DEFAULT_FAIL_ON
 from ..sessions.session import closing
 from ..sessions.summaries import ObservedEdge, Summary
 from .diagrams import dangerous, lock_classes
@@ -120,7 +119,7 @@ def _class_edge_row(class_edge: ObservedEdge) -> str:
 
 
 def _fitting(parts: Iterable[str], share: int, what: str, around: str = "<p>{}</p>") -> str:
-    """Join parts as long as they fit into a share of the page; say how many do not."""
+    """Join parts as long as they fit into a share of the page; name the number of the others."""
     taken: list[str] = []
     left_out = 0
     for part in parts:

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from ..findings.evidence import DEFAULT_FAIL_ON, Frame, Kind
-from ..findings.findings import Edge, Finding
-from ..findings.json_values import JsonValue
-from ..findings.text import suggestion
+from ..findings.findings import Edge, Finding, suggestion
+from ..findings.json_files import JsonValue
+from ..findings.terms import DEFAULT_FAIL_ON, Frame, Kind
 from ..sessions.summaries import Summary
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -98,7 +97,7 @@ def _result(
 
 
 def _place(edge: Edge, root: Path) -> Frame | None:
-    """Return the innermost place of a step that is inside of the root; that of a library if there is none."""
+    """Return the innermost place of a step that is inside of the root; else that of a library."""
     inside = (
         frame for frame in edge.want_stack or edge.hold_stack if "uriBaseId" in _artifact(frame.file, root)
     )

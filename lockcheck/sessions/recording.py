@@ -12,11 +12,9 @@ from types import CodeType
 from typing import Final, TypeAlias, final
 
 from ..checking.policy import NOTE_ALL
-from ..findings.errors import LockUsageError
-from ..findings.evidence import Mode
 from ..findings.findings import role_of
 from ..findings.foreign import ByIdentity
-from ..findings.levels import Level
+from ..findings.terms import Level, LockUsageError, Mode
 from ..holding.chains import Acquisition, Attempt, Execution, LockIdentity, TrieNode
 from ..holding.runtime import fails_open, local, note_fault, runtime, this_thread
 from ..holding.stacks import caller, is_ours, resolve

@@ -1,6 +1,6 @@
 """A session: it opens and closes the checking of locks, and has what was found.
 
-Sessions nest; the innermost one is active. If none was opened, the environment may ask for one (`ambient`).
+Sessions nest; the innermost one is active. Without one, the environment may ask for one (`ambient`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, final
 
-from ..checking.active import current
 from ..checking.graph import Graph
 from ..checking.interruptions import collections_noted, report_survivors
 from ..checking.policy import DEFAULT_ACTIONS, FindingAction, Policy, VictimPolicy, edge_of, youngest
 from ..checking.standing import ANY, HoldWatch
-from ..checking.watch import Watch
-from ..findings.errors import LockCheckError, LockUsageError
-from ..findings.evidence import DEFAULT_FAIL_ON, Kind, Rung
-from ..findings.findings import Finding, fingerprint_of, place_text
-from ..findings.levels import Level, level_of
-from ..findings.text import counted, finding_text
+from ..checking.watch import Watch, current
+from ..findings.findings import Finding, counted, finding_text, fingerprint_of, place_text
+from ..findings.terms import DEFAULT_FAIL_ON, Kind, Level, LockCheckError, LockUsageError, Rung, level_of
 from ..holding.chains import Execution, TrieNode, held_nodes
 from ..holding.runtime import LATCH, fails_open, runtime
 from ..interception import awaited_ends, found_late, hand_overs, joins, patches, queue_ends
@@ -31,7 +27,7 @@ from ..order.order import Order
 from .summaries import Summary, summary_of
 
 AT_OPENING: Final[list[Callable[[], None]]] = []
-"""What is called when a session has opened, in this order."""
+"""The functions to call when a session has opened, in this order."""
 BLOCKING_LINES_MAX: Final = 10
 """How many blocking calls under locks `blocking_lines` lists; the reports have all."""
 UNWATCHED_MAX: Final = 5

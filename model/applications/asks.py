@@ -12,10 +12,9 @@ from ..values.allocation import Ask, Refusal
 from . import gang
 from .ask_walk import AskWalk, Candidate, FailedTry, NextTry, first_waiting, next_candidate
 from .core import ApplicationCore
-from .effects import Answer, Effect
+from .effects import Answer, ApplicationEvent, ApplicationState, Effect
 from .holdings import less
 from .pending_asks import AskRecord
-from .state import ApplicationEvent, ApplicationState
 
 
 @final
@@ -130,7 +129,7 @@ class ApplicationAsks:
         return candidate
 
     def refuse_gang(self, refusal: Refusal) -> None:
-        """Keep why a gang that is placed whole was refused; its asks are no candidates one by one."""
+        """Keep why a gang that is placed whole was refused; its asks are not tried one by one."""
         core = self._core
         core.refusals = (refusal,)
         if gang.was_searched(refusal):

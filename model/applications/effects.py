@@ -1,24 +1,114 @@
-"""The answers of an application: what follows from a change for everything else.
+"""The states of an application and their transitions, and the answers of an application to its partition.
 
-An application does not call its queue, its user or the RM. What has to change beyond it is in the return
-value of the method that changed it.
+An application is New until something is asked for it, Accepted until it has work running, Running until
+nothing runs or waits, then Completing for half a minute in case more work comes, then Completed. A gang
+whose placeholders time out either goes back to Accepted through Resuming (style Soft) or ends through
+Failing in Failed (style Hard). Terminated applications expire after three days.
+
+An event that is missing in the table is illegal: it raises and changes nothing. Running stays Running when
+more work is placed: that is not a transition, and it is not reported.
+
+An application does not call its queue, its user or the RM. The return value of the method that changed it has
+everything that has to change beyond it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
+from ..errors import LicorneError
 from ..resources.resource import Resource
 from ..values.allocation import Allocation, Ask
 from ..values.facts import Fact
 from ..values.messages import TerminationType
 from .pending_asks import AskRecord, Reservation
-from .state import ApplicationState
 
 if TYPE_CHECKING:
     from .report import ApplicationSummary
+
+
+class ApplicationState(Enum):
+    """The states of an application; the values are what an RM reads."""
+
+    __hash__ = object.__hash__  # That of `Enum` is written in Python, and each placement asks for it.
+
+    NEW = "New"
+    ACCEPTED = "Accepted"
+    RUNNING = "Running"
+    REJECTED = "Rejected"
+    COMPLETING = "Completing"
+    COMPLETED = "Completed"
+    FAILING = "Failing"
+    FAILED = "Failed"
+    EXPIRED = "Expired"
+    RESUMING = "Resuming"
+
+
+class ApplicationEvent(Enum):
+    """The events of an application; RMs read the values."""
+
+    __hash__ = object.__hash__  # As above.
+
+    RUN = "runApplication"
+    REJECT = "rejectApplication"
+    COMPLETE = "completeApplication"
+    FAIL = "failApplication"
+    RESUME = "resumeApplication"
+    EXPIRE = "expireApplication"
+
+
+_S = ApplicationState
+_E = ApplicationEvent
+
+TRANSITIONS: Final[Mapping[tuple[ApplicationState, ApplicationEvent], ApplicationState]] = {
+    (_S.NEW, _E.RUN): _S.ACCEPTED,
+    (_S.RESUMING, _E.RUN): _S.ACCEPTED,
+    (_S.ACCEPTED, _E.RUN): _S.RUNNING,
+    (_S.RUNNING, _E.RUN): _S.RUNNING,
+    (_S.COMPLETING, _E.RUN): _S.RUNNING,
+    (_S.NEW, _E.REJECT): _S.REJECTED,
+    (_S.ACCEPTED, _E.COMPLETE): _S.COMPLETING,
+    (_S.RUNNING, _E.COMPLETE): _S.COMPLETING,
+    (_S.COMPLETING, _E.COMPLETE): _S.COMPLETED,
+    (_S.NEW, _E.FAIL): _S.FAILING,
+    (_S.ACCEPTED, _E.FAIL): _S.FAILING,
+    (_S.RUNNING, _E.FAIL): _S.FAILING,
+    (_S.FAILING, _E.FAIL): _S.FAILED,
+    (_S.NEW, _E.RESUME): _S.RESUMING,
+    (_S.ACCEPTED, _E.RESUME): _S.RESUMING,
+    (_S.COMPLETED, _E.EXPIRE): _S.EXPIRED,
+    (_S.FAILED, _E.EXPIRE): _S.EXPIRED,
+    (_S.REJECTED, _E.EXPIRE): _S.EXPIRED,
+}
+
+ACTIVE_STATES: Final = frozenset(
+    {_S.NEW, _S.ACCEPTED, _S.RUNNING, _S.COMPLETING, _S.FAILING, _S.RESUMING},
+)
+"""The states in which an application is in a queue."""
+
+
+class IllegalTransitionError(LicorneError):
+    """An event that the state of the application does not know; nothing has changed."""
+
+    def __init__(self, state: ApplicationState, event: ApplicationEvent) -> None:
+        super().__init__(f"event {event.value} is inappropriate in state {state.value}")
+        self.state = state
+        self.event = event
+
+
+def next_state(state: ApplicationState, event: ApplicationEvent) -> ApplicationState:
+    """Return the state after the event.
+
+    Raises:
+        IllegalTransitionError: the table has no such transition.
+    """
+    target = TRANSITIONS.get((state, event))
+    if target is None:
+        raise IllegalTransitionError(state, event)
+    return target
 
 
 class TimerKind(Enum):
@@ -44,7 +134,7 @@ class StateEntered(NamedTuple):
     text: str
     time_ns: int
     reason: str = ""
-    """Why, where the event alone does not say it."""
+    """The reason, if the event alone does not determine it."""
 
 
 class TimerSet(NamedTuple):
@@ -71,7 +161,7 @@ Effect: TypeAlias = StateEntered | TimerSet | ReleaseWanted
 
 @final
 class ApplicationFacts:
-    """What the partition keeps of an application to order it."""
+    """The facts of an application by which the partition orders it."""
 
     __slots__ = (
         "allocated",
@@ -105,7 +195,7 @@ class ApplicationFacts:
         self.submitted_at_ns = submitted_at_ns
         self.reserved = reserved
         self.first = first
-        """The first waiting ask, if it may run on any node as it is."""
+        """The first waiting ask, if it may run on any node."""
         self.gang_waits = gang_waits
         """Nothing of it is placed before all of its gang is, in one result."""
 
@@ -132,7 +222,7 @@ class Answer:
     swaps: tuple[Allocation, ...] = ()
     """Allocations that were to replace placeholders which are gone: they hold room on their nodes."""
     summary: ApplicationSummary | None = None
-    """What an application that ran and has ended has used."""
+    """The total use of an application that ran and has ended."""
     ended: bool = False
     """Nothing is left: the application no longer counts as running for its user."""
     failed_checks: int = 0

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from ..applications.effects import ApplicationState
 from ..applications.report import Noted, TaskGroupCounts
-from ..applications.state import ApplicationState
 from ..configuration.durations import short_duration_text
 from ..configuration.problems import Position
 from ..configuration.queue_properties import (
@@ -16,8 +16,10 @@ from ..configuration.queue_properties import (
     APPLICATION_SORT_PRIORITY,
     FAIR_HALF_LIFE,
     FAIR_WEIGHT,
+    QUEUE_SORT_POLICY,
 )
-from ..placement.requests import RuleOutcome
+from ..placement.rules import RuleOutcome
+from ..preemption.protection import position_of_property
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import fair_maximum, ranked_children
@@ -25,8 +27,7 @@ from ..queues.tree import QueueTree
 from ..queues.use_order import is_below_guarantee, mean_use, use_rank, weight_of
 from ..queues.users import LeafUsers
 from ..resources.decayed_use import level_in_ns, rounded
-from ..resources.resource import Resource
-from ..resources.texts import quantity_text
+from ..resources.resource import Resource, quantity_text
 from ..state.preemption_log import PreemptionRecord, VictimRecord
 from ..values.messages import User
 from .blockers import Blocker, NodeSummary
@@ -59,9 +60,10 @@ class Gang:
 class AskExplanation:
     """One ask: where it runs, or everything that blocks it.
 
-    `node_id` is where it runs, `reserved_node` what is reserved for it; the empty text for none. `place` is
-    its place among the waiting asks of its application. `nodes` is `None` if the nodes do not decide.
-    A waiting ask without blockers, whose application has none either, is placed when its turn comes.
+    `node_id` is where it runs, `reserved_node` the node reserved for it; each the empty text without one.
+    `place` is its place among the waiting asks of its application. `nodes` is `None` if the nodes do not
+    decide. A waiting ask without blockers, whose application has no blockers either, is placed when its turn
+    comes.
     """
 
     allocation_key: str
@@ -81,7 +83,7 @@ class AskExplanation:
     planned_start: PlannedStart | None = None
     """When it is expected to start; `None` where the queues do not backfill."""
     ending: tuple[VictimRecord, ...] = ()
-    """What it has preempted and waits for: the resource manager has not confirmed that these have ended."""
+    """The victims that it waits for: the resource manager has not confirmed that these have ended."""
     ending_since_ns: int | None = None
     """When it preempted them."""
 
@@ -90,12 +92,12 @@ class AskExplanation:
 class Explanation:
     """One application at one moment.
 
-    `limit_group` is the group whose limits it counts against, the empty text for none. `blockers` block all
-    its asks. `places` are its place in its queue, then the place of that queue among its siblings, and so on
-    up. `asks` are the waiting ones in the order in which they are tried, then the others. `rules` is what the
-    placement rules said of an application that was rejected. `preemptions` are those that it took part in,
-    the oldest first, as far as the partition remembers, and `loops` how many of them repeat one without
-    result.
+    `limit_group` is the group whose limits it counts against, the empty text without one. `blockers` block
+    all its asks. `places` are its place in its queue, then the place of that queue among its siblings, and so
+    on up. `asks` are the waiting ones in the order in which they are tried, then the others. `rules` has the
+    answers of the placement rules for an application that was rejected. `preemptions` are those that it took
+    part in, the oldest first, as far as the partition remembers, and `loops` how many of them repeat one
+    without result.
     """
 
     time_ns: int
@@ -129,7 +131,7 @@ class Explanation:
         return tuple(ask for ask in self.asks if ask.status is AskStatus.WAITING)
 
     def ask(self, allocation_key: str) -> AskExplanation | None:
-        """Return the explanation of one ask, `None` if the application has none with this key."""
+        """Return the explanation of one ask, `None` if the application has no ask with this key."""
         return next((ask for ask in self.asks if ask.allocation_key == allocation_key), None)
 
     def preemptions_of(self, allocation_key: str) -> tuple[PreemptionRecord, ...]:
@@ -194,7 +196,11 @@ def application_place(leaf: Queue, entry: ApplicationEntry, *, is_new: bool = Fa
         order = f"{order}: {_users_text(leaf, entry, ranked)}"
     if leaf.application_order.policy is not None:
         others = ranked[index - 1 : index] if index else ranked[1:2]
-        order = f"{order}: {'; '.join(_key_text(leaf, each) for each in (entry, *others))}"
+        texts = [
+            _key_text(each.application_id, leaf.application_order.key(each, leaf)[0])
+            for each in (entry, *others)
+        ]
+        order = f"{order}: {'; '.join(texts)}"
     settings = (APPLICATION_SORT_POLICY, APPLICATION_SORT_PRIORITY)
     found = [leaf.positions.get(f"properties.{name}") for name in settings]
     position = next((position for position in found if position is not None), None)
@@ -211,8 +217,13 @@ def queue_places(tree: QueueTree, leaf: Queue) -> tuple[Place, ...]:
         if level not in ranked:
             continue
         index = ranked.index(level)
-        order, position = _order_of_queues(parent), None
-        if parent.weighs_use:
+        order, position = parent.queue_order.sentence(parent), None
+        if parent.queue_order.policy is not None:
+            others = ranked[index - 1 : index] if index else ranked[1:2]
+            texts = [_key_text(each.path, _key_among(each, parent)) for each in (level, *others)]
+            order = f"{order}: {'; '.join(texts)}"
+            position = position_of_property(parent, QUEUE_SORT_POLICY)
+        elif parent.weighs_use:
             order = f"{order}: {_uses_text(parent, level, ranked)}"
             position = _setting_of_use(parent)
         names = [child.path for child in ranked]
@@ -220,26 +231,17 @@ def queue_places(tree: QueueTree, leaf: Queue) -> tuple[Place, ...]:
     return tuple(places)
 
 
-def _key_text(leaf: Queue, entry: ApplicationEntry) -> str:
-    """Return the key that a policy gives to an application."""
-    key = leaf.application_order.key(entry, leaf)[0]
+def _key_among(child: Queue, parent: Queue) -> object:
+    """Return the key that a policy gives to a queue."""
+    return parent.queue_order.key(child, None, by_priority=False)[0]
+
+
+def _key_text(name: str, key: object) -> str:
+    """Return the key that a policy gives to something."""
     parts = key[1] if isinstance(key, tuple) and len(key) > 1 else None
     if not isinstance(parts, tuple):
-        return f"{entry.application_id} has none, as the policy has failed"
-    return f"{entry.application_id} has {', '.join(map(str, parts))}"
-
-
-def _order_of_queues(parent: Queue) -> str:
-    rule = "the smaller share of the guarantee"
-    half_life_ns = parent.settings.fair_half_life_ns
-    beyond = "" if parent.settings.fair_count.counts_all else " above it"
-    if half_life_ns is not None:
-        rule = f"below the guarantee, then the smaller mean use{beyond} by weight{_half_life(half_life_ns)}"
-    elif parent.weighs_use:
-        rule = f"below the guarantee, then the smaller use{beyond} by weight"
-    if parent.settings.priority_sorting:
-        return f"the higher priority first, then {rule}"
-    return f"{rule} first, then the higher priority"
+        return f"{name} has no key, as the policy has failed"
+    return f"{name} has {', '.join(map(str, parts))}"
 
 
 def _half_life(half_life_ns: int | None) -> str:

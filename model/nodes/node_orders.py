@@ -24,7 +24,7 @@ class NodeOrderRule(ABC):
     """How the nodes of a partition are ordered.
 
     Args:
-        word: What the configuration says.
+        word: The word in the configuration.
     """
 
     def __init__(self, word: str) -> None:
@@ -32,7 +32,7 @@ class NodeOrderRule(ABC):
 
     @abstractmethod
     def key(self, entry: NodeEntry, available: Resource, weights: Weights) -> float:
-        """Return the place of a node if it has so much available."""
+        """Return the place of a node with this available room."""
 
 
 @final

@@ -7,15 +7,15 @@ and `model.resources`.
 from __future__ import annotations
 
 from .placement import PlacementRules
-from .requests import (
+from .rules import (
     PlacementQueue,
     PlacementRefusal,
     PlacementRequest,
+    PlacementRulesError,
     QueueChoice,
     QueueLookup,
     RuleOutcome,
 )
-from .rules import PlacementRulesError
 
 __all__ = [
     "PlacementQueue",

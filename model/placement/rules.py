@@ -7,21 +7,109 @@ or is the root. Last, without `create` the queue must exist.
 
 There are three ends: a path, no match (the next rule is tried), and a failure (the application is refused,
 no other rule is tried).
+
+The values at the top are the question to placement, what it may look up, and its answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias, final
 
-from ..configuration.names import QUEUE_NAME_RULE, is_group_name, is_queue_name, is_user_name
-from ..configuration.patterns import Pattern, PatternError, compile_pattern, is_pattern
+from ..configuration.names import (
+    QUEUE_NAME_RULE,
+    Pattern,
+    PatternError,
+    compile_pattern,
+    is_group_name,
+    is_pattern,
+    is_queue_name,
+    is_user_name,
+)
 from ..configuration.problems import NOWHERE, Position
 from ..configuration.schema import FilterConfig, RuleConfig
 from ..errors import LicorneError
-from ..values.messages import User
-from .requests import PlacementRequest, QueueLookup
+from ..values.messages import RejectionCode, User
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementRequest:
+    """The application, as far as placement needs it.
+
+    Attributes:
+        queue_name: The queue the RM names, or the empty text.
+        user: The user, resolved.
+        tags: The tags of the application; their names count in any case.
+        forced: The application must be accepted, in the recovery queue if nowhere else.
+    """
+
+    queue_name: str
+    user: User
+    tags: Mapping[str, str]
+    forced: bool = False
+
+    def tag(self, name: str) -> str:
+        """Return the value of a tag whose lower-case name is given, or the empty text."""
+        return next((value for key, value in self.tags.items() if key.lower() == name), "")
+
+
+class PlacementQueue(Protocol):
+    """An existing queue, as far as placement needs it."""
+
+    @property
+    def path(self) -> str:
+        """The full path, lower case."""
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the queue holds applications, not queues."""
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the queue takes no new applications."""
+
+
+class QueueLookup(Protocol):
+    """The queues of a partition, as far as placement needs them."""
+
+    def find(self, path: str) -> PlacementQueue | None:
+        """Return the queue with this lower-case path, `None` without one."""
+
+    def submit_allowed(self, path: str, user: User) -> bool:
+        """Return whether a user may submit to an existing queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOutcome:
+    """The outcome of one rule; rules are numbered from 0, as in the messages about the configuration."""
+
+    rule: str
+    number: int
+    why: str
+    position: Position | None = field(default=None, compare=False)
+    """Where the rule stands in the configuration, `None` for one that is always there."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChoice:
+    """The queue for the application: a lower-case path, of a leaf or of a queue that is to be created.
+
+    `tried` are the rules that were asked, last the one that found the queue; no part of comparisons.
+    """
+
+    queue_path: str
+    tried: tuple[RuleOutcome, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRefusal:
+    """No place for the application: the message for the RM, and the outcomes of the rules that were tried."""
+
+    reason: str
+    tried: tuple[RuleOutcome, ...]
+    code: RejectionCode = field(default=RejectionCode.NO_QUEUE, compare=False)
+
 
 ROOT: Final = "root"
 DEFAULT_QUEUE: Final = "root.default"
@@ -78,7 +166,7 @@ class PlacementRule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """What a rule makes of its text: a full path, or one below a parent."""
+    """The branch that a rule makes of its text: a full path, or one below a parent."""
 
     path: str
     qualified: bool
@@ -96,10 +184,10 @@ class QueueRule:
     Attributes:
         name: The kind of rule, lower case.
         create: The queue need not exist.
-        text: Where the name comes from; the empty text is no match.
-        absent: The message when there is no text.
+        text: Where the name comes from; the empty text means no match.
+        absent: The message without a text.
         branch: Makes a branch of the text, `None` if no queue can have such a name.
-        parameters: What the document of the rule has besides `create`.
+        parameters: The fields of the document of the rule besides `create`.
         position: Where the rule stands in the configuration.
     """
 
@@ -167,7 +255,7 @@ def build_rule(config: RuleConfig) -> QueueRule:
     """Build a rule and its parent rules.
 
     Raises:
-        PlacementRulesError: There is no such rule, or its value or its parent does not suit it.
+        PlacementRulesError: The rule does not exist, or its value or its parent does not suit it.
     """
     name = config.name.lower()
     if name == RECOVERY_RULE.name:
@@ -188,7 +276,7 @@ def _position(config: RuleConfig) -> Position | None:
 
 
 def _named(text: str) -> _Branch | None:
-    """Take a full path as it is, and anything else as the name of one queue."""
+    """Take a full path unchanged, and anything else as the name of one queue."""
     if is_qualified(text):
         return _Branch(text, qualified=True) if has_valid_parts(text) else None
     return _single(text)
@@ -355,7 +443,7 @@ def _compiled(text: str) -> Pattern | None:
 def is_qualified(name: str) -> bool:
     """Return whether a name is a full path, and not the name of a queue below some parent.
 
-    The case counts: `ROOT.a` is no path.
+    The case counts: `ROOT.a` is not a path.
     """
     return name.startswith(f"{ROOT}.")
 

@@ -1,6 +1,6 @@
 """The plan of all jobs below a queue that promises each a start when it comes: conservative backfilling.
 
-A promise is kept: who comes later starts no sooner than leaves it as it is. It moves in three cases alone.
+A promise is kept: a later job starts no sooner than leaves it unchanged. It moves in three cases alone.
 
 * *Room comes sooner than planned*: work ends before its walltime, a node comes, a job is withdrawn or planned
   elsewhere. Then each job in order is taken out of the plan and put in again at the first moment at which it
@@ -9,8 +9,14 @@ A promise is kept: who comes later starts no sooner than leaves it as it is. It 
 * *A job comes that goes first*, by its priority or its queue's share.
 
 In the last two cases the jobs are planned in order: each keeps its promise if it fits beside those before it,
-and has the first moment at which it does otherwise. For the sake of shares no more jobs go first than may
-pass a promise (`licorne.model.planning.passes`).
+and has the first moment at which it does otherwise.
+
+**The bound on starvation.** A later job, which was promised a start later or not at all, *passes* a promise
+if it is started or planned before it for its share, not by its priority, and so delays it. After
+`backfill.passes` such jobs, or one half-life after the first of them, a promise *stands*: its job is tried
+and planned before all later jobs except those that go first by their priority, whatever the shares of queues,
+users and applications are. The partition keeps the counts (`licorne.model.state.expected_ends`), as long as
+the job waits.
 """
 
 from __future__ import annotations
@@ -20,14 +26,204 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, final
 
 from ..configuration.durations import short_duration_text
-from ..queues.queue import Queue
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue, exposed_priority
+from ..queues.tree import QueueTree
 from ..resources.resource import Resource
-from ..state.expected_ends import NEVER_PASSED, KeptPromise, KeptPromises
+from ..state.expected_ends import NEVER_PASSED, KeptPromise, KeptPromises, PassCount
 from ..state.partition_state import PartitionState
 from ..state.rates import report_of_ask
-from .passes import PassOrder, next_standing_ns
-from .plan import JobInPlan, NoPlan, Promise
-from .planned_jobs import Standing, bare_plan, next_correction_ns
+from ..values.allocation import Ask
+from .plan import JobInPlan, NoPlan, Promise, StartPlan
+from .planned_jobs import (
+    JobOwner,
+    Standing,
+    backfilling_queue,
+    bare_plan,
+    gang_members,
+    job_of,
+    next_correction_ns,
+)
+
+
+def passes_left(state: PartitionState, queue: Queue, key: str, count: PassCount) -> int:
+    """Return how many more jobs may pass the promise of a job; 0 for one that stands."""
+    settings, ends_ns = queue.settings.backfill, _stands_from_ns(state, key, count)
+    if settings is None or (ends_ns is not None and ends_ns <= state.now_ns()):
+        return 0
+    return max(0, settings.passes - len(count.keys))
+
+
+def next_standing_ns(state: PartitionState, queue: Queue) -> int | None:
+    """Return when time alone makes the promise of a job below a queue stand, `None` if it makes none."""
+    counts, now_ns = state.ends.passed.get(queue.path, {}), state.now_ns()
+    moments = [_stands_from_ns(state, key, count) for key, count in counts.items()]
+    return min((at_ns for at_ns in moments if at_ns is not None and at_ns > now_ns), default=None)
+
+
+def _stands_from_ns(state: PartitionState, key: str, count: PassCount) -> int | None:
+    """Return one half-life after a promise was first passed, `None` if it never was, or does not exist."""
+    if count.since_ns is None:
+        return None
+    entry = state.entries.get(state.keys.owner_of(key))
+    half_life_ns = None if entry is None else entry.queue.settings.fair_half_life_ns
+    return None if half_life_ns is None else count.since_ns + half_life_ns
+
+
+def outranks(tree: QueueTree, one: JobInPlan, other: JobInPlan) -> bool:
+    """Return whether a job goes before another one by its priority, if the queue around both sorts by it."""
+    if one.application_id == other.application_id:
+        return one.priority > other.priority
+    shared = next(path for path in one.levels if path in other.levels)
+    queue = tree.find(shared)
+    if queue is None or not queue.settings.priority_sorting:
+        return False
+    return _priority_in(tree, one, shared) > _priority_in(tree, other, shared)
+
+
+def _priority_in(tree: QueueTree, job: JobInPlan, path: str) -> int:
+    """Return the priority of a job as a queue above it sees it, after the offsets and fences below."""
+    priority = job.priority
+    for below in job.levels[: job.levels.index(path)]:
+        queue = tree.find(below)
+        if queue is not None:
+            priority = exposed_priority(queue.settings, priority)
+    return priority
+
+
+@final
+class PassOrder:
+    """The order in which jobs are planned, so that no promise is passed more often than it may be.
+
+    Args:
+        state: The partition.
+        queue: The queue that promises starts.
+        serials: The places of jobs in the order in which they were promised a start, by key.
+        counts: The jobs that have passed their promises.
+    """
+
+    def __init__(
+        self,
+        state: PartitionState,
+        queue: Queue,
+        serials: Mapping[str, int],
+        counts: Mapping[str, PassCount],
+    ) -> None:
+        self._state = state
+        self._queue = queue
+        self._serials = serials
+        self._counts = counts
+        self.is_mixed = False
+        """Later comers may be before jobs with promises, by their place among all."""
+
+    def ordered(self, jobs: Sequence[JobInPlan]) -> list[JobInPlan]:
+        """Return jobs in their order, those with promises before later comers who may not pass them.
+
+        Args:
+            jobs: The jobs, in the order of their queues, users and applications.
+        """
+        ordered: list[JobInPlan] = []
+        last: float = -1
+        for job in jobs:
+            serial = self._serials.get(job.key)
+            if serial is not None and serial < last:
+                self.is_mixed = True
+                ordered.insert(self._place(job, ordered), job)
+            else:
+                ordered.append(job)
+            last = max(last, float("inf") if serial is None else serial)
+        return ordered
+
+    def _place(self, job: JobInPlan, ordered: Sequence[JobInPlan]) -> int:
+        count = self._counts.get(job.key, NEVER_PASSED)
+        left = passes_left(self._state, self._queue, job.key, count)
+        for index, other in enumerate(ordered):
+            if self.is_passed(job, other) and (left == 0 or other.key not in count.keys):
+                if left == 0:
+                    return index
+                left -= 1
+        return len(ordered)
+
+    def is_passed(self, job: JobInPlan, other: JobInPlan) -> bool:
+        """Return whether another job comes before one with a promise for its share alone: it came later."""
+        serial = self._serials.get(other.key)
+        if serial is not None and serial <= self._serials[job.key]:
+            return False
+        return not outranks(self._state.tree, other, job)
+
+
+class PromisedJob(NamedTuple):
+    """A job that waits and has been promised a start, by this walk or one before."""
+
+    entry: ApplicationEntry
+    asks: tuple[Ask, ...]
+
+    def job(self, state: PartitionState) -> JobInPlan:
+        """Return the job as a plan sees it now."""
+        return job_of(state, JobOwner.of(self.entry), *self.asks)
+
+
+def promised_jobs(state: PartitionState, queue: Queue, keys: Iterable[str]) -> dict[str, PromisedJob]:
+    """Return those of some jobs with promises below a queue that wait still, by key."""
+    found = ((key, _promised_job(state, queue, key)) for key in keys)
+    return {key: job for key, job in found if job is not None}
+
+
+def _promised_job(state: PartitionState, queue: Queue, key: str) -> PromisedJob | None:
+    entry = state.entries.get(state.keys.owner_of(key))
+    record = None if entry is None else entry.application.asks.record(key)
+    if entry is None or record is None or record.placed or backfilling_queue(entry.queue) is not queue:
+        return None
+    asks = gang_members(entry) if entry.facts.gang_waits else (record.ask,)
+    return PromisedJob(entry, asks) if asks and asks[0].allocation_key == key else None
+
+
+@final
+class PassWatch:
+    """The state of one walk that counts which promises a start passes: those of walks before.
+
+    Args:
+        state: The partition, before anything is placed by the walk.
+        queue: The queue.
+        jobs: The jobs with promises.
+    """
+
+    def __init__(self, state: PartitionState, queue: Queue, jobs: Mapping[str, PromisedJob]) -> None:
+        self._state = state
+        self._queue = queue
+        self._jobs = jobs
+        self._plan = bare_plan(state)
+        self._before = {key: promised.job(state) for key, promised in jobs.items()}
+
+    def note_start(self, started: JobInPlan) -> None:
+        """Count the promises that a job delays, which has just been placed."""
+        state = self._state
+        others = {key: job for key, job in self._before.items() if key != started.key}
+        before = _starts(self._plan, others)
+        after = _starts(bare_plan(state), {key: self._jobs[key].job(state) for key in others})
+        counts = state.ends.passed[self._queue.path]
+        for key, job in self._before.items():
+            if key == started.key:
+                break  # Those behind it were promised a start later than it was.
+            was_ns, is_ns = before[key], after[key]
+            delayed = was_ns is not None and (is_ns is None or is_ns > was_ns)
+            if delayed and not outranks(state.tree, started, job):
+                counts[key] = counts[key].passed_by((started.key,), state.now_ns())
+
+
+def _starts(plan: StartPlan, jobs: Mapping[str, JobInPlan]) -> dict[str, int | None]:
+    """Return when each job can start if those before it start as soon as they can; `None` for never."""
+    plan = plan.copy()
+    starts: dict[str, int | None] = {}
+    for key, job in jobs.items():
+        found = plan.earliest(job)
+        if isinstance(found, NoPlan):
+            starts[key] = None
+        else:
+            plan.take(found)
+            starts[key] = found.start_ns
+    return starts
+
 
 PROMISES_MAX: Final = 1000
 """How many jobs have promises, whosever they are; those behind them wait until they are among them."""
@@ -48,9 +244,9 @@ class MovedPromise(NamedTuple):
     job: JobInPlan
     before_ns: int
     after_ns: int | None
-    """`None` if there is none any more."""
+    """`None` if it no longer exists."""
     newcomer: str
-    """The first application before it that had no promise, the empty text if there is none."""
+    """The first application before it that had no promise, the empty text without one."""
 
 
 @final
@@ -60,7 +256,7 @@ class KeptPlan:
     Args:
         state: The partition; nothing of it is changed but by `keep`.
         queue: The queue.
-        jobs: What waits below it, in order.
+        jobs: The waiting jobs below it, in order.
         without: The keys of jobs that get no promise.
     """
 
@@ -76,21 +272,21 @@ class KeptPlan:
         self._path = queue.path
         self._bare = bare_plan(state)
         self.plan = self._bare.copy()
-        """What runs, and what is promised, ends as expected."""
+        """The expected ends of running and promised work."""
         self.promises: dict[str, Promise] = {}
-        """By the key of their job; in order, but for those that have moved."""
+        """By the key of their job; in order, except those that have moved."""
         self.reasons: dict[str, NoPlan] = {}
         """Why jobs have no promise, by their key."""
         self._moved: list[MovedPromise] = []
         self._kept = 0
-        """How many promises are kept as they were."""
+        """How many promises are kept unchanged."""
         self._stamp = (state.ends.unplanned, state.node_changes)
         self._held: Counter[tuple[str, str]] = Counter()
         """How many promises a user has in a leaf."""
         self._further: Counter[str] = Counter()
         """How many of the further promises a user has, or a leaf."""
         self._unplannable: dict[_Shape, NoPlan] = {}
-        """Why jobs of a shape have no start: other promises leave no more room than there was."""
+        """Why jobs of a shape have no start: other promises leave no further room."""
         kept, counts = state.ends.kept.get(self._path, _NOTHING_KEPT), state.ends.passed.get(self._path, {})
         self.counts = {job.key: counts[job.key] for job in jobs if job.key in counts}
         """How often the promises of jobs that wait were passed, by key."""
@@ -99,7 +295,7 @@ class KeptPlan:
         self._order = PassOrder(state, queue, serials, self.counts)
         self._jobs = self._order.ordered([job for job in jobs if job.key not in without])
         self._passing: dict[str, list[str]] = {}
-        """Who is planned before jobs for the sake of shares, and delays them, by their keys."""
+        """The jobs that are planned before others for the sake of shares, and delay them, by their keys."""
         self._make(self._jobs, kept)
 
     def _make(self, jobs: Sequence[JobInPlan], kept: KeptPromises) -> None:
@@ -201,7 +397,7 @@ class KeptPlan:
         self._take(found if isinstance(found, Promise) and sooner else promise)
 
     def keep(self, started: str = "") -> None:
-        """Keep the promises for the next walk, but for that of a job that has started; report what moved."""
+        """Keep the promises for the next walk, except that of a job that has started; report moved ones."""
         for moved in self._moved:
             _report(self._state, moved)
         ends = self._state.ends

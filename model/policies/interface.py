@@ -27,6 +27,34 @@ class NodeView(NamedTuple):
     available: Resource
 
 
+class AskView(NamedTuple):
+    """An ask."""
+
+    allocation_key: str
+    application_id: str
+    resource: Resource
+    priority: int
+    created_at_ns: int
+    tags: Mapping[str, str]
+    placeholder: bool
+    task_group: str
+    walltime_ns: int | None
+    """As the tags of the ask itself name it."""
+
+
+class VictimView(NamedTuple):
+    """An allocation that may have to end so that something else can run."""
+
+    ask: AskView
+    node_id: str
+    queue: str
+    """The path of the leaf that it is counted in."""
+    user: str
+    bound_at_ns: int
+    checkpoint_ns: int | None
+    """When its work was saved last, as far as the resource manager has reported it."""
+
+
 class ApplicationView(NamedTuple):
     """An application in its leaf."""
 
@@ -47,6 +75,20 @@ class ApplicationView(NamedTuple):
     walltime_ns: int | None
 
 
+class SiblingView(NamedTuple):
+    """A queue with something that waits, among its siblings."""
+
+    path: str
+    properties: Mapping[str, str]
+    """Those that the configuration gives it, inherited ones included."""
+    allocated: Resource
+    pending: Resource
+    guaranteed: Resource
+    maximum: Resource | None
+    priority: int
+    """The highest of the asks that wait, as it counts among the siblings."""
+
+
 class Wait(NamedTuple):
     """Why an application may not start yet, and when that may change."""
 
@@ -62,6 +104,13 @@ class NodePolicy(Protocol):
         """Return the place of a node, the smallest first; asked when what the node has available changes."""
 
 
+class NodeFilter(Protocol):
+    """Keeps asks from nodes: `policies: {filters: [NAME]}` of a partition."""
+
+    def refuses(self, ask: AskView, node: NodeView) -> str | None:
+        """Return why an ask may not run on a node, `None` if it may; asked whenever that is to be known."""
+
+
 class ApplicationPolicy(Protocol):
     """Orders the applications of a leaf: `application.sort.policy: policy/NAME`."""
 
@@ -69,8 +118,29 @@ class ApplicationPolicy(Protocol):
         """Return the place of an application; asked when it changes, or once with `{"submission"}`."""
 
 
+class QueuePolicy(Protocol):
+    """Orders the queues below a parent: `queue.sort.policy: policy/NAME`."""
+
+    def queue_key(self, queue: SiblingView) -> Key:
+        """Return the place of a queue among its siblings; asked when anything in it changes."""
+
+
 class AdmissionPolicy(Protocol):
     """Says when applications may start: `policies: {admission: [NAME]}` of a partition."""
 
     def may_start(self, application: ApplicationView, now_ns: int) -> Wait | None:
         """Return `None` if an application may start, else why not, and when it is to be asked again."""
+
+
+class VictimPolicy(Protocol):
+    """Orders what may have to end: `preemption: {victims: policy/NAME}` of a partition."""
+
+    def victim_cost(self, victim: VictimView, now_ns: int) -> int:
+        """Return what its end costs, 0 or more; of equals by the other rules the smallest goes first."""
+
+
+class ProtectionPolicy(Protocol):
+    """Spares work for a time: `policies: {protection: [NAME]}` of a partition."""
+
+    def spares(self, victim: VictimView, now_ns: int) -> Wait | None:
+        """Return `None` if it may end, else why not, and when that is to be asked again."""

@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
+from functools import partial
 from types import MappingProxyType
-from typing import Final, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, TypeVar, final
 
 from ..errors import LicorneError, error_text
-from .interface import ApplicationView, NodeView, Wait
+from .interface import ApplicationView, AskView, NodeView, SiblingView, VictimView, Wait
+from .watching import FAILURE_MAX, AnswerNote, PolicyCounts
 
 POLICY_PREFIX: Final = "policy/"
 """In a configuration it begins the name of a policy that the program has given."""
@@ -29,13 +31,19 @@ FailureReport: TypeAlias = "Callable[[str, str, Exception], None]"
 PolicyKey: TypeAlias = "tuple[int | tuple[int | float | str, ...], ...]"
 """A key as orders compare it: `(0, KEY)`, or `(1,)`, behind all others, where the policy has failed."""
 
+Clock: TypeAlias = "Callable[[], int]"
+T = TypeVar("T")
+_Parts: TypeAlias = "tuple[int | float | str, ...]"
 _NAME_MAX: Final = 64
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-")
 _KEY_PARTS_MAX: Final = 16
-_TEXT_MAX: Final = 200
+_TEXT_MAX: Final = FAILURE_MAX
+_BITS_MAX: Final = 1_024
+"""Of an integer in a key: Python writes no text of those that are very large, so none could be recorded."""
+_COST_MAX: Final = 10**18
 _BEHIND_ALL: Final[PolicyKey] = (1,)
-_HELD_NS: Final = 1_000_000_000
-"""For how long a start is held that the policy could not judge."""
+HELD_NS: Final = 1_000_000_000
+"""For how long a policy holds what it could not judge, and spares what it names no time for."""
 _DEPENDENCIES: Final = frozenset({"submission", "object", "time", "outside"})
 _EVERY_MIN_NS: Final = 1_000_000_000
 
@@ -43,9 +51,18 @@ _EVERY_MIN_NS: Final = 1_000_000_000
 class PolicyPoint(Enum):
     """Where a policy decides; the values are the names of the methods."""
 
+    __hash__ = object.__hash__  # Each answer looks one up: that of an enumeration is Python.
+
     NODE_ORDER = "node_key"
     APPLICATION_ORDER = "application_key"
     ADMISSION = "may_start"
+    FILTER = "refuses"
+    VICTIM_ORDER = "victim_cost"
+    PROTECTION = "spares"
+    QUEUE_ORDER = "queue_key"
+
+
+_NODE_ORDER: Final = PolicyPoint.NODE_ORDER
 
 
 @final
@@ -56,11 +73,28 @@ class GuardedPolicy:
         name: As a configuration names it.
         asked: The object of the program.
         report: Called with each failure.
+        counts: Those of the policy in all partitions.
+        now_ns: Returns nanoseconds since 1970, for the failures that are shown.
+        stopwatch_ns: Returns nanoseconds since any moment: nothing is decided by it.
     """
 
-    def __init__(self, name: str, asked: object, report: FailureReport) -> None:
+    def __init__(
+        self,
+        name: str,
+        asked: object,
+        report: FailureReport,
+        counts: PolicyCounts,
+        *,
+        now_ns: Clock,
+        stopwatch_ns: Clock,
+    ) -> None:
         self.name = name
+        self.note: AnswerNote | None = None
+        """Called with each answer, where answers are recorded."""
         self._report = report
+        self._counts = counts
+        self._now_ns = now_ns
+        self._stopwatch_ns = stopwatch_ns
         self._methods: dict[PolicyPoint, Callable[..., object]] = {}
         for point in PolicyPoint:
             method = getattr(asked, point.value, None)
@@ -73,47 +107,100 @@ class GuardedPolicy:
         """After how long its keys are found anew, `None` if time does not change them."""
         if "time" in depends_on and self._methods.keys() - {PolicyPoint.ADMISSION}:
             self.every_ns = getattr(asked, "every_ns", None)
-        self._shape = ""
+        self._shapes: dict[PolicyPoint, tuple[bool, ...]] = {}
+        """Which parts of the first key at each point are texts."""
 
     def node_key(self, node: NodeView) -> float:
         """Return the place of a node, the smallest first; where the policy fails it is infinite."""
-        try:
-            return _node_key(self._methods[PolicyPoint.NODE_ORDER](node))
-        except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
-            self._fail(PolicyPoint.NODE_ORDER, node.node_id, error)
-            return math.inf
+        return self._answer(_NODE_ORDER, node.node_id, (node,), _node_key, _infinite)
 
     def application_key(self, application: ApplicationView) -> PolicyKey:
         """Return the place of an application among those of its leaf."""
-        try:
-            parts = _key_parts(self._methods[PolicyPoint.APPLICATION_ORDER](application))
-            self._check_shape(parts)
-        except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
-            self._fail(PolicyPoint.APPLICATION_ORDER, application.application_id, error)
-            return _BEHIND_ALL
-        return (0, parts)
+        return self._key(PolicyPoint.APPLICATION_ORDER, application.application_id, application)
+
+    def queue_key(self, queue: SiblingView) -> PolicyKey:
+        """Return the place of a queue among its siblings."""
+        return self._key(PolicyPoint.QUEUE_ORDER, queue.path, queue)
 
     def may_start(self, application: ApplicationView, now_ns: int) -> Wait | None:
         """Return why an application may not start, `None` if it may."""
+        return self._wait(PolicyPoint.ADMISSION, application.application_id, application, now_ns)
+
+    def _answer(
+        self,
+        point: PolicyPoint,
+        subject: str,
+        shown: tuple[object, ...],
+        checked: Callable[[object], T],
+        failed: Callable[[Exception], T],
+    ) -> T:
+        """Ask the code of the program: each answer of each policy passes here.
+
+        Args:
+            point: What is asked.
+            subject: The id of what it is asked about.
+            shown: The arguments of the method.
+            checked: Returns the answer as the partition uses it, `None`, a truth value, a number, a text, a
+                tuple of those, or a `Wait`: what a recording can hold. A replay has `checked` take it again.
+                Raises for anything else.
+            failed: Returns what the partition uses where the method or `checked` has raised.
+        """
+        noted: object
+        began_ns = self._stopwatch_ns()
         try:
-            return _wait_of(self._methods[PolicyPoint.ADMISSION](application, now_ns), now_ns)
+            answer = noted = checked(self._methods[point](*shown))
         except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
-            self._fail(PolicyPoint.ADMISSION, application.application_id, error)
-            return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + _HELD_NS)
+            answer, noted = failed(error), error
+            self._counts.count_failure(point.value, subject, error, self._now_ns())
+            self._report(f"policy {self.name}.{point.value}", subject, error)
+        took_ns = self._stopwatch_ns() - began_ns
+        counts = self._counts  # Counted here: a call would cost as much as all of this.
+        counts.answers += 1
+        counts.total_ns += took_ns
+        if took_ns > counts.longest_ns:  # noqa: PLR1730 - `max` takes twice the time
+            counts.longest_ns = took_ns
+        if self.note is not None:
+            self.note(self.name, point.value, noted)
+        return answer
 
-    def _fail(self, point: PolicyPoint, subject: str, error: Exception) -> None:
-        self._report(f"policy {self.name}.{point.value}", subject, error)
+    def refuses(self, ask: AskView, node: NodeView) -> str | None:
+        """Return why an ask may not run on a node, `None` if it may."""
+        subject = f"{ask.allocation_key} on {node.node_id}"
+        return self._answer(PolicyPoint.FILTER, subject, (ask, node), _reason_of, _refused)
 
-    def _check_shape(self, parts: tuple[int | float | str, ...]) -> None:
-        """Refuse a key that cannot be compared with those before it."""
-        shape = "".join(["text, " if isinstance(part, str) else "number, " for part in parts])
-        if not self._shape:
-            self._shape = shape
-        if shape != self._shape:
-            expected, got = self._shape.removesuffix(", "), shape.removesuffix(", ")
+    def victim_cost(self, victim: VictimView, now_ns: int) -> int:
+        """Return what the end of a victim costs; more than any other where the policy fails."""
+        key = victim.ask.allocation_key
+        return self._answer(PolicyPoint.VICTIM_ORDER, key, (victim, now_ns), _cost_of, _dearest)
+
+    def spares(self, victim: VictimView, now_ns: int) -> Wait | None:
+        """Return why a victim may not end yet, `None` if it may."""
+        return self._wait(PolicyPoint.PROTECTION, victim.ask.allocation_key, victim, now_ns)
+
+    def decides(self, point: PolicyPoint) -> bool:
+        """Return whether it has the method of a point."""
+        return point in self._methods
+
+    def _wait(self, point: PolicyPoint, subject: str, view: object, now_ns: int) -> Wait | None:
+        """Ask whether something has to wait; where the policy fails it does, for a while."""
+        return self._answer(point, subject, (view, now_ns), partial(_wait_of, now_ns), partial(_held, now_ns))
+
+    def _key(self, point: PolicyPoint, subject: str, view: object) -> PolicyKey:
+        """Ask for a key of one or several parts; where the policy fails it is behind all others."""
+        parts = self._answer(point, subject, (view,), partial(self._checked_key, point), _no_key)
+        return _BEHIND_ALL if parts is None else (0, parts)
+
+    def _checked_key(self, point: PolicyPoint, answer: object) -> _Parts | None:
+        """Return the parts of a key, which can be compared with those before it."""
+        parts = _key_parts(answer)
+        shape = tuple([type(part) is str for part in parts])
+        first = self._shapes.setdefault(point, shape)
+        if shape != first:
+            expected, got = (", ".join("text" if each else "number" for each in of) for of in (first, shape))
             raise PolicyAnswerError(
                 f"expected a key like those before it ({expected}), got {parts!r:.{_TEXT_MAX}} ({got})"
             )
+        return parts
 
 
 class PolicyAnswerError(LicorneError):
@@ -130,12 +217,32 @@ class Policies:
         self.every_ns = min(periods, default=None)
         """After how long all keys are found anew, `None` if time changes none."""
 
+    def decide(self, point: PolicyPoint) -> bool:
+        """Return whether one of them has the method of a point."""
+        return any(policy.decides(point) for policy in self.by_name.values())
+
     def named(self, word: str) -> GuardedPolicy:
         """Return the policy that a configuration names; which there are was checked when it was read."""
         return self.by_name[word.removeprefix(POLICY_PREFIX)]
 
 
 NO_POLICIES: Final = Policies(MappingProxyType({}))
+
+
+class PolicyFacts(NamedTuple):
+    """What is looked at of the object of a policy, besides its answers."""
+
+    points: frozenset[PolicyPoint]
+    depends_on: frozenset[str]
+    every_ns: int | None
+    made_of: str
+    """Its class, `module:Class`."""
+    version: str
+    """Its attribute `version`; empty where that is no text."""
+
+
+def _no_time() -> int:
+    return 0
 
 
 @final
@@ -152,23 +259,44 @@ class GivenPolicies:
 
     def __init__(self, factories: Mapping[str, PolicyFactory]) -> None:
         self._factories = dict(factories)
+        self.facts: Mapping[str, PolicyFacts] = {
+            _checked_name(name): _facts_of(name, _made(name, factory)) for name, factory in factories.items()
+        }
+        """What the object of each policy has."""
         self.points: Mapping[str, frozenset[PolicyPoint]] = {
-            _checked_name(name): _points_of(name, _made(name, factory)) for name, factory in factories.items()
+            name: facts.points for name, facts in self.facts.items()
         }
         """At which points each policy decides."""
+        self.counts: Mapping[str, PolicyCounts] = {name: PolicyCounts() for name in factories}
+        """What each policy has answered in all partitions."""
 
-    def make(self, report: FailureReport) -> Policies:
-        """Make the policies of a partition, whose failures are reported.
+    def make(
+        self, report: FailureReport, *, now_ns: Clock = _no_time, stopwatch_ns: Clock = _no_time
+    ) -> Policies:
+        """Make the policies of a partition.
+
+        Args:
+            report: Called with each failure.
+            now_ns: Returns nanoseconds since 1970.
+            stopwatch_ns: Returns nanoseconds since any moment, to time answers.
 
         Raises:
             LicorneError: An object cannot be made.
         """
         return Policies(
             {
-                name: GuardedPolicy(name, _made(name, factory), report)
-                for name, factory in self._factories.items()
+                name: self.make_one(name, report, now_ns=now_ns, stopwatch_ns=stopwatch_ns)
+                for name in self._factories
             }
         )
+
+    def make_one(
+        self, name: str, report: FailureReport, *, now_ns: Clock = _no_time, stopwatch_ns: Clock = _no_time
+    ) -> GuardedPolicy:
+        """Make one of the policies of a partition; see `make`."""
+        made = _made(name, self._factories[name])
+        counts = self.counts[name]
+        return GuardedPolicy(name, made, report, counts, now_ns=now_ns, stopwatch_ns=stopwatch_ns)
 
 
 def is_policy_word(text: str) -> bool:
@@ -214,6 +342,18 @@ def _made(name: str, factory: object) -> object:
         raise LicorneError(f"the policy {name!r} cannot be made: {error_text(error)[:_TEXT_MAX]}") from error
 
 
+def _facts_of(name: str, made: object) -> PolicyFacts:
+    points, kind, version = _points_of(name, made), type(made), getattr(made, "version", "")
+    depends_on: Collection[str] = getattr(made, "depends_on", ("object",))
+    return PolicyFacts(
+        points,
+        frozenset(depends_on),
+        getattr(made, "every_ns", None) if "time" in depends_on else None,
+        f"{kind.__module__}:{kind.__qualname__}",
+        version if isinstance(version, str) else "",
+    )
+
+
 def _points_of(name: str, made: object) -> frozenset[PolicyPoint]:
     points = frozenset(point for point in PolicyPoint if callable(getattr(made, point.value, None)))
     if not points:
@@ -253,7 +393,11 @@ def _node_key(answer: object) -> float:
     return float(part)  # Of an integer that is too large this raises.
 
 
-def _key_parts(answer: object) -> tuple[int | float | str, ...]:
+def _infinite(_: Exception) -> float:
+    return math.inf
+
+
+def _key_parts(answer: object) -> _Parts:
     if type(answer) is not tuple:
         return (_key_part(answer),)
     if not 0 < len(answer) <= _KEY_PARTS_MAX:
@@ -261,9 +405,13 @@ def _key_parts(answer: object) -> tuple[int | float | str, ...]:
     return tuple([_key_part(part) for part in answer])
 
 
+def _no_key(_: Exception) -> _Parts | None:
+    return None
+
+
 def _key_part(part: object) -> int | float | str:
     """Return a number or text as one of Python's own types, which compare as they should."""
-    if type(part) is int or type(part) is str:
+    if type(part) is str or (type(part) is int and part.bit_length() <= _BITS_MAX):
         return part
     if isinstance(part, float):  # NumPy has numbers of this kind.
         number = float(part)
@@ -272,7 +420,7 @@ def _key_part(part: object) -> int | float | str:
     raise PolicyAnswerError(f"expected a finite number or a text, got {_shown(part)}")
 
 
-def _wait_of(answer: object, now_ns: int) -> Wait | None:
+def _wait_of(now_ns: int, answer: object) -> Wait | None:
     if answer is None:
         return None
     if not isinstance(answer, Wait) or type(answer.reason) is not str or not answer.reason:
@@ -281,6 +429,30 @@ def _wait_of(answer: object, now_ns: int) -> Wait | None:
     if until_ns is not None and (type(until_ns) is not int or until_ns <= now_ns):
         raise PolicyAnswerError(f"expected until_ns in nanoseconds, after {now_ns}, got {_shown(until_ns)}")
     return Wait(answer.reason[:_TEXT_MAX], until_ns)
+
+
+def _held(now_ns: int, error: Exception) -> Wait | None:
+    return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + HELD_NS)
+
+
+def _cost_of(answer: object) -> int:
+    if type(answer) is not int or not 0 <= answer <= _COST_MAX:
+        raise PolicyAnswerError(f"expected an integer from 0 to {_COST_MAX:,}, got {_shown(answer)}")
+    return answer
+
+
+def _dearest(_: Exception) -> int:
+    return _COST_MAX + 1
+
+
+def _reason_of(answer: object) -> str | None:
+    if answer is not None and (type(answer) is not str or not answer):
+        raise PolicyAnswerError(f"expected None or a reason, got {_shown(answer)}")
+    return None if answer is None else answer[:_TEXT_MAX]
+
+
+def _refused(error: Exception) -> str | None:
+    return f"it has failed: {error_text(error)[:_TEXT_MAX]}"
 
 
 def _shown(answer: object) -> str:

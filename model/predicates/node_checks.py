@@ -1,7 +1,7 @@
 """The RM's predicates as a partition uses them, whether they answer at once or later.
 
-A check of predicates that answer later may be pending. Pending is no refusal: the cycle passes over the ask,
-which changes nothing, and goes on with the next one (`licorne.model.predicates.deferred_checks`).
+A check of predicates that answer later may be pending. Pending is not a refusal: the cycle passes over the
+ask, which changes nothing, and continues with the next one (`licorne.model.predicates.deferred_checks`).
 
 While an ask avoids a node, the checks of its partition refuse that node for it, as the RM's predicates might.
 All else follows from that: the ask is tried on other nodes, and again from time to time if none takes it.
@@ -25,7 +25,7 @@ AVOIDANCE_NS: Final = 30_000_000_000
 
 
 class Pending(Enum):
-    """What a check returns while the RM has not answered."""
+    """The result of a check while the RM has not answered."""
 
     PENDING = "the RM has not answered yet"
 
@@ -38,10 +38,10 @@ class NodeSearch(NamedTuple):
     refusals: Mapping[str, int]
     """The reasons to be noted, in the order in which they came, and how many nodes were refused with each."""
     denied: str
-    """Why the last refused node before the allowed one was refused; the empty text if none was."""
+    """Why the last refused node before the allowed one was refused; the empty text without one."""
     pending: bool = False
     for_class: bool = False
-    """Whether it holds for all asks of the class, until the RM says that its answers change."""
+    """Whether it holds for all asks of the class, until the RM reports that its answers change."""
 
 
 NO_ROOM: Final = NodeSearch(None, {}, "")
@@ -85,7 +85,7 @@ class NodeChecks(Protocol):
         """Ask about nodes for which `refuse` returned that the answer is pending."""
 
     def preemption_index(
-        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+        self, ask: Ask, node_id: str, victim_keys: tuple[str, ...], start_index: int
     ) -> int | Pending | None:
         """Return the index of the last victim that must end, `None` if the node is refused; it asks."""
 
@@ -103,10 +103,10 @@ class NodeChecks(Protocol):
     def reconsider(
         self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
     ) -> None:
-        """Drop what the RM has answered about asks, nodes and classes; all of it if none is named."""
+        """Drop the RM's answers about asks, nodes and classes; by default all of them."""
 
     def next_due_ns(self) -> int | None:
-        """Return when the first open question has been open for too long, `None` if none is open."""
+        """Return when the first open question has been open for too long, `None` without an open one."""
 
 
 def refuse_or_ask(checks: NodeChecks, ask: Ask, node_id: str, *, allocate: bool) -> str | Pending | None:
@@ -125,7 +125,7 @@ _SEARCHES_MAX: Final = 256
 
 @final
 class _ClassAnswers:
-    """What predicates that answer at once have answered about one class of asks."""
+    """The immediate answers of predicates about one class of asks."""
 
     __slots__ = ("reasons", "searches")
 
@@ -216,10 +216,10 @@ class ImmediateChecks:
         raise AssertionError(f"the answers for {ask} on {node_ids} ({allocate=}) came at once: please report")
 
     def preemption_index(
-        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+        self, ask: Ask, node_id: str, victim_keys: tuple[str, ...], start_index: int
     ) -> int | Pending | None:
         """Ask about the victims on one node."""
-        return self._predicates.preemption_index(allocation_key, node_id, victim_keys, start_index)
+        return self._predicates.preemption_index(ask.allocation_key, node_id, victim_keys, start_index)
 
     def forget(
         self,
@@ -267,8 +267,8 @@ class Predicates(Protocol):
 class QuestionChannel(Protocol):
     """The way to predicates that are answered later: neither method waits.
 
-    It is all that a partition learns of the RM's answers. What `take` returns decides what a cycle does, so a
-    record of it is enough to repeat the cycle.
+    It is all that a partition learns of the RM's answers. The result of `take` decides the actions of a
+    cycle, so a record of it is enough to repeat the cycle.
     """
 
     def ask(self, questions: Sequence[NumberedQuestion]) -> None:
@@ -314,31 +314,15 @@ class _Avoidance(NamedTuple):
     until_ns: int
 
 
-@final
-class AvoidedNodes:
-    """The checks of a partition in which asks avoid nodes.
+class WrappedChecks:
+    """Checks of a partition by others, to which what extends this adds something.
 
     Args:
         checks: The checks by the RM's predicates, `None` if it takes every node.
     """
 
     def __init__(self, checks: NodeChecks | None) -> None:
-        self.checks: Final = checks
         self._inner: Final = checks or ImmediateChecks(_AllNodes())
-        self._by_key: dict[str, _Avoidance] = {}
-        """By the key of the ask; those that end first come first, since all last as long."""
-        self.ended = 0
-        """How many asks have avoided a node for long enough."""
-
-    def avoid(self, allocation_key: str, node_id: str, now_ns: int) -> None:
-        """Have an ask avoid a node from now on."""
-        self._by_key.pop(allocation_key, None)
-        self._by_key[allocation_key] = _Avoidance(node_id, now_ns + AVOIDANCE_NS)
-
-    @property
-    def are_none(self) -> bool:
-        """Whether no ask avoids a node any more."""
-        return not self._by_key
 
     @property
     def answers_later(self) -> bool:
@@ -356,13 +340,7 @@ class AvoidedNodes:
         return self._inner.may_overtake
 
     def begin(self, now_ns: int) -> None:
-        """Begin a cycle: drop what is over."""
-        while self._by_key:
-            oldest = next(iter(self._by_key))
-            if now_ns < self._by_key[oldest].until_ns:
-                break
-            del self._by_key[oldest]
-            self.ended += 1
+        """Begin a cycle."""
         self._inner.begin(now_ns)
 
     def end(self, *, changed: bool) -> None:
@@ -372,6 +350,63 @@ class AvoidedNodes:
     def keys_to_skip(self) -> Collection[str]:
         """Return the keys of asks that a cycle passes over."""
         return self._inner.keys_to_skip()
+
+    def ask_about(self, ask: Ask, node_ids: Sequence[str], *, allocate: bool) -> None:
+        """Ask the RM about nodes."""
+        self._inner.ask_about(ask, node_ids, allocate=allocate)
+
+    def forget(
+        self, *, keys: Iterable[str] = (), node_ids: Collection[str] = (), gone: Collection[str] = ()
+    ) -> None:
+        """Drop what is known of asks and nodes that are gone, come again or have changed."""
+        self._inner.forget(keys=keys, node_ids=node_ids, gone=gone)
+
+    def reconsider(
+        self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
+    ) -> None:
+        """Drop what the RM has answered."""
+        self._inner.reconsider(keys=keys, node_ids=node_ids, classes=classes)
+
+    def next_due_ns(self) -> int | None:
+        """Return when a question was open for too long, `None` without an open one."""
+        return self._inner.next_due_ns()
+
+
+@final
+class AvoidedNodes(WrappedChecks):
+    """The checks of a partition in which asks avoid nodes; they are avoided as long, whatever the RM answers.
+
+    Args:
+        checks: The checks of the partition otherwise, `None` if every node is taken.
+    """
+
+    def __init__(self, checks: NodeChecks | None) -> None:
+        super().__init__(checks)
+        self.checks: Final = checks
+        self._by_key: dict[str, _Avoidance] = {}
+        """By the key of the ask; those that end first come first, since all last as long."""
+        self.ended = 0
+        """How many asks have avoided a node for long enough."""
+
+    def avoid(self, allocation_key: str, node_id: str, now_ns: int) -> None:
+        """Have an ask avoid a node from now on."""
+        self._by_key.pop(allocation_key, None)
+        self._by_key[allocation_key] = _Avoidance(node_id, now_ns + AVOIDANCE_NS)
+
+    @property
+    def are_none(self) -> bool:
+        """Whether asks have stopped avoiding nodes."""
+        return not self._by_key
+
+    def begin(self, now_ns: int) -> None:
+        """Begin a cycle: drop what is over."""
+        while self._by_key:
+            oldest = next(iter(self._by_key))
+            if now_ns < self._by_key[oldest].until_ns:
+                break
+            del self._by_key[oldest]
+            self.ended += 1
+        self._inner.begin(now_ns)
 
     def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
         """Search without the node that the ask avoids."""
@@ -393,17 +428,13 @@ class AvoidedNodes:
             return _text(node_id)
         return self._inner.refuse(ask, node_id, allocate=allocate)
 
-    def ask_about(self, ask: Ask, node_ids: Sequence[str], *, allocate: bool) -> None:
-        """Ask the RM about nodes."""
-        self._inner.ask_about(ask, node_ids, allocate=allocate)
-
     def preemption_index(
-        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+        self, ask: Ask, node_id: str, victim_keys: tuple[str, ...], start_index: int
     ) -> int | Pending | None:
         """Return the index of the last victim that must end, `None` if the node is refused."""
-        if node_id == self._node_of(allocation_key):
+        if node_id == self._node_of(ask.allocation_key):
             return None
-        return self._inner.preemption_index(allocation_key, node_id, victim_keys, start_index)
+        return self._inner.preemption_index(ask, node_id, victim_keys, start_index)
 
     def forget(
         self, *, keys: Iterable[str] = (), node_ids: Collection[str] = (), gone: Collection[str] = ()
@@ -416,12 +447,6 @@ class AvoidedNodes:
             changed = {*node_ids, *gone}
             self._by_key = {key: each for key, each in self._by_key.items() if each.node_id not in changed}
         self._inner.forget(keys=keys, node_ids=node_ids, gone=gone)
-
-    def reconsider(
-        self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
-    ) -> None:
-        """Drop what the RM has answered; nodes are avoided as long as before."""
-        self._inner.reconsider(keys=keys, node_ids=node_ids, classes=classes)
 
     def next_due_ns(self) -> int | None:
         """Return when an ask has avoided a node for long enough, or a question was open for too long."""

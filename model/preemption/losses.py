@@ -10,21 +10,29 @@ Where the partition ends *whole jobs* before parts of many, gangs have places in
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
 from ..configuration.durations import short_duration_text
 from ..queues.application_entry import ApplicationEntry
-from ..resources.resource import EMPTY, Resource, fits, total_of
-from ..state.partition_state import PartitionState
+from ..resources.resource import Resource, fits, total_of
 from .victims import Victim, described, is_of_gang
 
 _PARTS: Final = 1_000_000_000
 """Shares are counted in so many parts of the cluster: in thousandths small ones would be nothing."""
 
 
+class VictimMeasure(ABC):
+    """Measures possible victims at one moment: the one with the smallest number goes first among equals."""
+
+    @abstractmethod
+    def measured(self, victim: Victim) -> Victim:
+        """Return a possible victim with its number."""
+
+
 @final
-class WorkLost:
+class WorkLost(VictimMeasure):
     """Measures what is lost at one moment.
 
     Args:
@@ -39,13 +47,6 @@ class WorkLost:
         self._now_ns = now_ns
         self._shares: dict[Resource, int] = {}
         """By size; many allocations have the same."""
-
-    @staticmethod
-    def counted_in(state: PartitionState) -> WorkLost | None:
-        """Return a measure where victims are chosen by what is lost, `None` where the youngest go first."""
-        if not state.least_work_first:
-            return None
-        return WorkLost(state.tree.root.maximum or EMPTY, state.now_ns())
 
     def measured(self, victim: Victim) -> Victim:
         """Return a possible victim with what is lost with it, in nanoseconds times parts of the cluster."""
@@ -63,9 +64,17 @@ class WorkLost:
         return share
 
 
+def first_text(victim: Victim, now_ns: int) -> str:
+    """Return in words who goes first of equals, with the number of a victim where numbers decide."""
+    if victim.policy:
+        return f"what costs least by policy {victim.policy} ({victim.lost})"
+    work = work_text(victim, now_ns)
+    return f"what loses the least ({work})" if work else "the youngest"
+
+
 def work_text(victim: Victim, now_ns: int) -> str:
     """Return in words what is lost with a victim; the empty text where that does not decide."""
-    if victim.lost is None:
+    if victim.lost is None or victim.policy:
         return ""
     begun = "checkpoint" if _begun_ns(victim) > victim.allocation.bound_at_ns else "start"
     return f"{short_duration_text(_since_ns(victim, now_ns))} of work since its {begun}"
@@ -73,6 +82,8 @@ def work_text(victim: Victim, now_ns: int) -> str:
 
 def described_at(victim: Victim, now_ns: int) -> str:
     """Return in words what the orders depend on, with the work that is lost where that decides."""
+    if victim.policy:
+        return f"{described(victim)}, it costs {victim.lost} by policy {victim.policy}"
     work = work_text(victim, now_ns)
     return f"{described(victim)}, it loses {work}" if work else described(victim)
 

@@ -14,10 +14,12 @@ from typing import NamedTuple, final
 from ..configuration.durations import short_duration_text
 from ..configuration.problems import Position
 from ..configuration.queue_properties import PREEMPTION_MIN_RUNTIME, PREEMPTION_VICTIMS_MAX
+from ..policies.policies import HELD_NS, GuardedPolicy
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
+from ..state.partition_state import PartitionState
 from ..state.preemption_log import DisruptionLog, Overdraft
-from .victims import Victim, is_of_gang
+from .victims import Victim, is_of_gang, view_of_victim
 
 
 class Protected(NamedTuple):
@@ -29,10 +31,14 @@ class Protected(NamedTuple):
     until_ns: int
     is_budget: bool = False
     """It is what the queue may lose, and not how long the victim has run."""
+    spared: str = ""
+    """The policy that spares it with its reason; the empty text where a setting of the queue protects it."""
 
     @property
     def why(self) -> str:
         """What protects it, in words."""
+        if self.spared:
+            return self.spared
         settings = self.queue.settings
         budget = settings.victims_max
         if self.is_budget and budget is not None:
@@ -43,6 +49,8 @@ class Protected(NamedTuple):
     @property
     def position(self) -> Position | None:
         """Where that stands in the configuration, `None` if it is in none."""
+        if self.spared:
+            return None
         name = PREEMPTION_VICTIMS_MAX if self.is_budget else PREEMPTION_MIN_RUNTIME
         return position_of_property(self.queue, name)
 
@@ -82,6 +90,7 @@ class Protection:
         now_ns: The time.
         for_guarantee: It is for a guarantee: other kinds of preemption are not bound everywhere.
         disruption: What queues have lost, where their budgets count.
+        policies: Those that may spare victims.
     """
 
     def __init__(
@@ -91,7 +100,9 @@ class Protection:
         *,
         for_guarantee: bool,
         disruption: DisruptionLog | None = None,
+        policies: Sequence[GuardedPolicy] = (),
     ) -> None:
+        self._policies = policies
         self._disruption = disruption
         self._now_ns = now_ns
         self._for_guarantee = for_guarantee
@@ -110,6 +121,22 @@ class Protection:
 
     def divide(self, leaf: Queue, victims: Iterable[Victim]) -> tuple[list[Victim], list[Protected]]:
         """Divide what runs in a leaf into what may be a victim now, and what is protected still."""
+        free, protected = self._divide_by_settings(leaf, victims)
+        for policy in self._policies:
+            others, free = free, []
+            for victim in others:
+                wait = policy.spares(view_of_victim(victim), self._now_ns)
+                if wait is None:
+                    free.append(victim)
+                    continue
+                until_ns = self._now_ns + HELD_NS if wait.until_ns is None else wait.until_ns
+                spared = f"policy {policy.name}: {wait.reason}"
+                protected.append(Protected(victim, leaf, until_ns, spared=spared))
+        return free, protected
+
+    def _divide_by_settings(
+        self, leaf: Queue, victims: Iterable[Victim]
+    ) -> tuple[list[Victim], list[Protected]]:
         queue = self.queue_around(leaf)
         settings = queue.settings
         runtime_ns = settings.min_runtime_ns
@@ -159,3 +186,8 @@ def _gang_of(entry: ApplicationEntry) -> tuple[frozenset[str], int]:
         if each.gang_since_ns is not None
     }
     return frozenset(since_ns), max(since_ns.values(), default=0)
+
+
+def sparing(state: PartitionState) -> Sequence[GuardedPolicy]:
+    """Return the policies that may spare victims."""
+    return [state.host.policies.by_name[name] for name in state.config.policies.protection]

@@ -15,12 +15,13 @@ from ..resources.resource import (
     EMPTY,
     Resource,
     add,
+    describe,
     fits_undefined_unlimited,
+    resource_text,
     subtract,
     subtract_only_existing,
     total_of,
 )
-from ..resources.texts import describe, resource_text
 from ..state.claims import EndingVictim
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import (
@@ -33,8 +34,9 @@ from ..state.preemption_log import (
 )
 from ..values.events import ChangeDetail, ChangeType
 from .acts import ending_of, mark_all, release_by_application, remember, report_preempted, victim_record
-from .losses import WorkLost, by_whole_jobs, described_at
-from .protection import Protected, Protection
+from .losses import by_whole_jobs, described_at
+from .protection import Protected, Protection, sparing
+from .victim_orders import measure_in
 from .victims import Victim, quota_order, victims_of
 
 
@@ -90,8 +92,8 @@ class _Enforcement:
         self._state = state
         self._queue = queue
         self._now_ns = now_ns
-        self._protection = Protection(queue, now_ns, for_guarantee=False)
-        self._work_lost = WorkLost.counted_in(state)
+        self._protection = Protection(queue, now_ns, for_guarantee=False, policies=sparing(state))
+        self._measure = measure_in(state)
         self._protected: dict[str, list[Protected]] = {}
         """By the path of the leaf."""
         self.over = over_maximum(queue)
@@ -110,8 +112,8 @@ class _Enforcement:
     def _end_share(self, leaf: Queue, target: Resource) -> None:
         state, queue = self._state, self._queue
         everything = [victim for entry in leaf.entries.by_id.values() for victim in victims_of(entry)]
-        if self._work_lost is not None:
-            everything = [self._work_lost.measured(victim) for victim in everything]
+        if self._measure is not None:
+            everything = [self._measure.measured(victim) for victim in everything]
         candidates, self._protected[leaf.path] = self._protection.divide(leaf, everything)
         if state.whole_jobs_first:
             candidates = by_whole_jobs(candidates, target)

@@ -12,6 +12,7 @@ from typing import Final
 
 from ..applications.pending_asks import AskRecord
 from ..nodes.order import NodeEntry
+from ..predicates.node_filters import FILTER_RETRY_NS
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import gives_room, kept_beside
@@ -21,11 +22,11 @@ from ..resources.resource import (
     add,
     fits,
     fits_undefined_unlimited,
+    resource_text,
     subtract,
     subtract_eliminating_negative,
     total_of,
 )
-from ..resources.texts import resource_text
 from ..state.claims import EndingVictim
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import (
@@ -40,8 +41,9 @@ from ..state.rates import report_no_victim
 from ..values.allocation import Ask
 from .acts import by_ask, ending_of, mark_all, release_all, remember, report_preempted, victim_record
 from .guarantee.ledger import QueueFactsOf, committed_resources
-from .losses import WorkLost, by_whole_jobs, described_at
-from .protection import Protected, ProtectedVictims, Protection
+from .losses import by_whole_jobs, described_at
+from .protection import Protected, ProtectedVictims, Protection, sparing
+from .victim_orders import measure_in
 from .victims import Need, Victim, given_back, needed_only, required_node_order
 
 NO_HELP: Final = "No fit on required node, preemption does not help"
@@ -116,6 +118,14 @@ def preempt_for_required_node(
     claim = state.claims.find(ask.allocation_key)
     if claim is not None and claim.ending:
         return None
+    refusal = None if state.filtered is None else state.filtered.refusal_by_filter(ask, node)
+    if refusal is not None:
+        _note_no_victim(state, entry, ask, refusal)
+        return state.now_ns() + FILTER_RETRY_NS
+    return _preempt(state, entry, ask, node)
+
+
+def _preempt(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> int | None:
     if not committed_resources(state, entry.queue, ask.allocation_key).leaves_room(entry.queue, ask.resource):
         _note_no_victim(state, entry, ask)
         return None
@@ -183,7 +193,7 @@ def _divided(
     state: PartitionState, entry: ApplicationEntry, node: NodeEntry
 ) -> tuple[list[Victim], list[Protected]]:
     """Return what may be chosen on a node, and what has not run long enough to be."""
-    protection = Protection(entry.queue, state.now_ns(), for_guarantee=False)
+    protection = Protection(entry.queue, state.now_ns(), for_guarantee=False, policies=sparing(state))
     free: list[Victim] = []
     protected: list[Protected] = []
     for victim in _on_node(state, node):
@@ -203,7 +213,7 @@ def _note_no_victim(state: PartitionState, entry: ApplicationEntry, ask: Ask, te
 def _on_node(state: PartitionState, node: NodeEntry) -> list[Victim]:
     """Return the allocations on a node that may be chosen; marking them finds those that are ending."""
     found = []
-    work_lost = WorkLost.counted_in(state)
+    measure = measure_in(state)
     for allocation in node.node.facts().allocations:
         entry = state.entries.get(allocation.ask.application_id)
         key = allocation.ask.allocation_key
@@ -213,8 +223,8 @@ def _on_node(state: PartitionState, node: NodeEntry) -> list[Victim]:
         victim = Victim(allocation, entry, preempted=mine.is_preempted(key))
         if not victim.is_free:
             continue
-        if work_lost is not None:
-            victim = work_lost.measured(victim._replace(checkpoint_ns=mine.checkpoint_ns(key)))
+        if measure is not None:
+            victim = measure.measured(victim._replace(checkpoint_ns=mine.checkpoint_ns(key)))
         found.append(victim)
     return found
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
+from ..applications.life import view_of_ask
+from ..policies.interface import VictimView
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..resources.comparisons import shares, type_match_percent
@@ -46,13 +48,15 @@ class Victim(NamedTuple):
     checkpoint_ns: int | None = None
     """When the RM reported last that its work is saved, `None` if it has not."""
     lost: int | None = None
-    """How much work is lost with it; `None` where that does not decide, and the youngest go first."""
+    """How much work is lost with it, or what a policy says that it costs; `None`: the youngest go first."""
     gang: tuple[int, int, str] = (-1, 0, "")
     """Its place by the gang that its end would cut; the lowest if there is none or it does not decide."""
     gang_size: int = 0
     """How many the gang is that its end would cut; 0 likewise."""
     rank: int = 0
     """How many priorities of possible victims are lower; 0 where priorities do not order them."""
+    policy: str = ""
+    """The policy that says what it costs, the empty text if none does."""
 
     @property
     def key(self) -> str:
@@ -81,6 +85,19 @@ class Victim(NamedTuple):
         if ask.originator:
             return Reluctance.ORIGINATOR
         return Reluctance.WILLING if ask.allow_preempt_self else Reluctance.OPTED_OUT
+
+
+def view_of_victim(victim: Victim) -> VictimView:
+    """Return what a policy is shown of a possible victim."""
+    allocation, entry = victim.allocation, victim.entry
+    return VictimView(
+        view_of_ask(allocation.ask),
+        allocation.node_id,
+        entry.queue.path,
+        entry.user.name,
+        allocation.bound_at_ns,
+        victim.checkpoint_ns,
+    )
 
 
 def is_of_gang(allocation: Allocation) -> bool:

@@ -12,7 +12,7 @@ from heapq import merge
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
-from ..resources.comparisons import fair_share
+from ..policies.policies import PolicyKey
 from ..resources.quantities import INT32_MIN
 from ..resources.resource import EMPTY, Resource, is_any_positive
 from ..values.ordered_list import OrderedList
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from .queue import Queue
     from .tree import QueueTree
 
-ChildKey: TypeAlias = "tuple[float, float, float, int, str]"
+ChildKey: TypeAlias = "tuple[float | str | PolicyKey, ...]"
+"""The place of a queue among its siblings, the smallest first; it ends with the name."""
 
 
 class OrderStamp(NamedTuple):
-    """What the places of children depend on besides the children: other places are found if it differs."""
+    """The values that decide the places of children besides the children: a change of them moves places."""
 
     limits_version: int
     now_ns: int
@@ -37,22 +38,6 @@ class OrderStamp(NamedTuple):
 
 
 NEVER_ORDERED: Final = OrderStamp(-1, 0)
-
-
-def child_key(child: Queue, fair_max: Resource | None, *, by_priority: bool, use: float = 0.0) -> ChildKey:
-    """Return the place of a child among its siblings; the smallest goes first.
-
-    With priorities the higher priority first, then the smaller fair share; without them the other way
-    round. Where the past or the weights of queues count, their use (`use_rank`) comes before the share. Then
-    the queue with more waiting: of two pending resources where one is larger in every type its sum is larger
-    as well, so the sum keeps that rule and orders all others too.
-    """
-    share = fair_share(child.allocated, child.guaranteed, fair_max)
-    waiting = -sum(child.pending.values())
-    priority = -child.exposed_priority
-    if by_priority:
-        return (priority, use, share, waiting, child.name)
-    return (use, share, priority, waiting, child.name)
 
 
 @final
@@ -80,7 +65,7 @@ class ChildOrder:
         self.stale: dict[str, Queue] = {}
         """Children that changed since they were given their places: most change often between walks."""
         self.stamp = NEVER_ORDERED
-        """What the places were found with."""
+        """The stamp with which the places were found."""
 
     def __iter__(self) -> Iterator[Queue]:
         """Walk the children in order; the walk must end before the order changes."""
@@ -91,6 +76,9 @@ class ChildOrder:
     ) -> None:
         """Find the places of the children that have changed, or of all if the limits or the moment have."""
         if self.stamp != stamp:
+            if self.stamp.limits_version != stamp.limits_version:
+                # Anew: keys of another rule cannot be compared with those before.
+                self._in_order, self._entries = OrderedList(), {}
             self.stale.update(parent.children)
             self.stamp = stamp
         if self.stale:
@@ -122,7 +110,7 @@ class ChildOrder:
 
         Args:
             parent: The queue.
-            stamp: What the places depend on besides the children.
+            stamp: The values that decide the places besides the children.
             key: Returns the place of a child, `None` for one with nothing waiting.
         """
         changed = self.stale if self.stamp == stamp else parent.children
@@ -153,7 +141,7 @@ class ApplicationOrder:
         self.sleep: Sleep | None = None
         """Why it may be skipped, after a visit without result."""
         self.sleep_before_question: Sleep | None = None
-        """What `sleep` was before a visit that waits for the RM's answer, and will be repeated."""
+        """The value of `sleep` before a visit that waits for the RM's answer, and will be repeated."""
         self.placeholder_entries: dict[str, ApplicationEntry] = {}
         """Applications that have placeholders placed."""
         self.reserved_entries: dict[str, ApplicationEntry] = {}
@@ -266,7 +254,9 @@ class ApplicationOrder:
         if self.users is not None:
             self.users.count(entry)
         held = facts.placeholder_allocated
-        if held is not EMPTY or self.placeholder_entries:  # Most have none: this is that object then.
+        if (
+            held is not EMPTY or self.placeholder_entries
+        ):  # Most have no placeholders: this is that object then.
             _keep(self.placeholder_entries, entry, present=bool(held))
         if facts.reserved or self.reserved_entries:
             _keep(self.reserved_entries, entry, present=bool(facts.reserved))
@@ -340,7 +330,7 @@ class PriorityCounts:
 
     def __init__(self) -> None:
         self.highest = INT32_MIN
-        """The highest priority of all members, the lowest possible one if none has another."""
+        """The highest priority of all members, the lowest possible one without members."""
         self._counts: dict[int, int] = {}
         self._by_name: dict[str, int] = {}
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, Protocol, final
 
-from ..configuration.access_control import AccessControlList
+from ..configuration.names import AccessControlList
 from ..configuration.queue_properties import inherit, read_weight
 from ..configuration.schema import QueueConfig
 from ..policies.policies import NO_POLICIES, Policies
@@ -16,7 +16,7 @@ from ..values.events import ChangeType
 from ..values.facts import EventReports, unheard
 from ..values.messages import User
 from ..values.states import ObjectEvent, ObjectState
-from .order import NEVER_ORDERED, ChildKey, child_key, stamp_of
+from .order import NEVER_ORDERED, ChildKey, stamp_of
 from .queue import Queue, QueueTemplate, waits
 from .quota import fair_maximum, is_reached, leave, settle, settle_all, validate_lending
 from .use_order import KeptUse, take_up_use, use_rank
@@ -123,7 +123,7 @@ class QueueTree:
     # -------------------------------------------------------------------------------- configuration
 
     def load(self, config: QueueConfig) -> None:
-        """Take a queue configuration: create, change and mark for removal what it says."""
+        """Take a queue configuration: create, change and mark queues for removal by it."""
         self._apply(self.root, config)
         self.limits_changed()
         for queue in self:
@@ -355,11 +355,11 @@ def _key_in(tree: QueueTree, parent: Queue, child: Queue, now_ns: int) -> ChildK
         return _ONLY_CHILD
     fair_max = tree._fair_maximum(child)  # noqa: SLF001 - of this module: the class has methods enough
     use = use_rank(child, tree._fair_maximum(parent), now_ns) if parent.weighs_use else 0.0  # noqa: SLF001 - same
-    return child_key(child, fair_max, by_priority=parent.settings.priority_sorting, use=use)
+    return parent.queue_order.key(child, fair_max, by_priority=parent.settings.priority_sorting, use=use)
 
 
 def _take_up_users(tree: QueueTree, leaf: Queue) -> None:
-    """Have a leaf order its users, or no longer, as its settings say."""
+    """Make a leaf order its users, or stop it, by its settings."""
     known = tree._fair_max if tree.find(leaf.path) is leaf else {}  # noqa: SLF001 - same
 
     def limits() -> Resource | None:

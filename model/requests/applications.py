@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ..applications.application import Application
-from ..applications.state import ApplicationState
+from ..applications.effects import ApplicationState
 from ..configuration.names import flag_of, is_user_name
 from ..configuration.policies import GangPlacing
 from ..errors import LicorneError
 from ..identifiers import id_refusal, names_refusal
-from ..placement.requests import PlacementRefusal, PlacementRequest, QueueChoice, RuleOutcome
+from ..placement.rules import PlacementRefusal, PlacementRequest, QueueChoice, RuleOutcome
 from ..queues.queue import Queue
 from ..queues.quota import settle
 from ..queues.tree import RECOVERY_QUEUE
 from ..resources.comparisons import is_zero
-from ..resources.resource import EMPTY, Resource, strictly_greater_than_zero
-from ..resources.texts import resource_from_json
+from ..resources.resource import EMPTY, Resource, resource_from_json, strictly_greater_than_zero
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
 from ..state.partition_state import PartitionState
@@ -58,7 +57,8 @@ QUOTA_TAG: Final = "namespace.resourcequota"
 GUARANTEED_TAG: Final = "namespace.resourceguaranteed"
 APPLICATIONS_TAG: Final = "namespace.resourcemaxapps"
 CREATE_IF_MISSING_TAG: Final = "licorne/create-if-missing"
-"""With `true` an application that is there already is accepted, and stays as it is."""
+"""With `true` an application that exists already is accepted, and stays unchanged."""
+_QUOTA_TAGS: Final = frozenset({QUOTA_TAG, GUARANTEED_TAG, APPLICATIONS_TAG})
 _UINT64_MAX: Final = 2**64 - 1
 
 
@@ -87,7 +87,8 @@ def _update(
 ) -> RejectionReason | list[ApplicationChanged] | None:
     """Change the walltime of an application that is there, if it is submitted again with another one.
 
-    One that was to be created if it is missing is accepted without a change, too.
+    One that was to be created if it is missing is accepted without a change, too. If it names quotas of its
+    namespace, its queue has these from now on.
 
     Returns:
         Why it is refused; the empty list; `None` for an application that is to be added.
@@ -110,6 +111,10 @@ def _update(
         if refusal is not None:
             return refusal
         change_application_walltime(state, entry, submission.tags)
+    if stays and not _QUOTA_TAGS.isdisjoint(map(str.lower, submission.tags)):
+        quotas = quota_tags(submission, entry.queue)
+        if quotas is not _NO_QUOTAS:
+            _apply_quotas(state, entry.queue, quotas)
     apply(state, entry, entry.application.stay(state.now_ns()))
     return []
 
@@ -317,7 +322,7 @@ def quota_tags(submission: ApplicationSubmission, queue: Queue) -> QuotaTags:
     count = _tag(submission, APPLICATIONS_TAG)
     valid = re.fullmatch(r"[0-9]{1,20}", count) and int(count) <= _UINT64_MAX
     if count and not valid:
-        warnings.append(_ignored(APPLICATIONS_TAG, f"{count!r} is no whole number below 2^64"))
+        warnings.append(_ignored(APPLICATIONS_TAG, f"{count!r} is not a whole number below 2^64"))
     return QuotaTags(guaranteed, maximum, int(count) if valid else None, tuple(warnings))
 
 
@@ -362,7 +367,7 @@ def make_application(
 ) -> Application:
     """Make an application of a submission; it is not in the partition yet.
 
-    `placing` is how its queue places gangs that do not say it themselves.
+    `placing` is how its queue places gangs that do not choose it themselves.
     """
     limit_ns = timeout_ns(submission.execution_timeout_ms)
     return Application(
@@ -453,7 +458,7 @@ def resolve(
 ) -> User | str:
     """Make the user of an application of what was submitted and what was looked up.
 
-    Groups that were submitted are taken as they are, and the name must then be a valid one. Without groups
+    Submitted groups are taken unchanged, and the name must then be a valid one. Without groups
     those count that were looked up, and a name that the look-up has found may have any form. Without a
     look-up a user is in one group, which has the name of the user. A forced application is never refused
     because it has no user or no groups: it gets `nobody` or `nogroup`.

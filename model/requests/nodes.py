@@ -11,8 +11,7 @@ from ..nodes.node import Node
 from ..nodes.order import NodeEntry
 from ..queues.application_entry import ApplicationEntry
 from ..queues.quota import release_charge
-from ..resources.resource import EMPTY, Resource, subtract
-from ..resources.texts import negative_text
+from ..resources.resource import EMPTY, Resource, negative_text, subtract
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_reservations, leave_node
 from ..state.partition_state import BrokenKind, PartitionState
@@ -42,7 +41,7 @@ _KNOWN: Final = ", ".join(action.name for action in NodeAction if action.value)
 
 
 def update_nodes(state: PartitionState, updates: Sequence[NodeUpdate]) -> NodesAnswered | None:
-    """Carry out node updates in order; return the answer, `None` if there is none.
+    """Carry out node updates in order; return the answer, if any.
 
     The RM is answered about creations, and about updates that are invalid or of a node that is not known. The
     removal of such a node has no answer: it is gone, as it should be.
@@ -336,7 +335,7 @@ def exchange_counts(
 ) -> None:
     """Count the real allocation for its queues and its user in the place of the placeholder.
 
-    What has happened is added to the answer.
+    The events are added to the answer.
     """
     path = entry.queue.path
     before = placeholder.ask.resource

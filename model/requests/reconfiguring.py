@@ -17,15 +17,16 @@ from ..queues.quota import quota_settings, quotas_changed, settle_all
 from ..queues.use_order import take_up_use
 from ..resources.resource import Resource
 from ..state.partition_state import PartitionState
+from ..state.placing import unreserve
 from ..values.events import ChangeDetail, ChangeType
 from .submission_terms import runtime_settings, runtimes_changed
 
 _SETTINGS: Final = (
     *("state", "is_leaf", "managed", "properties", "settings", "template", "submit_acl", "admin_acl"),
     *("guaranteed", "max_applications", "positions", "quota_preemption_due_ns"),
-    *("decayed", "user_weights", "lend", "application_order"),
+    *("decayed", "user_weights", "lend", "application_order", "queue_order"),
 )
-"""What a configuration decides about a queue, without the maximum: that of the root comes from the nodes."""
+"""The settings of a queue in a configuration, without the maximum: that of the root comes from the nodes."""
 
 
 @final
@@ -97,10 +98,13 @@ def _apply(state: PartitionState, config: PartitionConfig) -> None:
     state.reorder()
     runtimes_changed(state, runtimes)
     state.timers.clean_later()
+    for reserved in list(state.reserved.all()):
+        if not reserved.entry.queue.is_leaf:  # No pass visits it: the node would be kept for ever.
+            unreserve(state, reserved.entry, reserved.ask.allocation_key)
 
 
 class QueueQuota(NamedTuple):
-    """What is reported of a queue when it changes."""
+    """The parts of a queue whose changes are reported."""
 
     maximum: Resource | None
     guaranteed: Resource | None
@@ -108,7 +112,7 @@ class QueueQuota(NamedTuple):
 
 
 def quota_of(queue: Queue) -> QueueQuota:
-    """Return the quota and the kind of a queue as they are now."""
+    """Return the quota and the kind of a queue."""
     return QueueQuota(queue.maximum, queue.guaranteed, queue.is_leaf)
 
 

@@ -1,27 +1,32 @@
-"""Resources: how much of each type something has, wants or uses, and the arithmetic on the hot path.
+"""Resources: how much of each type something has, wants or uses, the arithmetic on the hot path, and texts.
 
 A resource is a sparse map from type name to quantity. Three similar things are different, because the rules
-of the scheduler distinguish them: no resource at all (``None``: nothing was said), a resource without types
+of the scheduler distinguish them: no resource at all (``None``: nothing was given), a resource without types
 (``EMPTY``), and a resource with explicit zeros (that type was named).
 
 Resources never change once made, so any number of owners and threads may share one, and an operation
 whose other operand is missing returns the object that it was given instead of a copy. The results
-here take the dict that they were computed in as it is; what others hand to the constructor is checked
-and copied.
+here take the dict that they were computed in without a copy; the constructor checks and copies the
+values of others.
 
-What comes from outside fits 64 bits, see ``quantities``. Sums and differences are exact, whatever their
+Values from outside fit 64 bits, see ``quantities``. Sums and differences are exact, whatever their
 size: one that stopped at the bound of the range would be too small once something is subtracted.
 
-Rarer comparisons and combinations are in `comparisons`, and the ways to write a resource as text in `texts`.
+Rarer comparisons and combinations are in `comparisons`. Texts are written as messages have them, as users
+write quotas, and as people read them.
 """
-# ruff: noqa: SLF001 - the functions of this module are the operations of the class; only they see its dict.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import Final, final, overload
 
-from .quantities import QuantityError
+from ..identifiers import names_refusal
+from .quantities import INT64_MAX, INT64_MIN, QuantityError, parse_quantity, parse_vcore
+
+# ruff: noqa: SLF001 - the functions of this module are the operations of the class; only they see its dict.
 
 
 @final
@@ -70,7 +75,7 @@ class Resource:
     def has(self, name: str) -> bool:
         """Return whether a type is named.
 
-        There is no operator `in` for it: mypyc would use that for `resource in sizes` as well, and look for
+        It has no operator `in`: mypyc would use that for `resource in sizes` as well, and look for
         the sizes in the resource.
         """
         return name in self._quantities
@@ -110,7 +115,7 @@ EMPTY: Final = Resource({})
 
 
 def _check_entry(name: object, quantity: object) -> None:
-    """Refuse what is no entry of a resource."""
+    """Refuse an invalid entry of a resource."""
     if type(name) is not str:
         raise QuantityError(f"the resource type {name!r} is not a text")
     if type(quantity) is not int:
@@ -183,7 +188,7 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
         elif quantity:
             return None
     if not rest:
-        return EMPTY  # One shared object, not an empty dict for each of the many that use nothing any more.
+        return EMPTY  # One shared object, not an empty dict for each of the many without use.
     return Resource(rest, True)
 
 
@@ -212,7 +217,7 @@ def subtract_reporting_negative(
 ) -> tuple[Resource, tuple[str, ...]]:
     """Subtract, raise negative results among the types of the right side to zero, and name these types.
 
-    A quantity that was negative before and that the right side does not name stays as it is.
+    A quantity that was negative before and that the right side does not name is not changed.
 
     Returns:
         The difference, and the sorted names of the types that were raised to zero.
@@ -247,9 +252,9 @@ def component_wise_min(left: Resource | None, right: Resource | None) -> Resourc
 
 
 def fits(limit: Resource | None, wanted: Resource | None) -> bool:
-    """Return whether the limit covers what is asked for; a type without a limit has none of it to give.
+    """Return whether the limit covers the request; of a type without a limit nothing is available.
 
-    A negative limit counts as zero, and nothing wanted, or less than nothing, always fits.
+    A negative limit counts as zero, and a request of zero or less always fits.
     """
     if wanted is None:
         return True
@@ -272,7 +277,7 @@ def is_at_least(most: Resource, resource: Resource) -> bool:
 def fits_undefined_unlimited(limit: Resource | None, wanted: Resource | None) -> bool:
     """Return whether the limit covers what is asked for; a type without a limit is unlimited.
 
-    A negative limit counts as zero, and nothing wanted, or less than nothing, always fits.
+    A negative limit counts as zero, and a request of zero or less always fits.
     """
     if limit is None or wanted is None:
         return True
@@ -286,8 +291,8 @@ def fits_undefined_unlimited(limit: Resource | None, wanted: Resource | None) ->
 def fits_in_addition(limit: Resource, used: Resource, wanted: Resource, *, undefined_unlimited: bool) -> bool:
     """Return whether the limit covers what is used and what is asked for, for the types that are asked for.
 
-    A type without a limit is unlimited, or there is none of it. A quantity of zero asks for nothing: it fits
-    even if more is used than the limit.
+    A type without a limit is unlimited, or nothing of it is available. A quantity of zero asks for nothing:
+    it fits even if more is used than the limit.
     """
     have, taken = limit._quantities, used._quantities
     for name, quantity in wanted._quantities.items():
@@ -316,7 +321,7 @@ def fits_actual(limit: Resource | None, wanted: Resource | None) -> bool:
 def weighted_usage(capacity: Resource, available: Resource, weights: Iterable[tuple[str, float]]) -> float:
     """Return the weighted mean of how much of each type is used, from 0.0 to 1.0.
 
-    A type that has no weight, or of which there is none, does not count; without any the usage is 0.0.
+    A type without a weight, or without a quantity, does not count; without any the usage is 0.0.
     """
     totals, rest = capacity._quantities, available._quantities
     used = 0.0
@@ -329,7 +334,7 @@ def weighted_usage(capacity: Resource, available: Resource, weights: Iterable[tu
 
 
 def is_any_positive(resource: Resource) -> bool:
-    """Return whether a quantity is above zero: a quick `strictly_greater_than_zero` where none is below."""
+    """Return whether a quantity is above zero: a quick `strictly_greater_than_zero` without negative ones."""
     for quantity in resource._quantities.values():  # noqa: SIM110 - a generator takes twice as long
         if quantity > 0:
             return True
@@ -347,3 +352,115 @@ def strictly_greater_than_zero(resource: Resource | None) -> bool:
         if quantity:
             positive = True
     return positive
+
+
+_VCORE: Final = "vcore"
+_BINARY: Final = ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki"))
+
+
+def describe(resource: Resource | None) -> str:
+    """Write a resource as the messages of the scheduler show it: ``map[memory:10 vcore:1]``."""
+    if resource is None:
+        return "nil resource"
+    return f"map[{' '.join(f'{name}:{quantity}' for name, quantity in sorted(resource.items()))}]"
+
+
+def resource_from_texts(texts: Mapping[str, str] | None) -> Resource:
+    """Read the resources of a configuration: ``vcore`` in cores or milli-cores, all others plain.
+
+    No map, or an empty one, gives the resource without types.
+
+    Raises:
+        QuantityError: A text is not a quantity; the first one, with its type, is named.
+    """
+    if not texts:
+        return EMPTY
+    return Resource({name: _parse_entry(name, text) for name, text in texts.items()})
+
+
+def resource_from_json(text: str) -> Resource:
+    """Read a quota from the JSON in a namespace tag: ``{"resources":{"memory":{"value":100}}}``.
+
+    The values are raw quantities. ``null``, or an object without ``resources``, gives the resource without
+    types. Field names are found whatever their case and unknown fields are ignored, as in the recorded core.
+
+    Raises:
+        QuantityError: The text is not JSON, has another shape, a name
+            is not one, or a value is not a signed 64-bit integer.
+    """
+    # Deep nesting ends in a `RecursionError`; a number with thousands of digits in a `ValueError`.
+    try:
+        message: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise QuantityError(f"invalid resource JSON: {text!r}: {error}") from error
+    entries = _field(message, "resources", text)
+    if entries is None:
+        return EMPTY
+    quantities = {name: _value(entry, text) for name, entry in _object(entries, text).items()}
+    refusal = names_refusal("a resource type", quantities)
+    if refusal is not None:
+        raise QuantityError(f"invalid resource JSON: {text!r}: {refusal}")
+    return Resource(quantities)
+
+
+def negative_text(what: str, resource: Resource | None) -> str | None:
+    """Return a sentence about what is negative in a resource, `None` if nothing is; `what` names it."""
+    below = [(kind, amount) for kind, amount in (resource or EMPTY).items() if amount < 0]
+    lacks = ", ".join(f"{kind} is {amount}" for kind, amount in below)
+    return f"{what} is negative: {lacks}" if lacks else None
+
+
+def _parse_entry(name: str, text: str) -> int:
+    """Read one entry of the configuration with the parser of its type."""
+    try:
+        return parse_vcore(text) if name == _VCORE else parse_quantity(text)
+    except QuantityError as error:
+        raise QuantityError(f"{error} for resource type {name!r}") from error
+
+
+def _value(entry: object, text: str) -> int:
+    """Return the quantity of one entry; an entry that leaves it out means zero."""
+    if entry is None:
+        raise QuantityError(f"invalid resource JSON: {text!r}: a quantity is null")
+    value = _field(entry, "value", text)
+    if value is None:
+        return 0
+    if type(value) is str and re.fullmatch(r"-?[0-9]{1,19}", value):
+        value = int(value)  # As protobuf writes what has 64 bits.
+    if type(value) is not int:
+        raise QuantityError(f"invalid resource JSON: {text!r}: {value!r} is not an integer")
+    if not INT64_MIN <= value <= INT64_MAX:
+        raise QuantityError(f"invalid resource JSON: {text!r}: {value} exceeds 64 bits")
+    return value
+
+
+def _field(message: object, name: str, text: str) -> object:
+    """Return the last field of that name, whatever its case; ``None`` when it is absent or null."""
+    if message is None:
+        return None
+    fields = _object(message, text)
+    return next((fields[key] for key in reversed(fields) if key.lower() == name), None)
+
+
+def _object(value: object, text: str) -> dict[str, object]:
+    """Require a JSON object."""
+    if not isinstance(value, dict):
+        raise QuantityError(f"invalid resource JSON: {text!r}: {value!r} is not an object")
+    return value
+
+
+def quantity_text(name: str, quantity: int) -> str:
+    """Write a quantity: cores or thousandths of one, or whole binary units, or the plain number."""
+    if name == _VCORE:
+        return f"{quantity}m" if quantity % 1000 else f"{quantity // 1000}"
+    for bits, unit in _BINARY:
+        if quantity and quantity % (1 << bits) == 0:
+            return f"{quantity >> bits}{unit}"
+    return f"{quantity}"
+
+
+def resource_text(resource: Resource | None) -> str:
+    """Write a resource, its types in order: `memory 4Gi, vcore 500m`; `nothing` for an empty or unset one."""
+    kinds = sorted(resource.items()) if resource is not None else ()
+    parts = [f"{name} {quantity_text(name, quantity)}" for name, quantity in kinds]
+    return ", ".join(parts) or "nothing"

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, final
 
+from ..applications.effects import ApplicationState
 from ..applications.gang import SwapOffer, SwapWalk
 from ..applications.pending_asks import AskRecord, Reservation
-from ..applications.state import ApplicationState
 from ..nodes.order import NodeEntry
 from ..planning.planned_jobs import backfilling_queue
 from ..predicates.deferred_checks import NODES_PER_STEP
@@ -25,8 +25,7 @@ from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.sleep import Sleep, Wake
-from ..resources.resource import Resource, fits, fits_undefined_unlimited
-from ..resources.texts import describe
+from ..resources.resource import Resource, describe, fits, fits_undefined_unlimited
 from ..state.applying import apply
 from ..state.charges import drop_reservations, held_by_policy, leave_node, may_start, user_headroom
 from ..state.partition_state import PartitionState
@@ -61,7 +60,7 @@ def place_reserved(state: PartitionState) -> bool:
     if visit.waits:
         state.notes.drop_beyond(notes_before)
     state.reserved_sleep = None
-    if not placed and stamp == state.stamp:  # What was dropped may have freed a node for those before it.
+    if not placed and stamp == state.stamp:  # A dropped one may have freed a node for those before it.
         wakes = Wake.IN_EACH_CYCLE if visit.always_retry else Wake.BY_ANY_CHANGE
         state.reserved_sleep = Sleep(stamp, visit.retry_ns, wakes, placed=state.placed.allocations)
     return placed

@@ -1,4 +1,4 @@
-"""What a partition does with the answer of an application, and how ended applications expire.
+"""Applying the answer of an application to its partition, and the expiry of ended applications.
 
 There may be millions of them, for days. So the clock has one timer a partition: for the first to expire.
 """
@@ -8,8 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, final
 
-from ..applications.effects import Answer, ApplicationFacts, ReleaseWanted, StateEntered, TimerKind, TimerSet
-from ..applications.state import ApplicationState
+from ..applications.effects import (
+    Answer,
+    ApplicationFacts,
+    ApplicationState,
+    ReleaseWanted,
+    StateEntered,
+    TimerKind,
+    TimerSet,
+)
 from ..queues.application_entry import ApplicationEntry, wake
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY

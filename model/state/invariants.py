@@ -1,8 +1,8 @@
-"""What is true of a partition after every step, whatever happened."""
+"""The invariants of a partition, which hold after every step."""
 
 from __future__ import annotations
 
-from ..applications.state import ApplicationState
+from ..applications.effects import ApplicationState
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue, waits
 from ..resources.comparisons import equals

@@ -1,8 +1,8 @@
-"""What a partition owns, and which applications belong to it.
+"""The state of a partition, and its applications.
 
 Queue tree, node order, entries of applications, user limits and counters belong together: each change of an
 application returns an `Answer`, and `licorne.model.state.applying.apply` brings all of them up to date.
-What is placed is counted by `licorne.model.state.charges`.
+Placements are counted by `licorne.model.state.charges`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from typing import Final, NamedTuple, final
 
 from ..applications.application import Application
 from ..applications.ask_walk import AskWalk
-from ..applications.effects import ApplicationFacts, StateEntered, TimerSet
+from ..applications.effects import ApplicationFacts, ApplicationState, StateEntered, TimerSet
 from ..applications.handle import ApplicationHandle
-from ..applications.state import ApplicationState
 from ..configuration.schema import PartitionConfig
 from ..limits.user_limits import UserLimits
 from ..nodes.node_orders import node_order
 from ..nodes.order import NodeEntry, NodeOrder
 from ..placement.placement import usable_rules
-from ..placement.requests import RuleOutcome
-from ..predicates.deferred_checks import DeferredChecks
-from ..predicates.node_checks import AvoidedNodes, ImmediateChecks, NodeChecks
+from ..placement.rules import RuleOutcome
+from ..predicates.node_checks import AvoidedNodes, NodeChecks
+from ..predicates.node_filters import FilteredNodes
 from ..queues.application_entry import ApplicationEntry, wake
 from ..queues.queue import Queue
 from ..queues.sleep import Sleep, Stamp
@@ -42,7 +41,7 @@ from .ask_parts import AskParts
 from .claims import PreemptionClaims, ReservedAsks
 from .counters import CycleTimes, PlacedCounts
 from .expected_ends import ExpectedEnds
-from .host import ApplicationTimer, PartitionHost, PartitionTimers
+from .host import ApplicationTimer, PartitionHost, PartitionTimers, checks_of
 from .preemption_log import DisruptionLog, PreemptionLog
 from .rates import EventRates, FailedAttempts
 
@@ -70,7 +69,7 @@ class RefusalNotes:
         self.kept = kept
         self._notes: list[_Note] = []
         self._counted: Counter[tuple[str, str]] = Counter()
-        """What cycles have counted that the next one repeats: keys, and texts except those of attempts."""
+        """The counts of cycles that the next one repeats: keys, and texts except those of attempts."""
 
     def begin(self) -> None:
         """Forget the notes of a cycle that has failed, or was invalidated."""
@@ -89,12 +88,12 @@ class RefusalNotes:
         """Note a refusal, or several with the same text.
 
         Args:
-            application: Whose ask it is.
+            application: The application of the ask.
             allocation_key: The key of the ask.
             text: Why it was refused.
             now_ns: When.
-            times: How often.
-            of_attempt: The text says why an attempt to preempt failed, or why none was made.
+            times: The number of times.
+            of_attempt: Whether the text is why an attempt to preempt failed, or was not made.
         """
         if self.kept:
             self._notes.append(_Note(application, allocation_key, text, now_ns, times, of_attempt))
@@ -112,7 +111,7 @@ class RefusalNotes:
         return len(self._notes)
 
     def drop_beyond(self, taken: int) -> None:
-        """Drop the notes after so many: the part of the cycle that took them is repeated."""
+        """Drop the notes after a number of them: the part of the cycle that took them is repeated."""
         del self._notes[taken:]
 
     def count(self, *, repeats: bool) -> None:
@@ -152,7 +151,7 @@ class KeyClaims:
         self._bound = _BOUND_MIN
 
     def claim(self, allocation_key: str, application_id: str) -> None:
-        """Note whose key it is; at times, forget the keys that no application uses any more."""
+        """Note the application of a key; at times, forget the keys that applications no longer use."""
         self._claimants[allocation_key] = application_id
         if len(self._claimants) > self._bound:
             self._forget_unused()
@@ -163,7 +162,7 @@ class KeyClaims:
         return self._claimants.get(allocation_key, "")
 
     def owner_of(self, allocation_key: str) -> str:
-        """Return the application that uses a key now, the empty text if none does."""
+        """Return the application that uses a key now, else the empty text."""
         name = self._claimants.get(allocation_key, "")
         return name if name and self._used_among(name, (allocation_key,)) else ""
 
@@ -249,13 +248,13 @@ class PartitionState:
         self.closed_gangs = ClosedGangs()
         self.disruption = DisruptionLog()
         self.quarantine = Quarantine()
-        self.node_checks: NodeChecks | None = checks_of(host)
-        """The RM's predicates, and the nodes that asks avoid; `None` if every node is taken."""
+        self.node_checks: NodeChecks | None = checks_of(host, self.nodes, config.policies.filters)
+        """Filters, the RM's predicates, and the nodes that asks avoid; `None` if every node is taken."""
         self.event_rates = EventRates()
         self.notes = RefusalNotes(kept=self.node_checks is not None)
         self.claims = PreemptionClaims()
         self.ends = ExpectedEnds(is_on=_backfills(self.tree))
-        """What runs, with when it is expected to end: kept where a queue backfills."""
+        """Running work with its expected ends: kept where a queue backfills."""
         self._serial = 0
 
     # -------------------------------------------------------------------------------------- settings
@@ -279,11 +278,6 @@ class PartitionState:
     def quota_preemption_enabled(self) -> bool:
         """Whether a lowered maximum is enforced by preemption."""
         return self.config.preemption.quota_preemption_enabled is True
-
-    @property
-    def least_work_first(self) -> bool:
-        """Whether victims go first that lose the least work; otherwise the youngest do."""
-        return self.config.preemption.order.is_least_work_first
 
     @property
     def whole_jobs_first(self) -> bool:
@@ -391,8 +385,16 @@ class PartitionState:
         self.nodes.set_rule(self.nodes.rule, self.nodes.weights)
         self.reorder()
 
+    @property
+    def filtered(self) -> FilteredNodes | None:
+        """The filters of nodes by policies, `None` if the program has given none."""
+        checks = self.node_checks.checks if isinstance(self.node_checks, AvoidedNodes) else self.node_checks
+        return checks if isinstance(checks, FilteredNodes) else None
+
     def reorder(self) -> None:
-        """Bring all orders up to date with a configuration, and have every leaf visited again."""
+        """Bring all orders and filters up to date with a configuration, and have every leaf visited again."""
+        if self.filtered is not None:
+            self.filtered.use(self.config.policies.filters)
         self.tree.limits_changed()
         backfilling = [queue for queue in self.tree if queue.settings.backfill is not None]
         keeping = {queue.path for queue in backfilling if promises_all(queue)}
@@ -427,16 +429,8 @@ def promises_all(queue: Queue) -> bool:
     return queue.settings.backfill is not None and queue.settings.backfill.keeps
 
 
-def checks_of(host: PartitionHost) -> NodeChecks | None:
-    """Return the checks of a partition's nodes, `None` if the RM takes every node."""
-    if host.question_channel is not None:
-        assert host.predicates is None, "predicates answer at once or later, not both: please report"
-        return DeferredChecks(host.question_channel, host.answer_timeout_ns, open_max=host.open_questions_max)
-    return None if host.predicates is None else ImmediateChecks(host.predicates)
-
-
 class BrokenKind(Enum):
-    """What has broken."""
+    """The broken entities."""
 
     APPLICATION = "application"
     NODE = "node"

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
 from ..applications.ask_walk import AskWalk
-from ..applications.effects import Answer
+from ..applications.effects import Answer, ApplicationState
 from ..applications.pending_asks import QUEUE_CHECK, USER_CHECK
-from ..applications.state import ApplicationState
 from ..nodes.order import NodeEntry
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
@@ -58,8 +57,8 @@ def commit(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeE
 def _charge_claimed(state: PartitionState, queue: Queue, ask: Ask) -> Queue | None:
     """Charge the queues where asks have claims: what its own claim holds is for this ask.
 
-    So is what others hold in the root, if the ask needs its node: what all nodes have together is no quota of
-    such an ask.
+    So is the room that others hold in the root, if the ask needs its node: the capacity of all nodes is not a
+    quota of such an ask.
     """
     root = queue.above[-1]
     with state.claims.lifted(ask.allocation_key):

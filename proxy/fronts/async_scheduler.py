@@ -1,11 +1,11 @@
 """A scheduler for programs on asyncio: in this process, or in another one.
 
-What is sent is queued, neighbours go in one request, and a thread makes one request at a time: it may wait.
-Callbacks come to a bounded inbox; the loop takes all that are there when it wakes, for a moment at a time.
-While it is full their thread waits, and the scheduler sees a resource manager that is slow.
+Requests are queued, and sent by a thread (`RequestQueue`). Callbacks come to a bounded inbox; when the loop
+wakes it takes all of them, for a millisecond at a time. While the inbox is full the thread that calls back
+waits, and the scheduler treats the resource manager as slow.
 
-An ask that is withdrawn gets no answer, and may have been placed before. So an ask that there cannot be is
-sent behind it: when that one is rejected no older answer can come, and the key may be used again.
+The scheduler does not answer when an ask is withdrawn, and may have placed it before. So an invalid ask is
+sent behind the withdrawal: when it is rejected, no older answer can come, and the key may be used again.
 """
 
 from __future__ import annotations
@@ -13,62 +13,59 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from typing import Any, Final, Self, TypeAlias, final
+from typing import Any, Final, Self, final
 
 from ...model.errors import LicorneError, RequestError
 from ..base.files.input_files import GivenConfiguration, configuration_text
 from ..si import si_pb2 as si
 from ..si.api import SchedulerAPI
 from ..si.arguments import check_message, check_seconds, check_type
-from ..si.messages import merges_into
 from .async_parts import (
-    CALLBACKS,
+    REQUEST_TYPES,
     CallbackInbox,
     Heard,
     InboxManager,
     Placed,
+    PredicateManager,
+    Predicates,
     Refused,
+    Request,
+    RequestQueue,
     end_of,
     release_request,
 )
-from .coroutine_predicates import PredicateManager, Predicates
 
-_Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
-_REQUESTS: Final = (si.NodeRequest, si.ApplicationRequest, si.AllocationRequest)
 _ENDS: Final = frozenset({"Failing", "Failed", "Expired", "Rejected", "Completed"})
-"""The states in which an application has no asks."""
+"""States in which an application has no asks."""
 _SLICE_SECONDS: Final = 0.001
-"""How long callbacks are taken in before others have a turn."""
+"""How long the loop handles callbacks before it runs other tasks."""
 _WAVE: Final = 256
-"""How many entries are queued before others have a turn."""
-_MERGED_MAX: Final = 128
-"""How many requests are sent as one: to merge them takes a millisecond."""
+"""How many entries are queued before the loop runs other tasks."""
 _NO_ID: Final = "\n"
-"""What no id may have."""
+"""A character that no id may contain."""
 
 
 @final
 class AsyncScheduler:
     """A scheduler for one event loop: `async with AsyncScheduler(QUEUES) as scheduler`.
 
-    It registers a resource manager, and stops the scheduler at the end. When the connection to a remote one
-    is lost, all that waits raises a `ConnectionLostError`, and so does each call from then on.
+    It registers a resource manager, and stops the scheduler at the end. When the connection to a remote
+    scheduler is lost, each wait and each later call raises a `ConnectionLostError`.
 
     Args:
         configuration: The queues, as for `Scheduler.register`.
         rm_id: The resource manager.
-        scheduler: A `Scheduler` that runs by itself, a `RemoteScheduler`, or a function that makes one, which
-            is called on another thread: to connect takes time. Without it a `Scheduler` is made.
+        scheduler: A `Scheduler` that is not stepped, a `RemoteScheduler`, or a function that returns one; the
+            function is called on another thread, since connecting takes time. Default: a new `Scheduler`.
         predicates: A coroutine function; it gets a question with `allocation_key` and `node_ids`, and returns
-            the nodes that it refuses, each with the reason. What it raises is the reason against all of them.
-        predicate_timeout_seconds: Then the coroutine is cancelled, and its question has no answer.
-        settings: Those of the `Scheduler` that is made, such as `engine="threads"`.
+            the nodes that it refuses, each with the reason. If it raises, it refuses all nodes.
+        predicate_timeout_seconds: After this time the coroutine is cancelled, and its question has no answer.
+        settings: Arguments for the new `Scheduler`, such as `engine="threads"`.
 
     Raises:
         LicorneError: The scheduler is stepped, or an argument is wrong.
@@ -87,38 +84,34 @@ class AsyncScheduler:
         check_type("rm_id", rm_id, str)
         check_seconds("predicate_timeout_seconds", predicate_timeout_seconds)
         if scheduler is not None and settings:
-            raise LicorneError(f"{', '.join(settings)}: for a scheduler that is made, and one is given")
+            raise LicorneError(f"expected no {', '.join(settings)} where a scheduler is given")
         self.rm_id = rm_id
         self._configuration, self._given, self._settings = configuration, scheduler, settings
         self._predicates, self._predicate_seconds = predicates, predicate_timeout_seconds
         self.scheduler: Any = scheduler if hasattr(scheduler, "update_node") else None
-        """The scheduler, for all else; what waits there belongs on a thread (`asyncio.to_thread`)."""
+        """The scheduler, for all other methods; call those that wait on a thread (`asyncio.to_thread`)."""
         _check_runs(self.scheduler)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: LicorneError | None = None
-        """Why nothing goes on."""
-        self._queued: OrderedDict[asyncio.Future[None], _Request] = OrderedDict()
-        self._under_way: list[asyncio.Future[None]] = []
-        """Those of the call that is made now."""
-        self._sending: asyncio.Task[None] | None = None
-        self._caller = ThreadPoolExecutor(1, "licorne-calls")
+        """Why calls are refused, `None` while they are taken."""
+        self._requests = RequestQueue(lambda: self.scheduler)
         self._predicate_manager: PredicateManager | None = None
         self._inbox = CallbackInbox(lambda: self._on_loop(self._hear))
         self._steps = self._take_in()
         self._waits: defaultdict[tuple[str, str], dict[str, asyncio.Future[None]]] = defaultdict(dict)
-        """What an answer of the scheduler is awaited for: by kind and application, and by name."""
+        """The answers that are awaited, by kind and application, then by name."""
         self._placed: dict[tuple[str, str], Placed] = {}
-        """By application and key, also those that wait."""
+        """Allocations, and asks that wait, by application and key."""
         self._withdrawals: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._readers: dict[asyncio.Queue[Heard | LicorneError | None], int] = {}
-        """What iterations have not read yet, and how much that may be."""
+        """The unread callbacks of each iteration over `events`, and their limit."""
 
     # -------------------------------------------------------------------------------- begin and end
 
     async def __aenter__(self) -> Self:
         if self._loop is not None:
             raise LicorneError(
-                f"the AsyncScheduler of RM {self.rm_id!r} was entered before: make another one"
+                f"the AsyncScheduler of RM {self.rm_id!r} was entered before: create another one"
             )
         self._loop = asyncio.get_running_loop()
         begun = asyncio.ensure_future(asyncio.to_thread(self._begin))
@@ -154,22 +147,21 @@ class AsyncScheduler:
         self._inbox.close()
         if self.scheduler is not None:
             self.scheduler.stop()
-        self._caller.shutdown()
+        self._requests.close()
 
     def _fail(self, error: LicorneError, *, is_end: bool = False) -> None:
-        """End all that waits."""
+        """End all waits with an error."""
         if self._failure is None or is_end:
             self._failure = error
         waits: list[asyncio.Future[Any]] = [
-            *self._queued,
-            *self._under_way,
+            *self._requests.unfinished(),
             *(each.ending for each in self._placed.values()),
         ]
         for future in chain(waits, *(futures.values() for futures in self._waits.values())):
             if not future.done():
                 future.set_exception(copy.copy(error))
                 future.exception()  # It is not logged where no one waits for it.
-        self._queued.clear()
+        self._requests.clear()
         for unread in self._readers:
             unread.put_nowait(None if is_end else error)
         if self._predicate_manager is not None:
@@ -179,7 +171,7 @@ class AsyncScheduler:
         """Return the loop.
 
         Raises:
-            LicorneError: This is outside of `async with`, or another loop; or nothing goes on.
+            LicorneError: The call is outside of `async with` or on another loop; or the scheduler was lost.
         """
         what = f"the AsyncScheduler of RM {self.rm_id!r}"
         if self._loop is None:
@@ -194,7 +186,7 @@ class AsyncScheduler:
         return self._loop
 
     def _on_loop(self, call: Callable[..., object], *args: Any) -> None:
-        """Have the loop call, from any thread; once it is closed, not at all."""
+        """Call a function on the loop, from any thread; do nothing once the loop is closed."""
         with suppress(RuntimeError):
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(call, *args)
@@ -205,14 +197,16 @@ class AsyncScheduler:
         """Create nodes, and wait until they are accepted.
 
         Raises:
-            Refused: One is rejected; others may be there.
-            LicorneError: One of that id waits, or is not created but changed.
+            Refused: One is rejected; others may have been accepted.
+            LicorneError: A node with that id is being added, or the action does not create a node.
         """
         for node in nodes:
             check_message("add_nodes", node, si.NodeInfo)
             if node.action not in (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN):
                 action = si.NodeInfo.ActionFromRM.Name(node.action)
-                raise RequestError(f"node {node.nodeID!r}: {action} does not create it: use send")
+                raise RequestError(
+                    f"node {node.nodeID!r}: expected CREATE or CREATE_DRAIN, got {action}: use send"
+                )
         for start in range(0, len(nodes), _WAVE):
             request = si.NodeRequest(nodes=nodes[start : start + _WAVE])
             await self._answers("node", "", [node.nodeID for node in request.nodes], request)
@@ -221,8 +215,8 @@ class AsyncScheduler:
         """Add applications, and wait until they are accepted.
 
         Raises:
-            Refused: One is rejected; others may be there.
-            LicorneError: One of that id waits.
+            Refused: One is rejected; others may have been accepted.
+            LicorneError: An application with that id is being added.
         """
         for new in applications:
             check_message("add_applications", new, si.AddApplicationRequest)
@@ -235,13 +229,13 @@ class AsyncScheduler:
 
         Raises:
             Refused: It is rejected, or its application has ended.
-            LicorneError: One of its key waits, or runs.
+            LicorneError: An ask with that key waits or runs.
         """
         loop = self._check()
         check_message("place", ask, si.Allocation)
         application_id, key = ask.applicationID, ask.allocationKey
         if not application_id:
-            raise RequestError(f"ask {key!r} has no applicationID: use send for what others run")
+            raise RequestError(f"ask {key!r}: expected an applicationID: use send for foreign allocations")
         while (withdrawal := self._withdrawals.get((application_id, key))) is not None:
             await asyncio.wait({withdrawal})
         if (other := self._placed.get((application_id, key))) is not None:
@@ -257,7 +251,7 @@ class AsyncScheduler:
         return placed
 
     async def place_many(self, asks: Iterable[si.Allocation]) -> list[asyncio.Task[Placed]]:
-        """Return a task for each of many asks, which places it; to cancel the task withdraws the ask."""
+        """Place many asks; return a task for each. Cancelling a task withdraws its ask."""
         loop, tasks = self._check(), list[asyncio.Task[Placed]]()
         try:
             for ask in asks:
@@ -271,7 +265,7 @@ class AsyncScheduler:
         return tasks
 
     async def end(self, placed: Placed) -> None:
-        """End an allocation, or confirm the end that the scheduler has asked for; it is sent in any case."""
+        """End an allocation, or confirm the end that the scheduler has asked for; it cannot be cancelled."""
         self._check()
         if placed.is_ended or (placed.release and placed.release.terminationType == si.STOPPED_BY_RM):
             return
@@ -280,18 +274,18 @@ class AsyncScheduler:
             self._placed.pop((placed.ask.applicationID, placed.key), None)
         await asyncio.shield(self._put(release_request(placed.release or end_of(placed.ask))))
 
-    async def send(self, request: _Request) -> None:
+    async def send(self, request: Request) -> None:
         """Send any request, and wait until the scheduler has taken it.
 
         Raises:
             LicorneError: It is refused as a whole, or cannot be sent.
         """
         self._check()
-        if type(request) not in _REQUESTS:
-            names = ", ".join(kind.__name__ for kind in _REQUESTS)
+        if type(request) not in REQUEST_TYPES:
+            names = ", ".join(kind.__name__ for kind in REQUEST_TYPES)
             raise RequestError(f"send: expected one of {names}, got {type(request).__name__}")
         if request.rmID not in ("", self.rm_id):
-            raise RequestError(f"the request is of RM {request.rmID!r}, and this is RM {self.rm_id!r}")
+            raise RequestError(f"expected a request of RM {self.rm_id!r}, got one of RM {request.rmID!r}")
         for removal in request.remove if isinstance(request, si.ApplicationRequest) else ():
             for _ in self._drop_asks(removal.applicationID, "it is removed"):
                 pass
@@ -302,10 +296,10 @@ class AsyncScheduler:
         kind: str,
         application_id: str,
         names: list[str],
-        request: _Request,
+        request: Request,
         withdraw: Callable[[], object] | None = None,
     ) -> None:
-        """Send a request, and wait for its answers; raise the first error, and undo what is not answered."""
+        """Send a request, and wait for its answers; raise the first error, and withdraw the rest."""
         loop, waits, new = self._check(), self._waits[kind, application_id], dict[str, asyncio.Future[None]]()
         for name in names:
             if name in waits or name in new:
@@ -318,7 +312,7 @@ class AsyncScheduler:
             for error in filter(None, await asyncio.gather(*new.values(), return_exceptions=True)):
                 raise error  # noqa: TRY301 - it is one of the answers
         except BaseException as error:
-            is_queued = self._queued.pop(sent, None) is not None
+            is_queued = self._requests.take_back(sent)
             is_over = is_queued or self._failure is not None or (isinstance(error, Refused) and error.code)
             if withdraw is not None and not is_over:
                 withdraw()
@@ -336,7 +330,7 @@ class AsyncScheduler:
         task.add_done_callback(lambda _: self._withdrawals.pop(name))
 
     async def _withdrawn(self, ask: si.Allocation) -> None:
-        """Withdraw an ask, and wait until nothing more comes of it."""
+        """Withdraw an ask, and wait until no answer to it can come."""
         behind = si.Allocation(allocationKey=ask.allocationKey, partitionName=ask.partitionName)
         behind.applicationID = ask.applicationID + _NO_ID
         request = si.AllocationRequest(allocations=[behind])
@@ -353,48 +347,24 @@ class AsyncScheduler:
             _finish(future, Refused(f"ask {key!r} of {application_id!r}", reason))
             yield True
 
-    def _put(self, request: _Request) -> asyncio.Future[None]:
-        """Queue a request; the future gets when it was taken, or why it was refused as a whole."""
-        future = self._check().create_future()
+    def _put(self, request: Request) -> asyncio.Future[None]:
+        """Queue a request of this resource manager; see `RequestQueue.put`."""
+        self._check()
         request.rmID = self.rm_id
-        self._queued[future] = request
-        if self._sending is None or self._sending.done():
-            self._sending = asyncio.create_task(self._send())
-        return future
-
-    async def _send(self) -> None:
-        while self._queued:
-            future, request = self._queued.popitem(last=False)
-            self._under_way = futures = [future]
-            while self._queued and len(futures) < _MERGED_MAX:
-                future, following = next(iter(self._queued.items()))
-                if type(following) is not type(request) or not merges_into(following, request):
-                    break
-                request.MergeFrom(following)  # type: ignore[arg-type] # it is of the same type
-                futures.append(future)
-                del self._queued[future]
-            call = getattr(self.scheduler, CALLBACKS[_REQUESTS.index(type(request))])
-            error: Exception | None = None
-            try:
-                await self._check().run_in_executor(self._caller, call, request)
-            except Exception as raised:  # noqa: BLE001 - it is raised where the requests are awaited
-                error = raised
-            for future in futures:
-                if not future.done():
-                    future.set_result(None) if error is None else future.set_exception(error)
+        return self._requests.put(request)
 
     # ------------------------------------------------------------------------------------ callbacks
 
     async def events(self, limit: int = 1024) -> AsyncGenerator[Heard, None]:
         """Iterate over all callbacks, from the first step on.
 
-        While `limit` of them are unread no more are taken, also for those that wait for an answer, and at
-        last nothing is placed: so do not wait for answers inside of the iteration, but in another task.
+        While `limit` of them are unread no callbacks are handled, no wait gets its answer, and the scheduler
+        stops placing. So wait for answers in another task, not inside of the iteration.
         """
         loop, unread = self._check(), asyncio.Queue[Heard | LicorneError | None]()
         check_type("limit", limit, int)
         if limit < 1:
-            raise RequestError(f"limit={limit} is not above 0")
+            raise RequestError(f"expected a limit above 0, got {limit}")
         self._readers[unread] = limit
         try:
             while (heard := await unread.get()) is not None:
@@ -408,7 +378,7 @@ class AsyncScheduler:
             loop.call_soon(self._hear)
 
     def _hear(self) -> None:
-        """Take in what has come, for a moment; the rest behind what the loop has to do besides."""
+        """Handle callbacks for a millisecond; leave the rest for after the other tasks of the loop."""
         ends = time.perf_counter() + _SLICE_SECONDS
         for goes_on in self._steps:
             if not goes_on:
@@ -418,7 +388,7 @@ class AsyncScheduler:
                 return
 
     def _take_in(self) -> Iterator[bool]:
-        """Take in callbacks, entry by entry; yield whether there may be more now."""
+        """Handle callbacks entry by entry; yield whether there may be more now."""
         while True:
             for heard in (batch := self._inbox.take()):
                 match heard.message:
@@ -434,7 +404,7 @@ class AsyncScheduler:
                     unread.put_nowait(heard)
                 while any(unread.qsize() >= limit for unread, limit in self._readers.items()):
                     yield False
-            if not batch:  # What came while a reader was behind has woken no one.
+            if not batch:  # Callbacks that came while a reader was behind have not woken the loop.
                 yield False
 
     def _take_allocations(self, response: si.AllocationResponse) -> Iterator[bool]:
@@ -480,17 +450,17 @@ class AsyncScheduler:
 
 
 def _check_runs(scheduler: Any) -> None:
-    """Refuse a scheduler that runs only when it is stepped.
+    """Refuse a scheduler that is stepped.
 
     Raises:
         LicorneError: It is one.
     """
     if getattr(scheduler, "stepped", False):
         name = getattr(scheduler, "engine_name", "of the server")
-        raise LicorneError(f"the engine {name} is stepped, and places nothing by itself: take one that runs")
+        raise LicorneError(f"expected an engine that runs by itself, got {name}, which is stepped")
 
 
 def _finish(future: asyncio.Future[None] | None, error: Refused | None = None) -> None:
-    """Give what waits its answer, if it waits."""
+    """End a wait with its answer, if it has not ended."""
     if future is not None and not future.done():
         future.set_result(None) if error is None else future.set_exception(error)

@@ -229,7 +229,7 @@ def drawn_plan(seed: int, steps: int, engine: str, policies: Sequence[str] = ())
     """
     if policies:
         tried = drawn_plan(seed, steps, engine_named(engine))
-        return replace(tried, policies=tuple(policies), is_recorded=False)
+        return replace(tried, policies=tuple(policies))
     rng = random.Random(f"plan {seed}")  # noqa: S311 - it plays, and keeps no secret
     if engine in _ALONE:
         worlds, first, actions = _ALONE[engine]

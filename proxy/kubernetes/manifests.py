@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..base.files.input_files import InputError
-from ..base.files.located_yaml import read_located_yaml
+from ..base.files.input_files import InputError, read_located_yaml
 from .objects import ObjectMeta, Pod
 
 _TEMPLATES: Final = {

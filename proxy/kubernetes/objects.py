@@ -45,6 +45,8 @@ class ObjectMeta(_Read, frozen=True):
     """What every object has."""
 
     name: str = ""
+    generate_name: str = ""
+    """The beginning of a name that the API server makes."""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
@@ -159,6 +161,18 @@ class ContainerPort(_Read, frozen=True):
     protocol: str = "TCP"
 
 
+class RestartRule(_Read, frozen=True):
+    """What happens when a container ends in a certain way."""
+
+    action: str = ""
+
+
+class VolumeMount(_Read, frozen=True):
+    """A volume in a container."""
+
+    bind_mount_options: tuple[msgspec.Raw, ...] = ()
+
+
 class Container(_Read, frozen=True):
     """A container of a pod, or one that runs before them."""
 
@@ -167,6 +181,8 @@ class Container(_Read, frozen=True):
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str | None = None
     """`Always` makes an init container a sidecar, which keeps running."""
+    restart_policy_rules: tuple[RestartRule, ...] = ()
+    volume_mounts: tuple[VolumeMount, ...] = ()
 
 
 class ClaimSource(_Read, frozen=True):
@@ -219,6 +235,9 @@ class PodSpec(_Read, frozen=True):
     scheduling_gates: tuple[ObjectReference, ...] = ()
     image_pull_secrets: tuple[ObjectReference, ...] = ()
     resource_claims: tuple[msgspec.Raw, ...] = ()
+    host_network: bool = False
+    host_users: bool | None = None
+    """`False` gives the pod users of its own."""
 
 
 class PodCondition(_Read, frozen=True):
@@ -230,12 +249,20 @@ class PodCondition(_Read, frozen=True):
     message: str = ""
 
 
+class StatusResources(_Read, frozen=True):
+    """What was carried out of what was requested."""
+
+    requests: dict[str, str | int | float] | None = None
+    """`None` if the kubelet does not say it."""
+
+
 class ContainerStatus(_Read, frozen=True):
     """What a container has been given, which differs from its requests while it is resized."""
 
     name: str = ""
-    allocated_resources: dict[str, str | int | float] = {}
-    resources: ContainerResources | None = None
+    allocated_resources: dict[str, str | int | float] | None = None
+    """What the kubelet has promised; `None` if it does not say it."""
+    resources: StatusResources | None = None
 
 
 class PodStatus(_Read, frozen=True):
@@ -247,7 +274,9 @@ class PodStatus(_Read, frozen=True):
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
-    resize: str = ""
+    allocated_resources: dict[str, str | int | float] | None = None
+    """What the kubelet has promised the pod as a whole; `None` if it does not say it."""
+    resources: StatusResources | None = None
 
 
 class Pod(_Read, frozen=True):
@@ -307,6 +336,8 @@ class NodeStatus(_Read, frozen=True):
 
     allocatable: dict[str, str | int | float] = {}
     conditions: tuple[NodeCondition, ...] = ()
+    declared_features: tuple[str, ...] = ()
+    """What its kubelet can do that not every one can."""
 
 
 class KubernetesNode(_Read, frozen=True):

@@ -13,13 +13,12 @@ import typer
 
 from ... import __version__
 from ..base.terminal.standard_output import checked_output, write_line
-from .commands.compare import compare
 from .commands.door import door
 from .commands.explain import dry_run, explain
 from .commands.fuzz import fuzz
 from .commands.kubernetes import kubernetes
 from .commands.serve import serve
-from .commands.simulate import simulate_command
+from .commands.simulate import compare, simulate_command
 from .commands.top import top
 from .commands.transcripts import replay, save, verify
 from .commands.validate import validate
@@ -52,7 +51,7 @@ def lockcheck(context: typer.Context) -> None:
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     if wanted:
-        from ...model.build_kind import build_name
+        from ..base.process import build_name
 
         write_line(f"licorne {__version__} ({build_name()})")
         raise typer.Exit

@@ -28,7 +28,7 @@ import grpc
 from rich.table import Table
 
 from licorne import RemoteScheduler, ResourceManager
-from licorne.proxy.base.terminal.tables import is_for_people, output_console, print_table
+from licorne.proxy.base.terminal.standard_output import is_for_people, output_console, print_table
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 

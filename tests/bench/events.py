@@ -29,7 +29,7 @@ from licorne.model.values.facts import PlacedFact
 from licorne.proxy.core.events.log import EventLog
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback
-from licorne.proxy.views.rest.event_texts import LoggedEvents
+from licorne.proxy.views.rest.responses import LoggedEvents
 
 _TICKS_PER_SECOND: Final = 100
 

@@ -28,7 +28,7 @@ from measurement import measure
 from workloads import DEFAULT_NAMES, WORKLOADS, BenchWorkload, workload_named
 
 from licorne import Scheduler
-from licorne.model.build_kind import build_name
+from licorne.proxy.base.process import build_name
 from licorne.proxy.core.scheduler.engine_names import ENGINES, EngineName
 
 _LIGHT_RUNS: Final = 3

@@ -14,12 +14,11 @@ from report import Figure
 
 from licorne import lockcheck
 from licorne.lockcheck.commands.command import gc_paused
-from licorne.lockcheck.findings.evidence import Frame
+from licorne.lockcheck.findings.terms import Frame
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.prediction.trace_index import TraceIndex
 from licorne.lockcheck.sessions.recording import recording
-from licorne.lockcheck.traces.file import read_trace
-from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock
+from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock, read_trace
 from licorne.lockcheck.traces.writer import SEGMENT_BYTES, TraceWriter
 
 THREADS: Final = 8

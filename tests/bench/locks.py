@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 from thread_pace import LEAVES, PREDICATE_SECONDS, ThreadPace, measure_predicate_pace, measure_shared_pace
 
-from licorne.proxy.base.terminal.tables import is_for_people, output_console, print_table
+from licorne.proxy.base.terminal.standard_output import is_for_people, output_console, print_table
 
 _TRACE_EVENTS: Final = 50_000
 _TRACE_EVENTS_MIN: Final = 1_000

@@ -23,7 +23,7 @@ from rich.table import Table
 from server_client import resident_bytes_of
 from workloads import DEFAULT_NAMES, BenchWorkload, workload_named
 
-from licorne.proxy.base.terminal.tables import is_for_people, output_console, print_table
+from licorne.proxy.base.terminal.standard_output import is_for_people, output_console, print_table
 from licorne.proxy.core.scheduler.engine_names import ENGINES, EngineName
 
 _CLIENT: Final = str(Path(__file__).with_name("server_client.py"))

@@ -28,7 +28,7 @@ from workloads import workload_named
 from licorne import ResourceManager, Scheduler
 from licorne.model.partition import Partition
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.views.dumps.state_dump import state_dump_file
+from licorne.proxy.views.dumps import state_dump_file
 
 _BEFORE = 50_000
 """How many asks are placed before the dump begins."""

@@ -21,7 +21,7 @@ from history import HISTORY, against_history, commit_lines, read_history, to_lin
 from report import Figure, figures_table, measured_tables
 from rich.table import Table
 
-from licorne.proxy.base.terminal.tables import is_for_people, output_console, print_table
+from licorne.proxy.base.terminal.standard_output import is_for_people, output_console, print_table
 
 _LIGHT_RATIO_MIN: Final = 0.5
 _REACTION_MILLISECONDS_MAX: Final = 1.0

@@ -18,7 +18,7 @@ from locks import costs_json, lock_costs_table, main
 from report import Figure, figures_table
 
 from licorne.lockcheck.prediction.prediction import predict
-from licorne.lockcheck.traces.file import read_trace
+from licorne.lockcheck.traces.trace import read_trace
 
 
 def test_every_kind_is_held_against_its_base() -> None:

@@ -10,7 +10,7 @@ from locks import costs_json, threads_table
 from support.waiting import WAIT_SECONDS
 from thread_pace import PREDICATE_SECONDS, ThreadPace, measure_predicate_pace, measure_shared_pace
 
-from licorne.model.build_kind import is_compiled
+from licorne.proxy.base.process import is_compiled
 
 
 def test_two_threads_place_twice_as_much() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.lockcheck.pytest_runs import run_pytest
 
-from licorne.lockcheck.findings.errors import FAULT
+from licorne.lockcheck.findings.terms import FAULT
 
 MODULE = """
 from licorne.lockcheck import Lock

@@ -6,7 +6,7 @@ from itertools import count
 
 from support.model.harness import Harness
 
-from licorne.model.applications.state import ApplicationState
+from licorne.model.applications.effects import ApplicationState
 from licorne.model.state.counters import DETAILED_EVERY, TimedPart
 from licorne.model.views.rows import partition_figures
 

@@ -18,8 +18,8 @@ from support.sources import ROOMS, Nodes, modules_of, nodes_of, text_of
 
 import licorne.model
 from licorne.model.applications.pending_asks import AskGroup
-from licorne.model.build_kind import is_compiled
 from licorne.model.values.ordered_list import OrderedList
+from licorne.proxy.base.process import is_compiled
 
 METHODS_MAX: Final = 20
 LINES_MAX: Final = 500

@@ -62,15 +62,15 @@ def test_each_decision_by_a_setting_names_all_its_values(room: str) -> None:
 
 def test_all_settings_are_looked_at() -> None:
     """Those of queues, of nodes and of preemption."""
-    assert {"PreemptionPolicy", "VictimOrdering", "Overrun"} <= SETTINGS
-    assert len(SETTINGS) == 10
+    assert {"PreemptionPolicy", "VictimJobs", "Overrun"} <= SETTINGS
+    assert len(SETTINGS) == 9
 
 
 @pytest.mark.parametrize(
     "source",
     [
         "a if policy is PreemptionPolicy.FENCE else b",
-        "policy is not schema_of(x) or policy != VictimOrdering.YOUNGEST",
+        "policy is not schema_of(x) or policy != VictimJobs.PARTS",
         "text == VictimJobs.WHOLE.value",
         "policy in {PreemptionPolicy.FENCE, PreemptionPolicy.DISABLED}",
         "match policy:\n    case PreemptionPolicy.FENCE:\n        f()",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.public_api import FOLDER, texts
 
-from licorne.model.build_kind import is_compiled
+from licorne.proxy.base.process import is_compiled
 
 
 @pytest.mark.skipif(is_compiled(), reason="machine code does not say what its parameters are")

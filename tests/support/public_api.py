@@ -17,7 +17,7 @@ import yaml
 
 import licorne
 from licorne.lockcheck import __all__ as lockcheck_names
-from licorne.proxy.views.rest.routes import description
+from licorne.proxy.views.rest.application import description
 
 _PLAIN: Final = (str, int, float, type(None), type(inspect.Parameter.empty))
 """The types of defaults that are shown; others, such as sets, have no order."""

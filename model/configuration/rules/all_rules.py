@@ -9,24 +9,24 @@ from typing import Final
 
 from ...policies.policies import is_policy_word
 from ...resources.resource import Resource
-from ..building import ROOT, has_root, partition_name
 from ..documents import YamlPartition
 from ..names import did_you_mean
-from ..policies import NODE_ORDER_WORDS
+from ..policies import NODE_ORDER_WORDS, VICTIM_ORDER_WORDS
 from ..problems import RuleFinding
 from ..schema import (
     LIMIT_KINDS,
+    ROOT,
     LimitKind,
     PartitionConfig,
     QueueConfig,
     VictimJobs,
-    VictimOrdering,
+    has_root,
+    partition_name,
 )
 from . import limits, placement, queues
 
 PARTITION_NAME_MAX: Final = 256
 _PLAIN_NAME: Final = re.compile(r"[^\[\]/\\\s\x00-\x1f\x7f]+")
-_ORDERS: Final = tuple(order.value for order in VictimOrdering)
 _JOBS: Final = tuple(jobs.value for jobs in VictimJobs)
 
 
@@ -189,7 +189,10 @@ def node_weights_are_not_negative(partition: PartitionConfig) -> Iterator[RuleFi
 def victims_are_known(partition: PartitionConfig) -> Iterator[RuleFinding]:
     """Refuse an order of victims that does not exist; the empty text means the first that does."""
     preemption = partition.preemption
-    for key, written, known in (("victims", preemption.victims, _ORDERS), ("jobs", preemption.jobs, _JOBS)):
+    for key, written, known in (
+        ("victims", "" if is_policy_word(preemption.victims) else preemption.victims, VICTIM_ORDER_WORDS),
+        ("jobs", preemption.jobs, _JOBS),
+    ):
         if written and written not in known:
             wanted = " or ".join(repr(word) for word in known)
             yield RuleFinding(

@@ -1,4 +1,8 @@
-"""Warnings about queues and resource types: settings without effect, and probable misspellings."""
+"""Warnings about queues and resource types, and rules about policies that a configuration names.
+
+Warnings are about settings without effect and probable misspellings. A policy must have been given by the
+program, and must decide where it is named.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ...policies.policies import POLICY_PREFIX, PolicyPoint, is_policy_word, refused_name
 from ...resources.comparisons import is_zero
-from ..access_control import AccessControlError, AccessControlList
-from ..names import did_you_mean
+from ..names import AccessControlError, AccessControlList, did_you_mean
 from ..policies import APPLICATION_ORDER_WORDS
 from ..problems import Position, RuleFinding
 from ..queue_properties import (
@@ -18,6 +22,7 @@ from ..queue_properties import (
     PREEMPTION_DELAY,
     PREEMPTION_POLICY,
     PROPERTIES,
+    QUEUE_SORT_POLICY,
     QUOTA_PREEMPTION_DELAY,
     REFUSED_IF_UNREADABLE,
     RUNTIME_DEFAULT,
@@ -43,7 +48,7 @@ KNOWN_TYPES: Final = ("vcore", "memory", "pods", "ephemeral-storage", "nvidia.co
 """The types that resource managers commonly have; others are known where a file names them twice."""
 _OTHER_NAMES: Final = {"cpu": "vcore", "mem": "memory"}
 _LIKENESS_MIN: Final = 0.75
-"""`amd.com/gpu` is no spelling of `nvidia.com/gpu`."""
+"""`amd.com/gpu` is not a spelling of `nvidia.com/gpu`."""
 _COMPARISONS_MAX: Final = 100_000
 """How many pairs of types are compared in all; with more, unknown types are compared with the common ones."""
 
@@ -115,7 +120,7 @@ def _submitting(queue: QueueConfig, above: str, *, is_open: bool) -> tuple[bool,
 
 
 def _access_list(text: str) -> AccessControlList:
-    """Return a list; one that cannot be read, which is an error of its own, allows all users."""
+    """Return a list; one that cannot be read, which is a separate error, allows all users."""
     try:
         return AccessControlList.parse(text)
     except AccessControlError:
@@ -146,7 +151,7 @@ def properties_are_readable(
         if name not in PROPERTIES:
             yield RuleFinding(position, f"the property {name!r} is not known{did_you_mean(name, PROPERTIES)}")
         elif name in REFUSED_IF_UNREADABLE:
-            continue  # A value that is none is an error, not a warning.
+            continue  # An invalid value is an error, not a warning.
         elif not reads(name, text):
             hint = did_you_mean(text, _WORDS.get(name, ()))
             yield RuleFinding(position, f"{text!r} is no value of {name}, the default is used{hint}")
@@ -165,7 +170,7 @@ def leaf_properties_reach_leaves(queue: QueueConfig) -> Iterator[RuleFinding]:
 
 
 class _Above(NamedTuple):
-    """What a queue gets from those above it, as far as backfilling is concerned."""
+    """The settings of backfilling that a queue gets from those above it."""
 
     properties: Mapping[str, str]
     """Those that it inherits, and those that it does not."""
@@ -260,7 +265,7 @@ def _hint(name: str, known: Sequence[str]) -> str:
 
 
 def _types_of(partition: PartitionConfig) -> Iterator[tuple[str, Position]]:
-    """Yield all resource types of a partition with their positions; what is in no file has none."""
+    """Yield all resource types of a partition with their positions, if they have any."""
     weights = partition.node_sort_policy.resource_weights
     yield from _placed("nodesortpolicy.resourceweights", weights, partition.positions)
     yield from _types_of_limits(partition.limits)
@@ -295,3 +300,50 @@ def _placed(
         position = positions.get(f"{prefix}.{name}")
         if position is not None:
             yield name, position
+
+
+_POINTS: Final = {
+    APPLICATION_SORT_POLICY: PolicyPoint.APPLICATION_ORDER,
+    QUEUE_SORT_POLICY: PolicyPoint.QUEUE_ORDER,
+}
+"""The properties of queues that name policies."""
+GivenPoints = Mapping[str, Collection[PolicyPoint]]
+"""The policies that the program has given, by name, with the points at which each decides."""
+
+
+def policies_are_given(partition: PartitionConfig, points: GivenPoints) -> Iterator[RuleFinding]:
+    """Refuse each policy that the program has not given, or that does not decide there."""
+    for key, word, point in (
+        ("nodesortpolicy.type", partition.node_sort_policy.type, PolicyPoint.NODE_ORDER),
+        ("preemption.victims", partition.preemption.victims, PolicyPoint.VICTIM_ORDER),
+    ):
+        if is_policy_word(word):
+            yield from _finding(word, point, partition.positions[key], points)
+    named = partition.policies
+    for key, names, point in (
+        ("admission", named.admission, PolicyPoint.ADMISSION),
+        ("filters", named.filters, PolicyPoint.FILTER),
+        ("protection", named.protection, PolicyPoint.PROTECTION),
+    ):
+        for index, name in enumerate(names):
+            yield from _finding(name, point, partition.positions[f"policies.{key}[{index}]"], points)
+    yield from _of_queues(partition.root, points)
+
+
+def _of_queues(queue: QueueConfig, points: GivenPoints) -> Iterator[RuleFinding]:
+    template = queue.child_template
+    for holder in (queue,) if template is None else (queue, template):
+        for name, point in _POINTS.items():
+            word = holder.properties.get(name, "")
+            if is_policy_word(word):
+                position = holder.positions.get(f"properties.{name}", holder.position)
+                yield from _finding(word, point, position, points)
+    for child in queue.queues:
+        yield from _of_queues(child, points)
+
+
+def _finding(word: str, point: PolicyPoint, position: Position, points: GivenPoints) -> Iterator[RuleFinding]:
+    refusal = refused_name(word, point, points)
+    if refusal is not None:
+        name = word.removeprefix(POLICY_PREFIX)
+        yield RuleFinding(position, f"{refusal}{'' if name in points else did_you_mean(name, tuple(points))}")

@@ -1,7 +1,7 @@
 """Rules about queues and their children: names, access, numbers, templates, resources and run times.
 
 Only types that the limiting side names are compared. A maximum also limits queues further down, across
-levels that have none; a guarantee is covered by the nearest queue above that has one.
+levels without one; a guarantee is covered by the nearest queue above that has one.
 """
 
 from __future__ import annotations
@@ -9,14 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from ...policies.policies import POLICY_PREFIX
 from ...resources.comparisons import is_zero
-from ...resources.resource import EMPTY, Resource, component_wise_min, fits_undefined_unlimited, total_of
-from ...resources.texts import describe, quantity_text
-from ..access_control import AccessControlError, AccessControlList
-from ..building import parse_resource
+from ...resources.resource import (
+    EMPTY,
+    Resource,
+    component_wise_min,
+    describe,
+    fits_undefined_unlimited,
+    quantity_text,
+    total_of,
+)
 from ..durations import duration_text
-from ..names import QUEUE_NAME_RULE, did_you_mean, is_queue_name
-from ..policies import BackfillOrder, FairCount, GangPlacing, MinRuntimeScope, Overrun, PreemptionWithin
+from ..names import QUEUE_NAME_RULE, AccessControlError, AccessControlList, did_you_mean, is_queue_name
+from ..policies import (
+    QUEUE_ORDER_WORDS,
+    BackfillOrder,
+    FairCount,
+    GangPlacing,
+    MinRuntimeScope,
+    Overrun,
+    PreemptionWithin,
+)
 from ..problems import Position, RuleFinding
 from ..queue_properties import (
     BACKFILL_ORDER,
@@ -30,6 +44,7 @@ from ..queue_properties import (
     PREEMPTION_MIN_RUNTIME_SCOPE,
     PREEMPTION_VICTIMS_MAX,
     PREEMPTION_WITHIN,
+    QUEUE_SORT_POLICY,
     REFUSED_IF_UNREADABLE,
     RUNTIME_DEFAULT,
     RUNTIME_MAX,
@@ -38,12 +53,13 @@ from ..queue_properties import (
     inherit,
     reads,
 )
-from ..schema import ChildTemplateConfig, QueueConfig
+from ..schema import ChildTemplateConfig, QueueConfig, parse_resource
 
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     FAIR_COUNT: tuple(count.value for count in FairCount),
     PREEMPTION_MIN_RUNTIME_SCOPE: tuple(scope.value for scope in MinRuntimeScope),
     PREEMPTION_WITHIN: tuple(within.value for within in PreemptionWithin),
+    QUEUE_SORT_POLICY: (*QUEUE_ORDER_WORDS, f"{POLICY_PREFIX}NAME"),
     GANG_PLACING: tuple(placing.value for placing in GangPlacing),
     BACKFILL_ORDER: tuple(order.value for order in BackfillOrder),
     RUNTIME_OVERRUN: tuple(kind.value for kind in Overrun),
@@ -156,11 +172,11 @@ def resources_fit(
 
     Args:
         queue: The queue to begin with.
-        findings: What is wrong is appended here.
+        findings: Errors are appended here.
         parent_max: The lowest maxima of the queues above.
 
     Returns:
-        What the queue above must guarantee: the guarantee of this queue, or of its children when it has none.
+        The least guarantee of the queue above: that of this queue, or of its children when it has none.
     """
     findings.extend(_guaranteed_fits_max(queue))
     findings.extend(_max_fits_parent(queue, parent_max))
@@ -174,7 +190,7 @@ def resources_fit(
 
 
 def lend_fits_guarantee(queue: QueueConfig) -> Iterator[RuleFinding]:
-    """Refuse a queue, or the template of a parent, that lends more than its guarantee, or has none."""
+    """Refuse a queue, or the template of a parent, that lends more than its guarantee, or lacks one."""
     yield from _lend_fits(queue, queue.guaranteed, queue.lend, f"queue {queue.name}")
     template = queue.child_template
     if template is not None and not queue.is_leaf:

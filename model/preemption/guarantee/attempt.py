@@ -22,8 +22,8 @@ from ...state.preemption_log import Overdraft, PreemptionRecord
 from ...state.rates import AttemptShape, change_stamp, due_ns
 from ...values.allocation import Ask
 from ..acts import by_ask, ending_of, mark_all, release_all, remember, repeats, report_preempted
-from ..losses import WorkLost
-from ..protection import Protected, ProtectedVictims, Protection
+from ..protection import Protected, ProtectedVictims, Protection, sparing
+from ..victim_orders import measure_in
 from ..victims import Victim, orders_to_try, queue_order
 from .attempt_budget import AttemptBudget, NoPreemption, RefusedAttempt, preempting_ask
 from .candidate_nodes import find_candidate_nodes, yielding_nodes, yielding_nodes_inside
@@ -345,9 +345,13 @@ class _Moment:
             victims,
             is_inside=self._is_inside,
             protection=Protection(
-                queue, self._state.now_ns(), for_guarantee=True, disruption=self._state.disruption
+                queue,
+                self._state.now_ns(),
+                for_guarantee=True,
+                disruption=self._state.disruption,
+                policies=sparing(self._state),
             ),
-            work_lost=WorkLost.counted_in(self._state),
+            measure=measure_in(self._state),
         )
         return self._view_of(of_holders(self._state, candidates, self._limits))
 

@@ -18,7 +18,7 @@ from ...queues.quota import maximum_below_root
 from ...resources.comparisons import matches_any
 from ...resources.resource import Resource, add, fits_undefined_unlimited
 from ...values.allocation import Ask
-from ..losses import WorkLost, by_whole_jobs
+from ..losses import VictimMeasure, by_whole_jobs
 from ..protection import Protected, Protection
 from ..victims import Victim, queue_order, victims_of
 from .ledger import (
@@ -94,7 +94,7 @@ def collect_victims(
     *,
     is_inside: bool = False,
     protection: Protection | None = None,
-    work_lost: WorkLost | None = None,
+    measure: VictimMeasure | None = None,
 ) -> CandidateVictims:
     """Collect what may be preempted for an ask: outside of its leaf, or inside of it.
 
@@ -106,9 +106,9 @@ def collect_victims(
         is_inside: Whether to collect what has a lower priority in the leaf of the ask, and nothing else. No
             guarantee decides then: the leaf counts as one without.
         protection: What protects from an ask of this leaf, `None` if nothing does.
-        work_lost: Measures what is lost with a victim, `None` where that does not decide.
+        measure: Measures victims, `None` where the youngest go first.
     """
-    search = _Search(leaf, ask, facts_of, known, protection, work_lost)
+    search = _Search(leaf, ask, facts_of, known, protection, measure)
     if not is_inside:
         root, search.priorities = fence_root(leaf, ask, facts_of.committed)
         if root is not leaf:
@@ -128,7 +128,7 @@ class _Search:
     facts_of: QueueFactsOf
     known: dict[str, tuple[Victim, ...]]
     protection: Protection | None
-    work_lost: WorkLost | None
+    measure: VictimMeasure | None
     priorities: dict[str, int] = field(default_factory=dict)
     victims: list[Victim] = field(default_factory=list)
     protected: list[Protected] = field(default_factory=list)
@@ -184,8 +184,8 @@ class _Search:
             priorities = sorted({victim.allocation.ask.priority for victim in possible})
             ranks = {priority: rank for rank, priority in enumerate(priorities)}
             possible = [victim._replace(rank=ranks[victim.allocation.ask.priority]) for victim in possible]
-        if self.work_lost is not None:
-            possible = [self.work_lost.measured(victim) for victim in possible]
+        if self.measure is not None:
+            possible = [self.measure.measured(victim) for victim in possible]
         if self.protection is not None:
             possible, protected = self.protection.divide(queue, possible)
             self.protected += protected

@@ -399,7 +399,7 @@ def _agrees(
             one = None if isinstance(refusal, Pending) else refusal is None
         else:
             last = len(keys) - 1
-            index = checks.preemption_index(ask.allocation_key, node_id, keys, last)
+            index = checks.preemption_index(ask, node_id, keys, last)
             one = None if isinstance(index, Pending) else index == last
         if one is False:
             return False

@@ -305,7 +305,7 @@ def evaluate(
         return NodeChoice(solution.node_id, (), ()) if reason is None else None
     keys = tuple(victim.key for victim in victims)
     enough = len(already) + solution.start_index
-    index = checks.preemption_index(ask.allocation_key, solution.node_id, keys, enough)
+    index = checks.preemption_index(ask, solution.node_id, keys, enough)
     if isinstance(index, Pending):
         return index
     if index is None or index >= len(keys):

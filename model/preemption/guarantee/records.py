@@ -6,8 +6,7 @@ from ...configuration.queue_properties import PREEMPTION_WITHIN
 from ...limits.usage_tree import LimitBlocker
 from ...queues.application_entry import ApplicationEntry
 from ...queues.queue import Queue
-from ...resources.resource import Resource, subtract, total_of
-from ...resources.texts import resource_text
+from ...resources.resource import Resource, resource_text, subtract, total_of
 from ...state.preemption_log import (
     FramePriorities,
     Justification,
@@ -20,7 +19,7 @@ from ...state.preemption_log import (
     priority_among,
 )
 from ..acts import ending_of, victim_record
-from ..losses import work_text
+from ..losses import first_text
 from ..protection import position_of_property
 from ..victims import Victim, described
 from .decision import PreemptionPlan, PreemptionView
@@ -151,8 +150,7 @@ def _limit_text(limit: LimitBlocker) -> str:
 
 def _why(view: PreemptionView, victim: Victim, need: str, now_ns: int) -> str:
     among = ", of those that have run long enough" if view.candidates.protected else ""
-    work = work_text(victim, now_ns)
-    first = f"then what loses the least ({work})" if work else "then the youngest"
+    first = f"then {first_text(victim, now_ns)}"
     jobs = "then what cuts no other gang, " if victim.gang_size else ""
     if view.inside is not None:
         whose = "" if not view.limits else f"of {view.limits[0].kind} {view.limits[0].name} "

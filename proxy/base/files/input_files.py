@@ -1,4 +1,7 @@
-"""Read input files as text, and configurations as programs give them; every failure is an input error."""
+"""Read input files as text, configurations as programs give them, and YAML with the place of each value.
+
+Every failure is an input error. With the places, strict models can name where a file differs from them.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,16 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias, cast
 
+from ....model.configuration.problems import ConfigurationError, Position, Problem, RuleFinding
 from ....model.configuration.reader import DEFAULT_SOURCE, Report, inspect, load
+from ....model.configuration.yaml_nodes import Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
+from ....model.configuration.yaml_text import compose
 from ....model.errors import LicorneError, RequestError
 from ....model.resources.quantities import INT64_MAX
 
@@ -31,7 +38,7 @@ _UNPACKED_MIN_BYTES: Final = 2**24
 _UNPACKED_RATIO: Final = 100
 """How many times as much as has been read of it a packed file may unpack to besides."""
 PACKING_ERRORS: Final = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
-"""What reading a damaged packed file raises; bzip2 raises `OSError`."""
+"""Errors of reading a damaged packed file; bzip2 raises `OSError`."""
 _SUFFIXES: Final = frozenset({".gz", ".bz2", ".xz"})
 _FIRST_BYTES_MAX: Final = 6
 _READERS: Final[Mapping[bytes, Callable[[BufferedReader], object]]] = {
@@ -82,13 +89,13 @@ def read_standard_input() -> str:
 def _text(file: BinaryIO, path: Path, packed: BufferedReader | None = None) -> str:
     """Return the text of an open file, which is unpacked from another one if that is given."""
     content = bytearray()
-    # In pieces: not every file says its size, and some have no end.
+    # In pieces: the size of some files is unknown, and some have no end.
     while piece := file.read(_PIECE_BYTES):
         content += piece
         if len(content) > _FILE_SIZE_MAX_BYTES:
             raise InputError(path, f"there are more than {_FILE_SIZE_MAX_BYTES:,} bytes")
         if packed is not None:
-            # A pipe does not say how much has been read of it.
+            # A pipe has no position.
             read = packed.tell() if packed.seekable() else _UNPACKED_MAX_BYTES
             _check_unpacked(len(content), read, path)
     try:
@@ -98,7 +105,7 @@ def _text(file: BinaryIO, path: Path, packed: BufferedReader | None = None) -> s
         raw = error.object
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
-        message = f"byte 0x{raw[error.start]:02x} is no UTF-8 text"
+        message = f"byte 0x{raw[error.start]:02x} is not UTF-8 text"
         raise InputError(path, message, line=line, column=column) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -128,7 +135,7 @@ def whole_number(text: str, *, path: Path, line: int, name: str, scale: int = 1)
         scale: The factor; the product must be a signed 64-bit integer.
 
     Raises:
-        InputError: It is no whole number or it is too large.
+        InputError: It is not a whole number or it is too large.
     """
     if _WHOLE_NUMBER.fullmatch(text) is None:
         raise InputError(path, f"{name}: {text!r} is not a whole number", line=line)
@@ -152,7 +159,7 @@ def virtual_ns(text: str, *, path: Path, line: int, name: str) -> int:
     """Return whole seconds as nanoseconds of virtual time.
 
     Raises:
-        InputError: It is no whole number or it is too large.
+        InputError: It is not a whole number or it is too large.
     """
     return whole_number(text, path=path, line=line, name=name, scale=NANOSECONDS_IN_SECOND)
 
@@ -164,7 +171,7 @@ class InputError(LicorneError):
 
     Args:
         path: The file.
-        message: What is wrong, with the offending value.
+        message: The error, with the offending value.
         line: The line, from 1.
         column: The column in that line, from 1.
     """
@@ -212,7 +219,7 @@ def configuration_text(given: GivenConfiguration) -> str:
             load(text, source=str(given))  # Its errors name the file; those of a registration cannot.
             return text
         case Mapping():
-            return _dumped(given)
+            return yaml_of(given, "configuration")
         case _:
             raise RequestError(
                 f"configuration: expected YAML text, a path or a mapping, "
@@ -239,11 +246,19 @@ def inspect_configuration(
     return inspect(text, source, node_types=node_types)
 
 
-def _dumped(given: Mapping[str, object]) -> str:
-    """Return a mapping as YAML text; the errors of the configuration are in the lines of that text."""
+def yaml_of(given: Mapping[str, object], name: str) -> str:
+    """Return a mapping as YAML text; the errors of who reads it are in the lines of that text.
+
+    Args:
+        given: The mapping.
+        name: Its name in an error.
+
+    Raises:
+        RequestError: It has what YAML has not, or is nested too deeply.
+    """
     import yaml  # noqa: PLC0415 - it takes 20 ms, and most programs give a text
 
-    text: str = yaml.safe_dump(_plain(given, "configuration", 0), sort_keys=False, allow_unicode=True)
+    text: str = yaml.safe_dump(_plain(given, name, 0), sort_keys=False, allow_unicode=True)
     return text
 
 
@@ -272,3 +287,103 @@ def _plain(value: object, place: str, depth: int) -> object:
                 f"{place:.200}: expected a text, a number, a list or a mapping, "
                 f"got {type(value).__name__} {value!r:.100}"
             )
+
+
+_FLAGS: Final = {"true": True, "false": False}
+_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,40}")
+_WITH_LAST_STEP: Final = re.compile(r"(.*)(\.[^.\[\]]*|\[[0-9]+\])", re.DOTALL)
+_FLOAT: Final = re.compile(r"[-+]?[0-9]{1,40}\.[0-9]{1,40}")
+
+YamlValue: TypeAlias = "bool | int | float | str | list[YamlValue] | dict[str, YamlValue] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedYaml:
+    """The value of a YAML file, and the place of everything in it.
+
+    `positions` are found by path, such as `nodes[0].count`. `key_positions` are those of keys.
+    """
+
+    path: Path
+    value: YamlValue
+    positions: dict[str, Position]
+    key_positions: dict[str, Position]
+
+    def finding(self, way: Iterable[int | str], text: str, *, at_key: bool = False) -> RuleFinding:
+        """Return a finding about the value at the end of a way, or about its key."""
+        path = ""
+        for step in way:
+            path = item_path(path, step) if isinstance(step, int) else key_path(path, step)
+        finding = self.finding_at(path, text)
+        if not at_key or path not in self.key_positions:
+            return finding
+        position = self.key_positions[path]
+        return RuleFinding(Position(position.line, position.column, path), text)
+
+    def finding_at(self, path: str, text: str) -> RuleFinding:
+        """Return a finding about the value with a path.
+
+        A missing value has no place: the place is then the nearest mapping or list around it.
+        """
+        around = path
+        while around and around not in self.positions:
+            shorter = _WITH_LAST_STEP.fullmatch(around)
+            around = shorter[1] if shorter is not None else ""
+        position = self.positions.get(around, Position(1, 1))
+        return RuleFinding(Position(position.line, position.column, path), text)
+
+    def error(self, findings: Iterable[RuleFinding]) -> ConfigurationError:
+        """Return the error that carries findings, in order of the file."""
+        return ConfigurationError(self.problems(findings))
+
+    def problems(self, findings: Iterable[RuleFinding]) -> tuple[Problem, ...]:
+        """Return findings with the name of the file, in its order."""
+        ordered = sorted(findings, key=lambda finding: (finding.position.line, finding.position.column))
+        return tuple(Problem.of(finding, str(self.path)) for finding in ordered)
+
+
+def read_located_yaml(path: Path, text: str | None = None) -> LocatedYaml:
+    """Read the first document of a YAML file.
+
+    Args:
+        path: The file, or the name in messages of a text without a file.
+        text: That text; `None` for the text of the file.
+
+    Raises:
+        InputError: The file cannot be read.
+        ConfigurationError: It is not YAML, or has a key twice; the error has all problems.
+    """
+    findings: list[RuleFinding] = []
+    top = compose(read_text(path) if text is None else text, findings)
+    located = LocatedYaml(path, None, {}, {})
+    if findings:
+        raise located.error(findings)
+    value = _value(top, "", located) if top is not None else None
+    return LocatedYaml(path, value, located.positions, located.key_positions)
+
+
+def _value(node: Node, path: str, located: LocatedYaml) -> YamlValue:
+    """Return the plain value of a node, and note its place."""
+    located.positions[path] = node.position
+    if isinstance(node, ScalarNode):
+        return _scalar(node)
+    if isinstance(node, SequenceNode):
+        return [_value(item, item_path(path, index), located) for index, item in enumerate(node.items)]
+    values: dict[str, YamlValue] = {}
+    for key, entry in node.entries.items():
+        located.key_positions[key_path(path, key)] = entry.key_position
+        values[key] = _value(entry.value, key_path(path, key), located)
+    return values
+
+
+def _scalar(node: ScalarNode) -> YamlValue:
+    """Return a scalar by its tag; a number that Python does not read so stays text."""
+    if node.tag is ScalarTag.NULL:
+        return None
+    if node.tag is ScalarTag.BOOLEAN and node.text.lower() in _FLAGS:
+        return _FLAGS[node.text.lower()]
+    if node.tag is ScalarTag.INTEGER and _INTEGER.fullmatch(node.text):
+        return int(node.text)
+    if node.tag is ScalarTag.FLOAT and _FLOAT.fullmatch(node.text):
+        return float(node.text)
+    return node.text

@@ -1,4 +1,7 @@
-"""Standard output of the command line, and the end of a command that fails."""
+"""Standard output of the command line: lines, tables, and the end of a command that fails.
+
+A table for people at a terminal has frames. In a pipe it has one line a row, with names in full.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ from ....model.identifiers import UNPRINTABLE
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+    from rich.console import Console
+    from rich.table import Table
 
 _ESCAPES: Final = "licorne-escapes"
 BAD_INPUT: Final = 2
@@ -26,7 +31,7 @@ INTERRUPTED: Final = 130
 class OutputError(Exception):
     """Standard output cannot be written to.
 
-    It is no `OSError`: libraries end the process without a message when they find that a pipe is closed.
+    It is not an `OSError`: libraries end the process without a message when they find that a pipe is closed.
     """
 
 
@@ -154,5 +159,49 @@ def write_error(text: str) -> None:
         sys.stderr.write(f"{escaped(text)}\n")
         sys.stderr.flush()
     except OSError:
-        # What is left in its buffer would fail once more at exit, and change the status.
+        # The rest of its buffer would fail once more at exit, and change the status.
         sys.stderr = None
+
+
+_ANY_WIDTH: Final = 100_000
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: `1 node`, `2 nodes`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def is_for_people() -> bool:
+    """Return whether standard output is a terminal.
+
+    The output itself is asked: variables such as `FORCE_COLOR` are meant for colours.
+    """
+    return sys.stdout.isatty()
+
+
+def output_console() -> Console:
+    """Return the console of standard output, which escapes texts; in a pipe no line is too long for it."""
+    from .escaping_console import EscapingConsole  # noqa: PLC0415 - a server draws no table
+
+    return EscapingConsole() if is_for_people() else EscapingConsole(width=_ANY_WIDTH)
+
+
+def print_table(table: Table, console: Console, *, plain: bool) -> None:
+    """Print a table.
+
+    Args:
+        table: The table to print; it may be changed.
+        console: Where.
+        plain: For programs: the columns are separated by blanks, and each row is one line.
+    """
+    if plain:
+        table.box = None
+        table.pad_edge = False
+        table.padding = (0, 2, 0, 0)
+        if table.title is not None:
+            console.print(table.title, soft_wrap=True, highlight=False)
+            table.title = None
+        for column in table.columns:
+            column.header = " ".join(str(column.header).split())
+            column.no_wrap = True
+    console.print(table)

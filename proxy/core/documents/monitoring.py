@@ -1,18 +1,23 @@
-"""The documents for those who watch a scheduler: RMs, locks, health, events, state dump, page, errors."""
+"""The documents for those who watch a scheduler: RMs, locks, health, events, state dump, page, errors.
+
+The page and `licorne top` show the numbers in an event by the words at the end.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Required
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Required
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ....model.values.events import EventRecord
+from ....model.values.events import ChangeDetail, ChangeType, EventRecord, EventType
 from ....model.values.states import ManagerState
 from .applications import ApplicationDocument
 from .clusters import ClusterDocument, NodeDocument, PartitionDocument
 from .configurations import ConfigurationDocument
-from .fields import Int64, Names, Texts, TimeNs, values_of, without_empty
+from .declarations import Int64, Names, Texts, TimeNs, values_of, without_empty
 from .queues import QueueDocument, RuleDocument
 
 
@@ -82,6 +87,38 @@ class LocksDocument(TypedDict):
     """Likewise what was observed, with how often; null in a process that does not check its locks."""
 
 
+class PolicyFailureDocument(TypedDict):
+    """A question that a policy could not answer."""
+
+    method: str
+    subject: str
+    """The id of what it was asked about."""
+    error: str
+    at: TimeNs
+
+
+class PolicyDocument(TypedDict, total=False):
+    """A policy that the program has given, and what it has answered in all partitions."""
+
+    name: Required[str]
+    """A configuration names it `policy/NAME`."""
+    madeOf: Required[str]
+    """Its class, `module:Class`."""
+    version: str
+    """Its attribute `version`, if it has one."""
+    methods: Required[list[str]]
+    """Where it decides."""
+    dependsOn: Required[list[str]]
+    answers: Required[Annotated[int, Field(ge=0)]]
+    """How often it was asked."""
+    failures: Required[Annotated[int, Field(ge=0)]]
+    """How often it raised, or answered with no answer."""
+    meanNs: Required[Annotated[int, Field(ge=0)]]
+    """How long an answer took on average; by the virtual clock in a stepped scheduler."""
+    longestNs: Required[Annotated[int, Field(ge=0)]]
+    lastFailure: PolicyFailureDocument
+
+
 class CheckDocument(TypedDict):
     """One check of the health."""
 
@@ -92,7 +129,7 @@ class CheckDocument(TypedDict):
 
 
 class HealthDocument(TypedDict):
-    """What the checks of the health found."""
+    """The results of the health checks."""
 
     Healthy: bool
     HealthChecks: list[CheckDocument]
@@ -149,7 +186,7 @@ class StateDumpDocument(TypedDict, total=False):
     containerHistory: Required[list[ContainerCountDocument]]
     queues: Required[list[QueueDocument]]
     rmDiagnostics: Required[dict[str, Any]]
-    """What the resource managers say of their own state."""
+    """The diagnostics of the resource managers."""
     logLevel: Required[str]
     config: ConfigurationDocument
     eventStreams: list[OpenStreamDocument]
@@ -172,7 +209,7 @@ class EventDocument(TypedDict, total=False):
     """An event; without what is zero or empty."""
 
     type: int
-    """What it is about: a request (1), application (2), node (3), queue (4), user or group (5)."""
+    """The kind of its object: a request (1), application (2), node (3), queue (4), user or group (5)."""
     objectID: str
     referenceID: str
     message: str
@@ -201,7 +238,7 @@ class EventStreamDocument(TypedDict):
 
 @without_empty
 def event_document(record: EventRecord) -> EventDocument:
-    """Return an event as it is shown: without what is zero or empty, but always with a resource."""
+    """Return an event for display: without zero or empty fields, but always with a resource."""
     resources: dict[str, EventQuantityDocument] = {
         name: {"value": quantity} if quantity else {} for name, quantity in record.resource.items()
     }
@@ -247,7 +284,7 @@ class PageNodeDocument(TypedDict):
 
 
 class TimelineDocument(TypedDict):
-    """What queues used and waited for, over time."""
+    """The use and the waiting requests of queues, over time."""
 
     interval: float
     """Milliseconds between two points."""
@@ -259,3 +296,66 @@ class TimelineDocument(TypedDict):
     """Milliseconds since 1970."""
     queues: dict[str, list[Annotated[list[list[int | None]], Field(min_length=2, max_length=2)] | None]]
     """For each queue and time what is allocated and what waits, by the types; null where it was not there."""
+
+
+TYPE_WORDS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        EventType.REQUEST: "request",
+        EventType.APP: "application",
+        EventType.NODE: "node",
+        EventType.QUEUE: "queue",
+        EventType.USERGROUP: "user/group",
+    }
+)
+"""The kind of object, by the number of the type."""
+
+CHANGE_WORDS: Final[Mapping[int, str]] = MappingProxyType(
+    {ChangeType.SET: "set", ChangeType.ADD: "added", ChangeType.REMOVE: "removed"}
+)
+"""The kind of change, by the number of the change."""
+
+DETAIL_WORDS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        ChangeDetail.REQUEST_CANCEL: "request withdrawn",
+        ChangeDetail.REQUEST_TIMEOUT: "request timed out",
+        ChangeDetail.APP_ALLOC: "allocation",
+        ChangeDetail.APP_REQUEST: "request",
+        ChangeDetail.APP_REJECT: "rejected",
+        ChangeDetail.APP_NEW: "new",
+        ChangeDetail.APP_ACCEPTED: "accepted",
+        ChangeDetail.APP_RUNNING: "running",
+        ChangeDetail.APP_COMPLETING: "completing",
+        ChangeDetail.APP_COMPLETED: "completed",
+        ChangeDetail.APP_FAILING: "failing",
+        ChangeDetail.APP_FAILED: "failed",
+        ChangeDetail.APP_RESUMING: "resuming",
+        ChangeDetail.APP_EXPIRED: "expired",
+        ChangeDetail.APP_CANNOTRUN_QUEUE: "may not run: its queue has its maximum of applications",
+        ChangeDetail.APP_RUNNABLE_QUEUE: "may run in its queue",
+        ChangeDetail.APP_CANNOTRUN_QUOTA: "may not run: its user or group has its maximum of applications",
+        ChangeDetail.APP_RUNNABLE_QUOTA: "may run for its user and group",
+        ChangeDetail.NODE_DECOMISSION: "decommissioned",
+        ChangeDetail.NODE_SCHEDULABLE: "schedulable",
+        ChangeDetail.NODE_ALLOC: "allocation",
+        ChangeDetail.NODE_CAPACITY: "capacity",
+        ChangeDetail.NODE_OCCUPIED: "occupied",
+        ChangeDetail.NODE_RESERVATION: "reservation",
+        ChangeDetail.QUEUE_DYNAMIC: "dynamic queue",
+        ChangeDetail.QUEUE_TYPE: "kind of queue",
+        ChangeDetail.QUEUE_MAX: "maximum",
+        ChangeDetail.QUEUE_GUARANTEED: "guarantee",
+        ChangeDetail.QUEUE_APP: "application",
+        ChangeDetail.QUEUE_PREEMPTION: "preemption for a lowered maximum",
+        ChangeDetail.ALLOC_CANCEL: "allocation ended by the resource manager",
+        ChangeDetail.ALLOC_PREEMPT: "allocation preempted",
+        ChangeDetail.ALLOC_TIMEOUT: "allocation timed out",
+        ChangeDetail.ALLOC_REPLACED: "placeholder replaced",
+        ChangeDetail.ALLOC_NODEREMOVED: "allocation ended with its node",
+        ChangeDetail.UG_USER_LIMIT: "limit of the user",
+        ChangeDetail.UG_GROUP_LIMIT: "limit of the group",
+        ChangeDetail.UG_APP_LINK: "application counted for the group",
+        ChangeDetail.UG_USER_RESOURCE: "use of the user",
+        ChangeDetail.UG_GROUP_RESOURCE: "use of the group",
+    }
+)
+"""The part of the object that changed, by the number of the detail."""

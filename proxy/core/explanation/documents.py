@@ -1,21 +1,31 @@
-"""An explanation as a document: plain data for programs. Quantities and times are raw numbers."""
+"""An explanation as a document, plain data for programs; and the questions and answers of `licorne dry-run`.
+
+Quantities and times are raw numbers. A dry run is asked as a resource manager would send it, and answered as
+text and as a document.
+"""
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Iterator, Sequence
+from typing import Final, cast
 
+from ....model.errors import LicorneError
 from ....model.explanation import AskExplanation, Blocker, Explanation, Lack, NodeSummary, NodeTally, Place
-from ....model.explanation.dry_run import NextAsk, NextAsks, Prospect
+from ....model.explanation.dry_run import DryRun, NextAsk, NextAsks, Prospect
 from ....model.explanation.planned_starts import PlannedStart
 from ....model.placement import RuleOutcome
-from ....model.resources.quantities import saturate
-from ....model.resources.resource import Resource
+from ....model.resources.quantities import QuantityError, saturate
+from ....model.resources.resource import Resource, resource_from_texts, resource_text
 from ....model.state.preemption_log import PreemptionRecord
+from ....model.values.allocation import REQUIRED_NODE_TAG
 from ....model.values.documents import quantities_shown
 from ....model.views.rows import preemption_document, victim_document
+from ...si import si_pb2 as si
 from ..documents.applications import PreemptionDocument, VictimDocument
 from ..documents.explanations import (
     BlockerDocument,
+    DryRunAnswerDocument,
+    DryRunDocument,
     ExplainedAskDocument,
     ExplainedDocument,
     GangDocument,
@@ -30,7 +40,19 @@ from ..documents.explanations import (
     RefusingNodesDocument,
     RuleAnswerDocument,
 )
-from .sentences import Where, changes_of, place_of, what_blocks, withheld_lines
+from .text import (
+    TextLine,
+    Where,
+    blocker_lines,
+    changes_of,
+    node_lines,
+    place_line,
+    place_of,
+    planned_start_lines,
+    rule_lines,
+    what_blocks,
+    withheld_lines,
+)
 
 
 def document_of(explanation: Explanation, where: Where) -> ExplainedDocument:
@@ -129,7 +151,7 @@ def _refusing(tally: NodeTally) -> RefusingNodesDocument:
 
 
 def planned_start_document(planned_start: PlannedStart) -> PlannedStartDocument:
-    """Return the document of when an ask is expected to start, or of why that cannot be said."""
+    """Return the document of when an ask is expected to start, or of why that is unknown."""
     return {
         "time": planned_start.start_ns,
         "nodeID": planned_start.node_id or None,
@@ -247,3 +269,128 @@ def _preemption(record: PreemptionRecord) -> PreemptionDocument:
 
 def _quantities(resource: Resource) -> dict[str, int]:
     return quantities_shown(resource.as_dict())
+
+
+def dry_run_lines(run: DryRun, where: Where) -> Iterator[TextLine]:
+    """Write where an application, and an ask of it, would go."""
+    kind = "new application" if run.is_new else "application"
+    group = f", group {run.limit_group}" if run.limit_group else ""
+    user = f" of user {run.user.name}" if run.user.name else ""
+    yield TextLine(f"{kind} {run.application_id}{user}{group} in {run.partition}", style="bold")
+    yield from rule_lines(run.rules, where)
+    if run.rejection:
+        yield TextLine(f"rejected: {run.rejection}", 1, "red")
+        return
+    made = f" (made for it: {', '.join(run.creates)})" if run.creates else ""
+    yield TextLine(f"queue: {run.queue_path}{made}", 1, "green")
+    if run.place is not None:
+        yield TextLine(place_line(run.place, where), 1)
+    yield from blocker_lines(run.blockers, where, run.time_ns, 1)
+    ask = run.ask
+    if ask is None:
+        return
+    yield TextLine(
+        f"ask {ask.allocation_key}: {resource_text(ask.resource)}; priority {ask.priority}", 0, "bold"
+    )
+    if ask.place is not None:
+        yield TextLine(place_line(ask.place, where), 1)
+    yield from blocker_lines(ask.blockers, where, run.time_ns, 1)
+    if run.node_id:
+        yield TextLine(f"node: {run.node_id}", 1, "green")
+    if ask.nodes is not None:
+        yield from node_lines(ask.nodes, 1)
+    yield from planned_start_lines(ask.planned_start, run.time_ns, 1)
+
+
+def dry_run_document(run: DryRun, where: Where) -> DryRunDocument:
+    """Return the document of a dry run."""
+    ask: DryRunAnswerDocument | None = None
+    if run.ask is not None:
+        ask = {
+            "allocationKey": run.ask.allocation_key,
+            "resource": dict(sorted(run.ask.resource.items())),
+            "priority": run.ask.priority,
+            "place": place_document(run.ask.place, where) if run.ask.place is not None else None,
+            "blockers": [blocker_document(blocker, where, run.time_ns) for blocker in run.ask.blockers],
+            "nodes": nodes_document(run.ask.nodes) if run.ask.nodes is not None else None,
+        }
+        if run.ask.planned_start is not None:
+            ask["plannedStart"] = planned_start_document(run.ask.planned_start)
+    return {
+        "time": run.time_ns,
+        "partition": run.partition,
+        "applicationID": run.application_id,
+        "isNew": run.is_new,
+        "user": run.user.name,
+        "groups": [*run.user.groups],
+        "limitGroup": run.limit_group,
+        "queueName": run.queue_path,
+        "queuesMade": [*run.creates],
+        "rejection": run.rejection,
+        "rules": [rule_document(rule, where) for rule in run.rules],
+        "place": place_document(run.place, where) if run.place is not None else None,
+        "blockers": [blocker_document(blocker, where, run.time_ns) for blocker in run.blockers],
+        "ask": ask,
+        "nodeID": run.node_id or None,
+    }
+
+
+_NAME: Final = "dry-run"
+"""The name of a new application and of a new ask."""
+
+
+def new_application(
+    user: str, groups: Sequence[str], queue: str, tags: Sequence[str], partition: str
+) -> si.AddApplicationRequest:
+    """Return a new application; tags are texts of the form `NAME=VALUE`.
+
+    Raises:
+        LicorneError: A tag is of another form.
+    """
+    return si.AddApplicationRequest(
+        applicationID=_NAME,
+        queueName=queue,
+        partitionName=partition,
+        ugi=si.UserGroupInformation(user=user, groups=groups),
+        tags=_pairs("--tag", tags),
+    )
+
+
+def new_ask(
+    of: str | None, resources: Sequence[str], priority: int, required_node: str, partition: str
+) -> si.Allocation:
+    """Return a new ask of an application.
+
+    Args:
+        of: The id of the application; `None` for that of `new_application`.
+        resources: The requested resources, texts of the form `TYPE=QUANTITY`.
+        priority: Its priority.
+        required_node: The one node that it may run on; empty for any.
+        partition: The partition of the application; empty for `default`.
+
+    Raises:
+        LicorneError: A resource is of another form, or no quantity.
+    """
+    try:
+        wanted = resource_from_texts(_pairs("--resource", resources))
+    except QuantityError as error:
+        raise LicorneError(f"--resource: {error}") from error
+    quantities = {name: si.Quantity(value=quantity) for name, quantity in wanted.items()}
+    return si.Allocation(
+        allocationKey=_NAME,
+        applicationID=of or _NAME,
+        partitionName=partition,
+        resourcePerAlloc=si.Resource(resources=quantities),
+        priority=priority,
+        allocationTags={REQUIRED_NODE_TAG: required_node} if required_node else {},
+    )
+
+
+def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise LicorneError(f"{option} {text}: expected NAME=VALUE")
+        pairs[name] = value
+    return pairs

@@ -1,39 +1,271 @@
-"""An explanation as lines of text, most important first."""
+"""An explanation for people: a blocker as sentences, and the whole as lines, most important first.
+
+A sentence names what blocks, gives each number with its place, and tells what would have to change.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from ....model.configuration.durations import short_duration_text
-from ....model.explanation import AskExplanation, AskStatus, Blocker, Explanation, NodeSummary, PlannedStart
+from ....model.configuration.problems import Position
+from ....model.explanation import (
+    AskExplanation,
+    AskStatus,
+    Blocker,
+    Explanation,
+    Lack,
+    NearMiss,
+    NodeSummary,
+    NodeTally,
+    Place,
+    PlannedStart,
+    SubjectKind,
+)
 from ....model.placement import RuleOutcome
-from ....model.resources.texts import quantity_text, resource_text
+from ....model.resources.resource import quantity_text, resource_text
 from ....model.state.preemption_log import PreemptionRecord
 from ....model.values.allocation import RefusalReason
-from ...base.terminal.tables import counted
+from ...base.terminal.standard_output import counted
 from ...si.arguments import check_type
-from .sentences import (
-    Where,
-    changes_of,
-    ending_text,
-    lack_line,
-    miss_line,
-    place_line,
-    place_of,
-    planned_start_text,
-    sentence,
-    tally_line,
-    what_blocks,
-    withheld_lines,
+
+Where: TypeAlias = "Callable[[Position], str]"
+"""Returns where a position of the configuration is in a file; the empty text if it is not in a file."""
+
+
+_REGISTER_AGAIN: Final = (
+    "the resource manager must register again, and begins anew: until then nothing is placed"
 )
+_AGREEING: Final = "the resource manager, or the policy, must agree"
+_CHANGES: Final = {
+    RefusalReason.NO_NODE_FITS: "a node must gain room, or one with enough must come",
+    RefusalReason.GANG_ROOM: "nodes must gain room for all of it at once, or nodes with enough must come",
+    RefusalReason.GANG_INCOMPLETE: "the rest of the gang must be asked for",
+    RefusalReason.PREDICATES: f"{_AGREEING}: asked again in every cycle",
+    RefusalReason.WAITS_FOR_PLACEHOLDER: "a placeholder must be placed, or all of them must end",
+    RefusalReason.POLICY: "the policy must let it start: it is asked again after each change",
+    RefusalReason.NO_CAPACITY: "a node must come",
+    RefusalReason.CONGESTED: "the resource manager must take what it is told",
+    RefusalReason.MANAGER_PAUSED: _REGISTER_AGAIN,
+    RefusalReason.MANAGER_STOPPED: _REGISTER_AGAIN,
+}
+"""The necessary change, for reasons that determine it alone."""
+
+_VICTIMS_MAX: Final = 5
+"""How many victims that an ask waits for are named."""
+
+_SETTINGS_OF_OLDER: Final = {RefusalReason.QUEUE_QUOTA: "max", RefusalReason.USER_QUOTA: "maxresources"}
+"""The name of the limit, if an older scheduler in another process does not send it."""
+
+
+def place_of(position: Position | None, where: Where) -> str:
+    """Return the place of a setting; the empty text for one that is in no file."""
+    return where(position) if position is not None else ""
+
+
+def what_blocks(blocker: Blocker, now_ns: int) -> str:
+    """Return one line about the blocker."""
+    detail = f": {blocker.detail}" if blocker.detail else ""
+    since = "" if blocker.since_ns is None else f" {short_duration_text(now_ns - blocker.since_ns)} ago"
+    until = "" if blocker.until_ns is None else f" (until {_in_time(blocker.until_ns - now_ns)})"
+    return f"{sentence(blocker)}{since}{detail}{until}"
+
+
+def sentence(blocker: Blocker) -> str:
+    """Return what blocks, without its detail and without times."""
+    subject, kind = blocker.subject, blocker.kind.value
+    reason = blocker.reason
+    if reason is RefusalReason.QUEUE_QUOTA:
+        return f"queue {subject} has no room"
+    if reason is RefusalReason.USER_QUOTA:
+        return f"{kind} {subject} has no room left in {blocker.queue_path}"
+    if reason is RefusalReason.QUEUE_APPLICATIONS:
+        return f"queue {subject} runs its maximum of applications"
+    if reason is RefusalReason.USER_APPLICATIONS:
+        return f"{kind} {subject} runs the maximum of applications in {blocker.queue_path}"
+    if reason is RefusalReason.REQUIRED_NODE_UNKNOWN:
+        return f"the required node {subject} is unknown"
+    if reason is RefusalReason.REQUIRED_NODE_FULL:
+        return f"the required node {subject} has no room"
+    if reason is RefusalReason.PREDICATES:
+        where = f"node {subject}" if blocker.kind is SubjectKind.NODE else "every node with room"
+        return f"{where} is refused"
+    if reason is RefusalReason.WAITS_FOR_PLACEHOLDER:
+        return f"it waits to replace a placeholder of task group {subject}"
+    if reason is RefusalReason.WOULD_DELAY:
+        return f"it would delay application {subject}, which is promised a start"
+    text = reason.value[0].lower() + reason.value[1:]
+    return f"{kind} {subject}: {text}" if subject else text
+
+
+def lack_line(lack: Lack, where: Where) -> str:
+    """Return what was asked, what is left, the limit and its place."""
+    place = place_of(lack.position, where)
+    name = lack.name
+    line = (
+        f"{name}: asked {quantity_text(name, lack.asked)}, left {quantity_text(name, lack.available)} "
+        f"of {quantity_text(name, lack.limit)}"
+    )
+    return f"{line} ({place})" if place else line
+
+
+def withheld_lines(blocker: Blocker, where: Where) -> Iterator[str]:
+    """Return what other queues keep back of their guarantees, with the places of the settings."""
+    for each in blocker.withheld:
+        place = place_of(each.position, where)
+        kept, unused = (quantity_text(each.name, number) for number in (each.kept, each.quantity))
+        line = f"queue {each.path} keeps {kept} {each.name} back of its guarantee, {unused} of it unused"
+        yield f"{line} ({place})" if place else line
+
+
+# ----------------------------------------------------------------------------- what would have to change
+
+
+def changes_of(blocker: Blocker, now_ns: int) -> tuple[str, ...]:
+    """Return what would have to change, one sentence for each quantity or one for the blocker."""
+    return tuple(_changes(blocker, now_ns))
+
+
+def _changes(blocker: Blocker, now_ns: int) -> Iterator[str]:
+    match blocker.reason:
+        case RefusalReason.QUEUE_QUOTA | RefusalReason.USER_QUOTA:
+            for lack in blocker.lacks:
+                yield _quota_change(blocker, lack)
+        case RefusalReason.QUEUE_APPLICATIONS | RefusalReason.USER_APPLICATIONS:
+            where = blocker.queue_path or blocker.subject
+            needed = 1 - blocker.lacks[0].available
+            yield (
+                f"{counted(needed, 'application')} must end there, or maxapplications of {where} must rise "
+                f"from {blocker.lacks[0].limit} to {blocker.lacks[0].limit + needed}"
+            )
+        case RefusalReason.REQUIRED_NODE_FULL:
+            for lack in blocker.lacks:
+                amount = quantity_text(lack.name, lack.missing)
+                yield f"{lack.name} {amount} more must be free on {blocker.subject}"
+            if not blocker.lacks:
+                yield f"the reservation of {blocker.subject} must go"
+        case _:
+            yield _other_change(blocker, now_ns)
+
+
+def _quota_change(blocker: Blocker, lack: Lack) -> str:
+    name = lack.name
+    missing = quantity_text(name, lack.missing)
+    if blocker.kind is SubjectKind.QUEUE and lack.position is None and "." not in blocker.subject:
+        return f"nodes with {name} {missing} more must come, or as much must end anywhere"
+    setting = blocker.setting or _SETTINGS_OF_OLDER[blocker.reason]
+    queue = blocker.queue_path or blocker.subject
+    rise = (
+        f"{setting}.{name} of {queue} must rise from {quantity_text(name, lack.limit)} "
+        f"to {quantity_text(name, lack.limit + lack.missing)}"
+    )
+    if lack.asked > lack.limit:
+        return f"{rise}: the ask alone is larger"
+    whose = f" of {blocker.kind.value} {blocker.subject}" if blocker.queue_path else ""
+    return f"{name} {missing}{whose} must end in {queue}, or {rise}"
+
+
+def _other_change(blocker: Blocker, now_ns: int) -> str:
+    match blocker.reason:
+        case RefusalReason.REQUIRED_NODE_UNKNOWN:
+            return f"node {blocker.subject} must come"
+        case RefusalReason.BACKOFF:
+            assert blocker.until_ns is not None, "a back-off has an end: please report"
+            return f"nothing: its asks are tried again {_in_time(blocker.until_ns - now_ns)}"
+        case RefusalReason.POLICY if blocker.until_ns is not None:
+            return f"nothing: the policy is asked again {_in_time(blocker.until_ns - now_ns)}"
+        case RefusalReason.PROTECTED:
+            assert blocker.until_ns is not None, "protection has an end: please report"
+            return f"nothing: preemption is tried again {_in_time(blocker.until_ns - now_ns)}"
+        case RefusalReason.WOULD_DELAY:
+            return blocker.change
+        case RefusalReason.QUEUE_STOPPED:
+            return f"queue {blocker.subject} must be started"
+        case RefusalReason.QUEUE_KIND:
+            return f"the configuration must make queue {blocker.subject} what it was"
+        case RefusalReason.PREDICATES if blocker.kind is SubjectKind.NODES and blocker.until_ns is None:
+            return f"{_AGREEING}: asked again when the resource manager says that its answers change"
+        case _:
+            return _CHANGES.get(blocker.reason, "nothing can: it ends")
+
+
+def _in_time(duration_ns: int) -> str:
+    return f"in {short_duration_text(duration_ns)}" if duration_ns > 0 else "now"
+
+
+# ------------------------------------------------------------------------------------ nodes and orders
+
+
+def tally_line(tally: NodeTally, summary: NodeSummary) -> str:
+    """Return how many nodes refuse for one reason."""
+    types = ", ".join(f"{name} on {count}" for name, count in tally.types)
+    more = "" if tally.nodes <= len(tally.examples) else ", ..."
+    held = f", held for {', '.join(tally.reserved_for)}" if tally.reserved_for else ""
+    lacking = f", short of {types}" if types else ""
+    names = ", ".join(tally.examples)
+    foreign = f", but for other schedulers with room: {', '.join(tally.foreign)}" if tally.foreign else ""
+    return f"{tally.nodes} of {summary.total} {tally.obstacle.value}{lacking} ({names}{more}){held}{foreign}"
+
+
+def miss_line(miss: NearMiss) -> str:
+    """Return which node lacks least, what it lacks, and what other schedulers use of that."""
+    lacks = ", ".join(f"{lack.name} {quantity_text(lack.name, lack.missing)}" for lack in miss.lacks)
+    foreign = f"; other schedulers use {resource_text(miss.foreign)} there" if miss.foreign else ""
+    return f"nearest: {miss.node_id} lacks {lacks}{foreign}"
+
+
+def ending_text(ask: AskExplanation, now_ns: int) -> str:
+    """Return for which victims an ask waits, and since when; the empty text if it does not wait for any."""
+    if not ask.ending:
+        return ""
+    since_ns = ask.ending_since_ns
+    since = "" if since_ns is None else f" {short_duration_text(now_ns - since_ns)} ago"
+    names = [f"{each.allocation_key} of {each.application_id} on {each.node_id}" for each in ask.ending]
+    more = f" and {len(names) - _VICTIMS_MAX} more" if len(names) > _VICTIMS_MAX else ""
+    return (
+        f"it preempted{since}, and waits until the resource manager confirms the end of "
+        f"{', '.join(names[:_VICTIMS_MAX])}{more}"
+    )
+
+
+def planned_start_text(planned_start: PlannedStart, now_ns: int) -> str:
+    """Return when an ask is expected to start, or why that is unknown."""
+    if planned_start.start_ns is None:
+        return f"no expected start: {planned_start.reason}"
+    when = short_duration_text(planned_start.start_ns - now_ns)
+    start = "promised a start" if planned_start.is_promised else "expected to start"
+    return f"{start} on {planned_start.node_id} in {when}{_passes_text(planned_start)}"
+
+
+def _passes_text(planned_start: PlannedStart) -> str:
+    """Return how many later comers may delay a promise for the sake of shares, and how many have."""
+    passed, left = planned_start.passed, planned_start.passes_left
+    if left is None:
+        return ""
+    if not left:
+        return f"; {passed} later comers went first: it stands now" if passed else "; it stands"
+    went = f"{passed} went first, " if passed else ""
+    return f"; {went}at most {left}{' more' if passed else ''} may go first for their shares"
+
+
+def place_line(place: Place, where: Where) -> str:
+    """Return the place of something in an order, and what is ahead of it."""
+    behind = ""
+    if place.ahead:
+        rest = place.number - 1 - len(place.ahead)
+        behind = f", behind {', '.join(place.ahead)}" + (f" and {rest} more" if rest else "")
+    setting = place_of(place.position, where)
+    rule = f"{place.order} ({setting})" if setting else place.order
+    return f"{place.subject}: place {place.number} of {place.of} in {place.among}{behind}: {rule}"
+
 
 _NAMES_MAX = 5
 """How many asks of one answer are named."""
 LINE_CHARACTERS_MAX: Final = 1_024
 _COUNTED: Final = (RefusalReason.WAITS_FOR_PLACEHOLDER, RefusalReason.PROTECTED, RefusalReason.WOULD_DELAY)
-"""Whose details are counts."""
+"""Reasons whose details are counts."""
 _CUT: Final = "..."
 _ENDING: Final = "it has preempted, and waits until its victims have ended"
 _TURN: Final = "it is placed when its turn comes"

@@ -15,7 +15,8 @@ from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCo
 from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
-from ....model.applications.state import ApplicationState
+from ....model.applications.effects import ApplicationState
+from ....model.policies.watching import PolicyFigures
 from ....model.state.counters import BOUNDS_NS, HistogramFigures, TimedPart, merged
 from ....model.values.states import ManagerState
 from ....model.views.rows import NodeRow, PartitionFigures
@@ -72,7 +73,7 @@ _EVENTS: Final = {
 class SchedulerCollector:
     """A collector of prometheus-client: it asks the scheduler at each scrape, and keeps nothing.
 
-    A program that has a registry of its own can register it there; prometheus-client's own text gives some
+    A program with its own registry can register it there; prometheus-client's own text gives some
     counters the ending `_total`, which `exposition` does not.
     """
 
@@ -130,11 +131,42 @@ def _own_families(figures: SchedulerFigures) -> Iterator[Metric]:
     yield from _load_families(figures)
     yield from _manager_families(figures)
     yield from _event_families(figures)
+    if figures.policies:
+        yield from _policy_families(figures.policies)
     yield gauge(
         "licorne_quarantined",
         "Applications and nodes that broke by a bug of Licorne, and are excluded",
         "partition",
         {partition.name: partition.quarantined for partition in figures.current},
+    )
+
+
+def _policy_families(policies: Mapping[str, PolicyFigures]) -> Iterator[Metric]:
+    """Return what policies have answered, where there are any."""
+    rows = policies.items()
+    yield counter(
+        "licorne_policy_answers_total",
+        "How often each policy was asked",
+        "policy",
+        {name: figures.answers for name, figures in rows},
+    )
+    yield counter(
+        "licorne_policy_failures_total",
+        "How often each policy raised, or answered with no answer",
+        "policy",
+        {name: figures.failures for name, figures in rows},
+    )
+    yield counter(
+        "licorne_policy_seconds_total",
+        "How long the answers of each policy took together",
+        "policy",
+        {name: figures.total_ns / _NS for name, figures in rows},
+    )
+    yield gauge(
+        "licorne_policy_longest_seconds",
+        "How long the slowest answer of each policy took",
+        "policy",
+        {name: figures.longest_ns / _NS for name, figures in rows},
     )
 
 

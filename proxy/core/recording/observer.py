@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Protocol, final
 from ....model.configuration.schema import PartitionConfig
 from ....model.errors import LicorneError
 from ....model.partition import Partition
+from ....model.policies.policies import GivenPolicies
 from ....model.predicates.node_checks import many_questions, one_question
 from ....model.state.host import PartitionHost
 from ....model.values.allocation import PlacementHalt, RefusalReason
@@ -139,6 +140,8 @@ class ReplayedAnswers(Unobserved):
     def __init__(self) -> None:
         self.asked: AskedLater | bool = False
         """How the partitions that are made ask predicates, see `how_asked`."""
+        self.policies = GivenPolicies({})
+        """Those of the partitions that are made; their failures were reported when they were recorded."""
         self.made: dict[str, MadePartition] = {}
         """The partitions that were made and are not numbered yet, by full name."""
         self._answers: deque[str | int | None] = deque()
@@ -248,6 +251,7 @@ class ReplayedAnswers(Unobserved):
             placement_halt=partial(self._placement_halt, new.incarnation, new.host.placement_halt),
             predicates=self if asked is True else None,
             question_channel=None,
+            policies=self.policies.make(lambda *_: None),
         )
         if isinstance(asked, AskedLater):
             host = replace(

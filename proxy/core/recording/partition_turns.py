@@ -33,6 +33,7 @@ from ....model.values.messages import (
     Release,
 )
 from ...si.older_generation import Delivery, Generation, InGeneration
+from .policy_answers import TurnAnswers
 from .requests import allocation_request, application_request, looked_up_groups, node_request, timer_document
 from .turn_documents import Outcomes, written_answer, written_taken
 
@@ -79,6 +80,9 @@ class PartitionTurns:
         self._cycles = 0
         """How many cycles of this turn have taken answers, also none."""
         self._taken: list[Json] = []
+        self._policies = TurnAnswers()
+        for policy in host.policies.by_name.values():
+            policy.note = self._note_policy
         self._announced: list[Announcement] = []
         self._outcomes = Outcomes() if recorder.has_outcomes else None
         self._held_lines: list[bytes] = []
@@ -125,6 +129,7 @@ class PartitionTurns:
             return step()
         finally:
             self._at_ns = None
+            self._recorder.note_policies(self._policies.take())
             announced, self._announced = self._announced, []
             lines = self._outcome_lines(at_ns, is_older=self._generation.is_older)
             self._recorder.pass_on(self, b"".join(lines), announced)
@@ -155,6 +160,7 @@ class PartitionTurns:
     def _end(self, describe: Callable[[], Document], failure: BaseException | None) -> None:
         at_ns, self._at_ns = self._at_ns, None
         is_older = self._generation.is_older
+        policies = self._policies.take()
         if self._recorder.is_open:
             try:
                 line: Document = {"at": at_ns, "partition": self.number, **describe()}
@@ -162,6 +168,7 @@ class PartitionTurns:
                     line["answers"] = [*self._answers]
                 if self._taken:
                     line["taken"] = [*self._taken]
+                line |= policies
                 if self._halt is not None:
                     line["halted"] = True
                 if is_older:
@@ -205,6 +212,11 @@ class PartitionTurns:
         if not self._halt_asked:
             self._halt, self._halt_asked = self._given.placement_halt(), True
         return self._halt
+
+    def _note_policy(self, policy: str, method: str, answer: object) -> None:
+        """Keep an answer of a policy; what readers ask between turns changes nothing."""
+        if self._at_ns is not None:
+            self._policies.note(policy, method, answer)
 
     def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
         """Ask the RM's predicate, and keep the answer."""

@@ -22,7 +22,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, final
 
-from ....model.configuration.patterns import is_pattern
+from ....model.configuration.names import is_pattern
 from ....model.configuration.queue_properties import PROPERTIES
 from ....model.configuration.reader import checksum
 from ....model.configuration.yaml_nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
@@ -121,6 +121,7 @@ class Pseudonyms:
         self._key = secrets.token_bytes(_KEY_BYTES) if key is None else key
         self._nodes = _Labels()
         self._parts = _Labels()
+        self._texts = _Labels()
         self.hashed = lru_cache(_CACHED)(self._hashed)
         """Return the hash of a text; the same text gives another one for another kind of name."""
 
@@ -142,6 +143,10 @@ class Pseudonyms:
     def node(self, node_id: str) -> str:
         """Return the pseudonym of a node; they are in the order of the ids."""
         return f"node-{self._nodes.label(node_id)}" if node_id else ""
+
+    def ordered(self, text: str) -> str:
+        """Return the pseudonym of a text that is compared with others of its kind: they are in its order."""
+        return self._texts.label(text)
 
     def name(self, text: str) -> str:
         """Return the pseudonym of a queue, a path of queues, a user, a group, or an access control list.

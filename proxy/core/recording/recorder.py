@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, final
 
 from ....actors.services.log import Log
 from ....model.partition import Partition
+from ....model.policies.policies import GivenPolicies
 from ....model.requests.applications import (
     APPLICATIONS_TAG,
     CREATE_FORCE_TAG,
@@ -42,6 +43,7 @@ from ...si.constants import NODE_PARTITION
 from ...si.older_generation import Delivery, InGeneration
 from .observer import NewPartition
 from .partition_turns import PartitionTurns, RecordedPartition
+from .policy_answers import joined, written_policies
 from .pseudonyms import Pseudonyms, anonymous_configuration, tags_of_rules
 from .recording import FORMAT_VERSION, Recording, RecordingFiles, new_folder
 from .turn_documents import callback_document, how_asked, written_how_asked
@@ -76,6 +78,8 @@ class _ChangeUnderWay:
         self.parts: set[PartitionTurns] = set()
         """The partitions that have changed already."""
         self.waiting: list[_Waiting] = []
+        self.policies: list[Document] = []
+        """What policies have answered in it, in the order of the partitions that asked."""
 
 
 @final
@@ -90,6 +94,7 @@ class TurnRecorder:
         log: gets why the recording has ended.
         may_hold: partitions flush at the end of some turns, so that the lines in between may wait for that.
         reservations_on: whether the scheduler reserves nodes.
+        policies: those of the scheduler.
 
     Raises:
         LicorneError: the folder cannot be made or written into.
@@ -105,12 +110,14 @@ class TurnRecorder:
         log: Log | None = None,
         may_hold: bool,
         reservations_on: bool,
+        policies: GivenPolicies,
     ) -> None:
         self.may_hold = may_hold
         self.has_outcomes = recording.outcomes
         self._now_ns = now_ns
         self._log = log or Log()
         self._reservations_on = reservations_on
+        self._policies = written_policies(policies)
         self._anonymous = AnonymousLines() if recording.anonymize else None
         folder = new_folder(Path(recording.folder))
         self.folder: Path | None = folder
@@ -138,6 +145,7 @@ class TurnRecorder:
         }
         if self.has_outcomes:
             header["outcomes"] = True
+        header |= self._policies
         return self.encoded({"recording": header})
 
     # ---------------------------------------------------------------------------------- partitions
@@ -163,6 +171,11 @@ class TurnRecorder:
             change = self._under_way()
             change.parts.add(turns)
             return change.at_ns
+
+    def note_policies(self, answers: Document) -> None:
+        """Note what policies have answered a partition in the change that is under way."""
+        if answers:
+            self._under_way().policies.append(answers)
 
     def pass_on(self, turns: PartitionTurns, lines: bytes, announced: Sequence[Delivery]) -> None:
         """Write turns of a partition, then announce what was announced in them."""
@@ -207,6 +220,7 @@ class TurnRecorder:
         line = {"at": change.at_ns, **line}
         if change.names:
             line |= {"predicates": change.predicates, "partitions": change.names}
+        line |= joined(change.policies)
         encoded = self.encoded(line) if self.is_open else b""
         with self._lock:
             self._write(encoded + b"".join(waiting.lines for waiting in change.waiting))
@@ -224,6 +238,8 @@ class TurnRecorder:
         with self._lock:
             if any(waiting.lines and waiting.turns is not None for waiting in change.waiting):
                 self._end("a reload was undone after a partition had worked with it")
+            if change.policies:
+                self._end("a reload was undone after policies had been asked")
             self._write(b"".join(waiting.lines for waiting in change.waiting))
             self._announce(change)
             self._change = None
@@ -348,6 +364,7 @@ class AnonymousLines:
             "reason": lambda _: "",
             "failed": lambda _: "",
             "answers": lambda _: _REFUSED,
+            "wait": lambda _: _REFUSED,
             "config": lambda text: anonymous_configuration(text, names),
         }
 
@@ -380,6 +397,8 @@ class AnonymousLines:
                 return {self._pseudonyms.node(node_id): _REFUSED for node_id in value}
             case "resources":  # Names of resources, whatever they are, and quantities.
                 return value
+            case "policies":
+                return {name: self._policy(each) for name, each in value.items()}
             case "queues" if all(isinstance(path, str) for path in value.values()):  # By application.
                 hashed = self._pseudonyms.hashed
                 return {hashed("app", name): self._pseudonyms.name(str(path)) for name, path in value.items()}
@@ -390,6 +409,19 @@ class AnonymousLines:
                 return {"kind": value["kind"], "name": hidden, "reason": ""}
             case _:
                 return {name: self._value(name, each) for name, each in value.items()}
+
+    def _policy(self, value: Json) -> Json:
+        """Return what a turn has of a policy's answers: keys keep their order; or what the header has."""
+        if isinstance(value, dict):
+            return {**value, "class": "", "version": ""}
+        return [self._answer(each) for each in value] if isinstance(value, list) else value
+
+    def _answer(self, answer: Json) -> Json:
+        if isinstance(answer, list):
+            return [self._pseudonyms.ordered(part) if isinstance(part, str) else part for part in answer]
+        if isinstance(answer, dict):
+            return self._object("", answer)
+        return _REFUSED if isinstance(answer, str) else answer
 
     def _attribute(self, name: str, text: str) -> str:
         return text if name == NODE_PARTITION else self._pseudonyms.hashed("attribute", text)

@@ -16,8 +16,7 @@ from ....model.configuration.problems import ConfigurationError, Problem, RuleFi
 from ....model.configuration.reader import DEFAULT_SOURCE
 from ....model.configuration.schema import PartitionConfig, SchedulerConfig
 from ....model.values.messages import full_partition_name
-from .ldap_resolver import LdapResolver, check_ldap_is_installed
-from .ldap_settings import LdapSettings, read_ldap_settings
+from .ldap import LdapResolver, LdapSettings, check_ldap_is_installed, read_ldap_settings
 from .resolver import (
     CachedResolver,
     ResolverSettingsError,
@@ -41,7 +40,7 @@ class PartitionResolver:
     kind: str
     settings: LdapSettings | None
     resolver: UserResolver | None
-    """`None` if there is none: then each user is in the group of the same name."""
+    """`None` without a resolver: then each user is in the group of the same name."""
 
 
 @final
@@ -202,7 +201,7 @@ class TimedResolver:
     Callers that ask for the same user at the same time wait for the same look-up.
 
     Args:
-        resolver: The resolver to ask; called on a thread of its own.
+        resolver: The resolver to ask; called on a separate thread.
         timeout_seconds: How long a caller waits at most.
         look_ups_max: How many look-ups run at the same time; more wait for their turn.
     """

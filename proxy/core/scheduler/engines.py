@@ -1,4 +1,4 @@
-"""What a scheduler is made of by its settings: its engine, and what observes its partitions."""
+"""The parts of a scheduler by its settings: its engine, and the observers of its partitions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Final
 
 from ....actors.engines.engine import ActorsEngine, DirectEngine, Engine
 from ....actors.services.log import Log
-from ....model.build_kind import is_compiled
 from ....model.errors import LicorneError
+from ....model.policies.policies import GivenPolicies
+from ...base.process import is_compiled
 from ..recording.observer import Observer, Unobserved
 from ..recording.recording import Recording
 from .engine_names import EngineName, engine_named
@@ -37,7 +38,7 @@ def make_engine(
         log: Gets what happens to the actors.
 
     Raises:
-        LicorneError: There is no engine of that name, or it cannot have this number of threads, or share one.
+        LicorneError: The engine is unknown, or cannot have this number of threads, or share partitions.
     """
     engine = engine_named(engine)
     if threads is not None and engine != "threads":
@@ -72,6 +73,7 @@ def observer_for(
     log: Log,
     stepped: bool,
     reservations_on: bool,
+    policies: GivenPolicies,
 ) -> Observer:
     """Return a recorder if one is asked for; if there can be none, the engine is closed.
 
@@ -91,6 +93,7 @@ def observer_for(
             log=log,
             may_hold=not stepped,
             reservations_on=reservations_on,
+            policies=policies,
         )
     except LicorneError:
         engine.close()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import final
 
 from ....actors.locks.threads_engine import ThreadsEngine
@@ -11,30 +12,43 @@ from ....actors.services.clocks import VirtualClock
 from ....actors.services.interrupts import Uninterrupted
 from ....model.errors import LicorneError
 from ....model.partition import Partition
+from ....model.policies.policies import PolicyFacts
 from ....model.state.host import TimerAction, timer_key
+from ....model.values.documents import Json
 from ....model.values.messages import LookedUp
 from ....model.values.states import ManagerState
 from ...si import reading
 from ...si import si_pb2 as si
 from ...si.older_generation import ask_terms
 from ..recording.observer import MadePartition, ReplayDifferenceError, ReplayedAnswers
+from ..recording.policy_answers import PlayedAnswers
 from ..recording.turn_documents import AskedLater, TakenAnswer
 from .scheduler import Scheduler
 
 
 @final
 class RecordedTurns:
-    """Has partitions do what a recording says that they did: nothing happens by itself any more.
+    """Repeats the turns of partitions from a recording: nothing else happens by itself.
 
     Args:
         scheduler: a stepped one of the engine `direct` or `actors`, on which nothing has happened.
         reservations_on: whether the recorded scheduler reserved nodes.
+        is_anonymous: whether names are pseudonyms.
+        policies: those of the recorded scheduler. Those that this one has are asked as well, and have to
+            answer the same.
 
     Raises:
-        LicorneError: it is another one.
+        LicorneError: it is another one; or it has a policy that was not recorded, or would see pseudonyms.
     """
 
-    def __init__(self, scheduler: Scheduler, *, reservations_on: bool) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        *,
+        reservations_on: bool,
+        is_anonymous: bool = False,
+        policies: Mapping[str, PolicyFacts] = MappingProxyType({}),
+    ) -> None:
         clock, managers = scheduler._clock, scheduler._managers  # noqa: SLF001 - a part of the scheduler
         if not isinstance(clock, VirtualClock) or isinstance(scheduler._engine, ThreadsEngine):  # noqa: SLF001 - likewise
             raise LicorneError("a recording is replayed with the engines direct and actors, stepped")
@@ -45,6 +59,10 @@ class RecordedTurns:
         self._reader = scheduler._reader  # noqa: SLF001 - a part of the scheduler
         self._answers = ReplayedAnswers()
         managers.observer = self._answers
+        if is_anonymous and managers.policies.facts:
+            raise LicorneError("the recording has pseudonyms, with which no policy can be asked anew")
+        self._policies = PlayedAnswers(policies, managers.policies)
+        self._answers.policies = managers.policies = self._policies.given
         self._partitions: dict[int, MadePartition] = {}
 
     # --------------------------------------------------------------------------- around the turns
@@ -59,11 +77,13 @@ class RecordedTurns:
         at_ns: int,
         answers: Iterable[str | int | None],
         taken: Iterable[TakenAnswer],
+        policies: Mapping[str, Sequence[Json]],
         *,
         is_halted: bool,
     ) -> None:
         """Set the time of a turn, and what its partition will be answered."""
         self.set_time(at_ns)
+        self._policies.begin(policies)
         self._answers.begin_turn(self._known(number).incarnation, answers, taken, is_halted=is_halted)
 
     def end_turn(self, *, has_failed: bool) -> None:
@@ -72,11 +92,35 @@ class RecordedTurns:
         Raises:
             ReplayDifferenceError: it has not.
         """
+        if not has_failed:
+            self.check_policies()
         self._answers.end_turn(has_failed=has_failed)
 
-    def begin_change(self, at_ns: int, asked: AskedLater | bool) -> None:  # noqa: FBT001 - one of its values
-        """Set the time of a registration or reload, and how partitions that it makes ask predicates."""
+    def check_policies(self) -> None:
+        """Make sure that policies were asked and have answered as recorded, and end asking.
+
+        Raises:
+            ReplayDifferenceError: they were not; it names what differs first.
+        """
+        difference = self._policies.end()
+        if difference:
+            raise ReplayDifferenceError(difference)
+
+    def begin_change(
+        self,
+        at_ns: int,
+        asked: AskedLater | bool,  # noqa: FBT001 - one of its values
+        policies: Mapping[str, Sequence[Json]],
+    ) -> None:
+        """Set the time of a registration or reload, and what partitions are answered in it.
+
+        Args:
+            at_ns: the time.
+            asked: how partitions that it makes ask predicates.
+            policies: the answers of policies.
+        """
         self.set_time(at_ns)
+        self._policies.begin(policies)
         self._answers.asked = asked
         self._answers.made.clear()
 
@@ -87,8 +131,10 @@ class RecordedTurns:
             numbers: the number of each, by full name.
 
         Raises:
-            ReplayDifferenceError: others were made than those that were recorded.
+            ReplayDifferenceError: others were made than those that were recorded; or a policy has answered
+                something else.
         """
+        self.check_policies()
         made = self._answers.made
         if made.keys() != numbers.keys():
             recorded = ", ".join(numbers) or "none"
@@ -96,7 +142,7 @@ class RecordedTurns:
         self._partitions |= {numbers[name]: partition for name, partition in made.items()}
 
     def change_manager(self, rm_id: str, state: ManagerState, reason: str) -> None:
-        """Pause or stop a resource manager; its turns go on as they were recorded.
+        """Pause or stop a resource manager; its recorded turns continue.
 
         Raises:
             RequestError: it has not registered.

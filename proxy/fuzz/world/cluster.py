@@ -20,16 +20,16 @@ from ....actors.services import rm_link
 from ....model.applications.allocations import ApplicationAllocations
 from ....model.applications.application import Application
 from ....model.applications.asks import ApplicationAsks
-from ....model.build_kind import is_compiled
 from ....model.errors import LicorneError, error_text
 from ....model.nodes.node import Node
+from ...base.process import is_compiled
 from ...core.recording.recording import Recording
 from ...core.scheduler.scheduler import Scheduler
 from ...si.api import SchedulerAPI
 from ...wire.client import callbacks, connection
 from ...wire.client.remote_scheduler import RemoteScheduler
 from ...wire.server import buffers, remote_managers
-from ...wire.server.addresses import Address
+from ...wire.server.access import Address
 from ...wire.server.server import ServerSettings, ServerThread
 from ..manager.callbacks import CallbackFault, PreemptionEffects
 from ..manager.cluster_record import RecordError
@@ -359,6 +359,8 @@ class ClusterWorld:
             self._managers[step.who].act(step.action, step.draw)
         if self._is_stepped:
             self._core().validate()
+        for manager in self._managers:
+            self._policies.check(list(manager.record.running.values()))
         if self.outcome.failure is not None:
             raise self.outcome.failure
 

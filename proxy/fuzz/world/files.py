@@ -23,9 +23,8 @@ from ....model.errors import LicorneError
 from ...core.scheduler.scheduler import Scheduler
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager
-from ...views.dumps import state_dump
-from ...views.dumps.state_dump import DUMPS_KEPT, PeriodicDumps
-from ...views.dumps.usage_file import UsageFile, read_usage
+from ...views import dumps
+from ...views.dumps import DUMPS_KEPT, PeriodicDumps, UsageFile, read_usage
 from ..manager.cluster_record import RecordError
 from ..plans import Plan, one_of
 from .standard_parts import replaced
@@ -209,7 +208,7 @@ class FilesWorld(ResourceManager):
             self._folder = Path(name)
             self._path = self._folder / "usage.json"
             self._begin()
-            change(state_dump, "time_ns", self._wall_ns)
+            change(dumps, "time_ns", self._wall_ns)
             try:
                 for step in self._plan.steps:
                     rng = random.Random(step.draw)  # noqa: S311 - it plays, and keeps no secret

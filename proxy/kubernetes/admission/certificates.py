@@ -15,8 +15,9 @@ from __future__ import annotations
 import base64
 import binascii
 import ipaddress
+import secrets
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ssl import SSLContext
@@ -49,9 +50,12 @@ _STRATEGIC: Final = "application/strategic-merge-patch+json"
 _CERTIFICATE: Final = "tls.crt"
 _KEY: Final = "tls.key"
 _BUNDLE: Final = "ca.crt"
+_SIGNING_KEY: Final = "users.key"
+_SIGNING_KEY_BYTES: Final = 32
 _REGISTRATIONS: Final = "/apis/admissionregistration.k8s.io/v1"
 _KINDS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 _Kind = TypeVar("_Kind")
+_Kept = TypeVar("_Kept")
 
 
 class BadCertificateError(LicorneError):
@@ -262,21 +266,42 @@ class CertificateKeeper:
         Raises:
             ApiError, ApiUnreachable: The secret cannot be read or written.
         """
+        return self._again_after_conflicts(self._read_or_made)
+
+    def signing_key(self) -> bytes:
+        """Return the key that all replicas sign users with; it is made once, and stays.
+
+        Raises:
+            ApiError, ApiUnreachable: The secret cannot be read or written.
+        """
+        return self._again_after_conflicts(self._read_or_made_key)
+
+    def _read_or_made_key(self) -> bytes:
+        secret = self._read_secret()
+        held = b"" if secret is None else _decoded(secret.data.get(_SIGNING_KEY, ""))
+        if len(held) >= _SIGNING_KEY_BYTES:
+            return held
+        made = secrets.token_bytes(_SIGNING_KEY_BYTES)
+        self._write_secret(secret, {_SIGNING_KEY: made})
+        self._log.info("the admission webhook has a new key, which it signs users with")
+        return made
+
+    def _again_after_conflicts(self, read_or_made: Callable[[], _Kept]) -> _Kept:
         for _ in range(_ATTEMPTS - 1):
             try:
-                return self._read_or_made()
+                return read_or_made()
             except ApiError as error:
                 if error.status != 409:
                     raise
             except ApiUnreachable as error:
                 self._log.warning("the secret of the admission webhook is read again: {}", error)
-        return self._read_or_made()
+        return read_or_made()
 
     def _read_or_made(self) -> ServingCertificate:
         secret = self._read_secret()
         data = {} if secret is None else {key: _decoded(value) for key, value in secret.data.items()}
         earlier = data.get(_BUNDLE, b"")
-        if data:
+        if data.get(_CERTIFICATE):
             try:
                 held = read_certificate(data.get(_CERTIFICATE, b""), data.get(_KEY, b""), earlier)
             except BadCertificateError as error:
@@ -285,7 +310,7 @@ class CertificateKeeper:
                 if self._now() < held.renewed_at and held.names == frozenset(self._names):
                     return held
         made = new_certificate(self._names, self._now(), earlier)
-        self._write_secret(secret, made)
+        self._write_secret(secret, {_CERTIFICATE: made.certificate, _KEY: made.key, _BUNDLE: made.bundle})
         self._log.info("the admission webhook has a new certificate, which ends at {}", made.ends_at)
         return made
 
@@ -299,9 +324,8 @@ class CertificateKeeper:
             raise
         return _read(body, _KeptSecret)
 
-    def _write_secret(self, before: _KeptSecret | None, made: ServingCertificate) -> None:
-        """Write the secret, unless it has changed since it was read: then the status of the error is 409."""
-        parts = {_CERTIFICATE: made.certificate, _KEY: made.key, _BUNDLE: made.bundle}
+    def _write_secret(self, before: _KeptSecret | None, parts: Mapping[str, bytes]) -> None:
+        """Write parts of the secret, unless it has changed since it was read: the error is a 409 then."""
         metadata = {"name": self._secret}
         document: dict[str, object] = {
             "metadata": metadata,

@@ -7,7 +7,7 @@ no watch has brought yet is asked for once, and if there is no answer in time it
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar, final
 from urllib.parse import quote
 
@@ -18,7 +18,7 @@ from ....model.configuration.problems import ConfigurationError
 from ....model.configuration.reader import load
 from ....model.errors import LicorneError
 from ..client.api_client import ApiClient
-from ..client.list_watch import ListWatch, WatchChange, WatchedResource
+from ..client.list_watch import ListWatch, Read, UnreadableObject, WatchChange, WatchedResource
 from ..mapping.settings import (
     CONFIGS_NAME,
     DEFAULT_NAMESPACE,
@@ -88,18 +88,18 @@ class AdmissionObjects:
     ) -> ListWatch[_Object]:
         """Return a watch that keeps objects by their names."""
 
-        def replace(items: Sequence[_Object], _: str) -> None:
+        def replace(items: Sequence[Read[_Object]], _: str) -> None:
             # In this order a reader finds each object that was there and still is.
-            held.update({item.metadata.name: item for item in items})
+            held.update({item.metadata.name: item for item in _readable(items)})
             for name in held.keys() - {item.metadata.name for item in items}:
                 held.pop(name, None)
             listed.set()
 
-        def change(changes: Sequence[tuple[WatchChange, _Object]]) -> None:
+        def change(changes: Sequence[tuple[WatchChange, Read[_Object]]]) -> None:
             for kind, item in changes:
                 if kind is WatchChange.DELETED:
                     held.pop(item.metadata.name, None)
-                else:
+                elif not isinstance(item, UnreadableObject):
                     held[item.metadata.name] = item
 
         return ListWatch(self._client, resource, on_list=replace, on_events=change, log=self._log)
@@ -161,15 +161,18 @@ class AdmissionObjects:
 
     # --------------------------------------------------------------------------------- the configuration
 
-    def _maps_listed(self, items: Sequence[ConfigMap], _: str) -> None:
-        by_name = {item.metadata.name: item for item in items}
+    def _maps_listed(self, items: Sequence[Read[ConfigMap]], _: str) -> None:
+        by_name = {item.metadata.name: item for item in _readable(items)}
         self._take(ConfigMapPair(by_name.get(DEFAULTS_NAME), by_name.get(CONFIGS_NAME)))
         self._listed[2].set()
 
-    def _maps_changed(self, changes: Sequence[tuple[WatchChange, ConfigMap]]) -> None:
+    def _maps_changed(self, changes: Sequence[tuple[WatchChange, Read[ConfigMap]]]) -> None:
         pair = self._pair
         for kind, item in changes:
-            pair = pair.with_one(item.metadata.name, None if kind is WatchChange.DELETED else item)
+            if kind is WatchChange.DELETED:
+                pair = pair.with_one(item.metadata.name, None)
+            elif not isinstance(item, UnreadableObject):
+                pair = pair.with_one(item.metadata.name, item)
         if pair != self._pair:
             self._take(pair)
 
@@ -185,6 +188,11 @@ class AdmissionObjects:
             self._log.error("the settings of the admission webhook stay as they are: {}", error)
             if is_first:
                 self._bad_start = error
+
+
+def _readable(items: Sequence[Read[_Object]]) -> Iterator[_Object]:
+    """Return what can be read; what cannot stays as it was known, or is asked for."""
+    return (item for item in items if not isinstance(item, UnreadableObject))
 
 
 class ConfigMapPair(NamedTuple):

@@ -1,6 +1,6 @@
-"""What is added to pods and workloads when they are created, and which writes are denied.
+"""What is added to pods and workloads when they are written, and which writes are denied.
 
-A pod gets the user who creates it, the name of the scheduler, an application and whether it may be preempted.
+A pod gets its user, the name of the scheduler, an application and whether it may be preempted.
 A workload gets the user in the template of its pods, since a controller creates those. Who names another
 user has to be allowed to, in every namespace: a pod can name the scheduler itself where nothing is marked.
 """
@@ -14,27 +14,26 @@ import msgspec
 
 from licorne.proxy.kubernetes.objects import resolve_structs
 
-from ..mapping.applications import UserInfoError, generated_id, given_id, parsed_user_info, queue_name
+from ..mapping.applications import generated_id, given_id, queue_name
 from ..mapping.asks import allows_preemption_of_itself
 from ..mapping.settings import (
     ALLOW_PREEMPTION,
     APPLICATION_ID,
-    DEFAULT_NAMESPACE,
     LEGACY_APPLICATION_ID,
     LEGACY_QUEUE,
     QUEUE,
     SPARK_APPLICATION_ID,
     USER_INFO,
 )
+from ..mapping.user_signatures import UserSigner
 from ..objects import Namespace, ObjectMeta, Pod, PriorityClass
 from .reviews import ADMITTED, AdmissionRequest, AdmissionVerdict, added_entries, denied, object_of
 from .settings import AdmissionSettings
+from .users import ChosenUser, PodUsers, controller_of, kept_user, namespace_of
 
 _POD: Final = "Pod"
 _CREATE: Final = "CREATE"
 _UPDATE: Final = "UPDATE"
-_OWN_APP: Final = "yunikorn"
-"""The label `app` of pods that are the scheduler itself, which must not wait for it."""
 _TEMPLATE: Final = ("spec", "template")
 _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     "Deployment": _TEMPLATE,
@@ -43,6 +42,8 @@ _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     "ReplicaSet": _TEMPLATE,
     "Job": _TEMPLATE,
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    "ReplicationController": _TEMPLATE,
+    "PodTemplate": ("template",),
 }
 """Where each kind of workload has the template of its pods."""
 
@@ -71,12 +72,20 @@ class Marking:
         scheduler_name: What pods are to have as the name of their scheduler.
         settings: The settings that are in force.
         cluster: What is known of the cluster.
+        signer: Signs for whom pods run.
     """
 
-    def __init__(self, scheduler_name: str, settings: AdmissionSettings, cluster: ClusterKnowledge) -> None:
+    def __init__(
+        self,
+        scheduler_name: str,
+        settings: AdmissionSettings,
+        cluster: ClusterKnowledge,
+        signer: UserSigner,
+    ) -> None:
         self._scheduler_name = scheduler_name
         self._settings = settings
         self._cluster = cluster
+        self._users = PodUsers(settings, signer)
 
     def verdict(self, request: AdmissionRequest) -> AdmissionVerdict:
         """Return what is to be answered.
@@ -101,15 +110,17 @@ class Marking:
 
     def _created_pod(self, request: AdmissionRequest) -> AdmissionVerdict:
         pod = object_of(request.object, Pod)
-        namespace = request.namespace or DEFAULT_NAMESPACE
-        problem = self._problem_of_user(request, pod.metadata.annotations)
-        if problem:
-            return denied(problem)
+        namespace = namespace_of(request)
+        held = pod.metadata.annotations
+        chosen = self._user_of_created(request, pod.metadata, held)
+        if chosen.problem:
+            return denied(chosen.problem)
+        annotations = dict(chosen.annotations)
         known = self._cluster.namespace(namespace)
-        if pod.metadata.labels.get("app") == _OWN_APP or not self._settings.processes(namespace, known):
-            return ADMITTED
+        if not self._settings.processes(namespace, known):
+            path = ("metadata", "annotations")
+            return AdmissionVerdict(patch=added_entries(path, held, annotations) if USER_INFO in held else ())
         labels: dict[str, str] = {}
-        annotations = self._user_annotation(request, pod.metadata.annotations)
         if self._settings.labels(namespace, known):
             labels = self._labels(pod, namespace)
             annotations |= self._preemption_annotation(pod)
@@ -148,37 +159,49 @@ class Marking:
 
     def _created_workload(self, request: AdmissionRequest) -> AdmissionVerdict:
         kind = request.kind.kind
-        if kind == "ReplicaSet" and self._settings.system_users.match(request.user_info.username):
+        whole = metadata_of(request.object)
+        is_of_controller = controller_of(whole) is not None
+        if (
+            kind == "ReplicaSet"
+            and is_of_controller
+            and self._settings.system_users.match(request.user_info.username)
+        ):
             return ADMITTED  # A deployment whose replica set differs from its template makes another one.
-        path = _TEMPLATES[kind]
-        template = object_of(_at(request.object, path), _Labelled)
-        metadata = template.metadata or ObjectMeta()
-        problem = self._problem_of_user(request, metadata.annotations)
-        if problem:
-            return denied(problem)
-        if not self._is_marked(request.namespace or DEFAULT_NAMESPACE, metadata):
-            return ADMITTED
-        entries = self._user_annotation(request, metadata.annotations)
-        if template.metadata is None and entries:
-            pointer = "/" + "/".join((*path, "metadata"))
-            return AdmissionVerdict(
-                patch=({"op": "add", "path": pointer, "value": {"annotations": entries}},)
-            )
-        return AdmissionVerdict(
-            patch=added_entries((*path, "metadata", "annotations"), metadata.annotations, entries)
-        )
+        template = object_of(_at(request.object, _TEMPLATES[kind]), _Labelled).metadata
+        held = (template or ObjectMeta()).annotations
+        chosen = self._user_of_created(request, whole, held)
+        if chosen.problem:
+            return denied(chosen.problem)
+        is_marked = self._is_marked(namespace_of(request), template or ObjectMeta())
+        return _with_user(kind, template, chosen.annotations if is_marked or USER_INFO in held else {})
 
     def _updated_workload(self, request: AdmissionRequest) -> AdmissionVerdict:
         """Return that a workload may be changed, but for its user by one who may not name one.
 
-        Otherwise who may edit a Deployment could have its pods run for anybody: controllers are trusted.
+        A user that is taken away is put back. Where there was none that is signed, who changes the template
+        is the user from now on; a template that stays as it is is left alone, since its pods would be made
+        anew, and so is that of a Job, which cannot be changed.
         """
-        path = _TEMPLATES[request.kind.kind]
-        annotations = _annotations(_at(request.object, path))
-        if annotations.get(USER_INFO) == _annotations(_at(request.old_object, path)).get(USER_INFO):
+        if self._settings.bypass_auth:
             return ADMITTED
-        problem = self._problem_of_user(request, annotations)
-        return denied(problem) if problem else ADMITTED
+        kind = request.kind.kind
+        path = _TEMPLATES[kind]
+        template = object_of(_at(request.object, path), _Labelled).metadata
+        after, before = (template or ObjectMeta()).annotations, _annotations(_at(request.old_object, path))
+        whole = metadata_of(request.object)
+        said = after.get(USER_INFO)
+        if said in {None, before.get(USER_INFO)}:
+            if USER_INFO in before and self._users.is_signed(request, whole, before):
+                return _with_user(kind, template, kept_user(before, after))
+            is_changed = _at(request.object, path) != _at(request.old_object, path)
+            is_of_system = self._settings.system_users.match(request.user_info.username)
+            if not is_changed or is_of_system or kind == "Job":
+                return ADMITTED
+            if not self._is_marked(namespace_of(request), template or ObjectMeta()):
+                return ADMITTED
+            after = {}
+        chosen = self._users.of_named(request, whole, after)
+        return denied(chosen.problem) if chosen.problem else _with_user(kind, template, chosen.annotations)
 
     def _is_marked(self, namespace: str, template: ObjectMeta) -> bool:
         """Return whether the pods of a template will be given to the scheduler as an application."""
@@ -188,40 +211,46 @@ class Marking:
         names = (APPLICATION_ID, LEGACY_APPLICATION_ID, SPARK_APPLICATION_ID)
         return any(map(template.labels.get, names)) or self._settings.labels(namespace, known)
 
-    # ------------------------------------------------------------------------------------------------ users
+    def _user_of_created(
+        self, request: AdmissionRequest, whole: ObjectMeta, annotations: Mapping[str, str]
+    ) -> ChosenUser:
+        if self._settings.bypass_auth:
+            return ChosenUser()
+        return self._users.of_created(request, whole, annotations)
 
-    def _problem_of_user(self, request: AdmissionRequest, annotations: Mapping[str, str]) -> str:
-        """Return why the annotation of a user is refused; the empty text if it is not."""
-        if USER_INFO not in annotations or self._settings.bypass_auth:
-            return ""
-        user, groups = request.user_info.username, request.user_info.groups
-        if not self._settings.may_name_user(user, groups):
-            return f"user {user} with groups [{','.join(groups)}] may not set the annotation {USER_INFO}"
-        try:
-            parsed_user_info(annotations[USER_INFO])
-        except UserInfoError as error:
-            return f"the annotation {USER_INFO} cannot be used: {error}"
-        return ""
 
-    def _user_annotation(self, request: AdmissionRequest, annotations: Mapping[str, str]) -> dict[str, str]:
-        """Return the annotation that says who creates the object, unless it says so already."""
-        if USER_INFO in annotations or self._settings.bypass_auth:
-            return {}
-        user = {"user": request.user_info.username, "groups": request.user_info.groups}
-        return {USER_INFO: msgspec.json.encode(user).decode()}
+def _with_user(kind: str, template: ObjectMeta | None, annotations: Mapping[str, str]) -> AdmissionVerdict:
+    """Return that a workload passes, with annotations in the template of its pods."""
+    path = _TEMPLATES[kind]
+    if template is None and annotations:
+        pointer = "/" + "/".join((*path, "metadata"))
+        return AdmissionVerdict(
+            patch=({"op": "add", "path": pointer, "value": {"annotations": annotations}},)
+        )
+    held = (template or ObjectMeta()).annotations
+    return AdmissionVerdict(patch=added_entries((*path, "metadata", "annotations"), held, annotations))
 
 
 def _updated_pod(request: AdmissionRequest) -> AdmissionVerdict:
-    """Return that a pod may be changed, but for the user it runs for."""
-    was = _annotations(request.old_object).get(USER_INFO)
-    if _annotations(request.object).get(USER_INFO) == was:
-        return ADMITTED
-    return denied(f"the annotation {USER_INFO} of a pod cannot be changed")
+    """Return that a pod may be changed, but for the user it runs for; one that is taken away is put back."""
+    before, after = _annotations(request.old_object), _annotations(request.object)
+    if after.get(USER_INFO, before.get(USER_INFO)) != before.get(USER_INFO):
+        return denied(f"the annotation {USER_INFO} of a pod cannot be changed")
+    path = ("metadata", "annotations")
+    return AdmissionVerdict(patch=added_entries(path, after, kept_user(before, after)))
+
+
+def metadata_of(raw: msgspec.Raw) -> ObjectMeta:
+    """Return the metadata of an object, empty ones if it has none.
+
+    Raises:
+        UnreadableReviewError: They cannot be read.
+    """
+    return object_of(raw, _Labelled).metadata or ObjectMeta()
 
 
 def _annotations(raw: msgspec.Raw) -> Mapping[str, str]:
-    metadata = object_of(raw, _Labelled).metadata
-    return {} if metadata is None else metadata.annotations
+    return metadata_of(raw).annotations
 
 
 def _at(raw: msgspec.Raw, path: tuple[str, ...]) -> msgspec.Raw:

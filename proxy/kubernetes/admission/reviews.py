@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final, TypeVar, final
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from licorne.proxy.kubernetes.objects import resolve_structs
 
 from ....model.errors import LicorneError
+from ..decoding import decoded
 
 _VERSION: Final = "admission.k8s.io/v1"
 _WARNING_LENGTH_MAX: Final = 256
@@ -107,7 +109,7 @@ def object_of(raw: msgspec.Raw, kind: type[_Object]) -> _Object:
         UnreadableReviewError: It cannot be read as what it is said to be.
     """
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return decoded(msgspec.json.Decoder(kind), raw)
     except (msgspec.DecodeError, RecursionError) as error:
         raise UnreadableReviewError(f"the object cannot be read as {kind.__name__}: {error}") from error
 
@@ -121,7 +123,11 @@ def encoded_review(uid: str, verdict: AdmissionVerdict) -> bytes:
     """
     response: dict[str, object] = {"uid": uid, "allowed": verdict.is_allowed}
     if verdict.reason:
-        response["status"] = {"message": verdict.reason}
+        response["status"] = {
+            "code": int(HTTPStatus.FORBIDDEN),
+            "reason": "Forbidden",
+            "message": verdict.reason,
+        }
     if verdict.patch:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(msgspec.json.encode(verdict.patch)).decode()

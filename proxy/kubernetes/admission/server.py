@@ -29,6 +29,7 @@ from ...views.rest.connections import ConnectionTimes, bounded_connections
 from ...views.rest.limits import LimitsSettings, RequestLimits
 from ...views.rest.running import BACKLOG, AsgiServer, ServingThread
 from ..client.api_client import ApiClient
+from ..mapping.user_signatures import UserSigner
 from .certificates import CertificateKeeper, ServingCertificate
 from .cluster_objects import AdmissionObjects, configuration_verdict
 from .marking import Marking
@@ -181,6 +182,7 @@ class AdmissionServer:
             now=now,
         )
         self._presented: ServingCertificate | None = None
+        self._signer: UserSigner | None = None
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._serving = ServingThread(_NAME, self._made)
         self._stopping = threading.Event()
@@ -199,6 +201,7 @@ class AdmissionServer:
         try:
             self._objects.start(_LISTED_SECONDS)
             self.check_certificate()
+            self._signer = UserSigner(self._keeper.signing_key())
             self._serving.start(self._options.host, self._options.port)
         except LicorneError:
             self._objects.stop()
@@ -222,6 +225,12 @@ class AdmissionServer:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    @property
+    def signer(self) -> UserSigner:
+        """Tells which users the webhook has written; known from the start on."""
+        assert self._signer is not None, "the webhook has not been started"
+        return self._signer
 
     @property
     def port(self) -> int:
@@ -277,7 +286,8 @@ class AdmissionServer:
         return AsgiServer(_NAME, config, tls=self._tls)
 
     def _mutated(self, request: AdmissionRequest) -> AdmissionVerdict:
-        return Marking(self._options.scheduler_name, self._objects.settings, self._objects).verdict(request)
+        marking = Marking(self._options.scheduler_name, self._objects.settings, self._objects, self.signer)
+        return marking.verdict(request)
 
     def _validated(self, request: AdmissionRequest) -> AdmissionVerdict:
         return configuration_verdict(request, self._objects.config_maps, self._options.namespace)

@@ -9,8 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from ....model.configuration.patterns import Pattern, PatternError, compile_pattern
-from ..mapping.settings import NAMESPACE_ENABLED, NAMESPACE_GENERATES_ID, parsed_flag, values_of_config_maps
+from ....model.configuration.names import Pattern, PatternError, compile_pattern
+from ..mapping.settings import (
+    NAMESPACE_ENABLED,
+    NAMESPACE_GENERATES_ID,
+    UnsignedUsers,
+    parsed_flag,
+    parsed_unsigned,
+    values_of_config_maps,
+)
 from ..objects import ConfigMap, Namespace
 
 
@@ -71,12 +78,14 @@ class AdmissionSettings:
     bypass_auth: bool = False
     """Whether everybody may say for whom a pod runs; then nothing is added either."""
     trust_controllers: bool = True
-    """Whether system users may say for whom a pod runs, as controllers do that copy a template."""
+    """Whether what system users create for a workload runs for the user of the workload."""
     system_users: Patterns = _CONTROLLERS
     external_users: Patterns = _NO_PATTERNS
     """Further users who may say it."""
     external_groups: Patterns = _NO_PATTERNS
     """The groups whose members may say it."""
+    unsigned_users: UnsignedUsers | None = None
+    """What becomes of pods of a controller whose workload has no signed user; `None` is `nobody`."""
     hot_reload: bool = True
     """Whether a change of these settings takes effect without a restart."""
 
@@ -106,11 +115,11 @@ class AdmissionSettings:
 
     def may_name_user(self, user: str, groups: tuple[str, ...]) -> bool:
         """Return whether a user may say for whom a pod runs."""
-        return (
-            (self.trust_controllers and self.system_users.match(user))
-            or self.external_users.match(user)
-            or any(map(self.external_groups.match, groups))
-        )
+        return self.external_users.match(user) or any(map(self.external_groups.match, groups))
+
+    def is_trusted_controller(self, user: str) -> bool:
+        """Return whether a user creates pods for the users of workloads."""
+        return self.trust_controllers and self.system_users.match(user)
 
 
 def admission_settings(defaults: ConfigMap | None, configs: ConfigMap | None) -> AdmissionSettings:
@@ -146,6 +155,7 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     f"{_FILTERING}generateUniqueAppId": ("generate_unique_app_id", parsed_flag),
     f"{_FILTERING}defaultQueue": ("default_queue", str),
     f"{_ACCESS}bypassAuth": ("bypass_auth", parsed_flag),
+    f"{_ACCESS}unsignedUsers": ("unsigned_users", parsed_unsigned),
     f"{_ACCESS}trustControllers": ("trust_controllers", parsed_flag),
     f"{_ACCESS}systemUsers": ("system_users", Patterns.of),
     f"{_ACCESS}externalUsers": ("external_users", Patterns.of),

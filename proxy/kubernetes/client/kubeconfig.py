@@ -15,8 +15,7 @@ import msgspec
 
 from licorne.proxy.kubernetes.objects import resolve_structs
 
-from ...base.files.input_files import InputError, read_text
-from ...base.files.located_yaml import LocatedYaml, read_located_yaml
+from ...base.files.input_files import InputError, LocatedYaml, read_located_yaml, read_text
 from .credentials import (
     SERVICE_ACCOUNT_FOLDER,
     Credentials,

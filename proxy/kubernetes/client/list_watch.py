@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Generic, Protocol, TypeVar, final
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast, final
 
 import msgspec
 
@@ -16,6 +16,7 @@ from licorne.proxy.kubernetes.objects import resolve_structs
 
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
+from ..decoding import decoded
 from ..objects import ObjectMeta
 from .api_client import ApiClient, backoff_seconds
 from .connections import LineStream
@@ -48,6 +49,49 @@ class HasMetadata(Protocol):
 
 
 _Object = TypeVar("_Object", bound=HasMetadata)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class UnreadableObject:
+    """An object of the cluster that cannot be read.
+
+    Attributes:
+        kind: The struct that it could not be decoded into.
+        metadata: Its name, namespace, uid and version, as far as they can be read.
+        reason: Why it cannot be read.
+    """
+
+    kind: type[Any]
+    metadata: ObjectMeta
+    reason: str
+
+
+Read: TypeAlias = _Object | UnreadableObject
+"""An object as it was read, or that it cannot be."""
+
+
+def read_object(decoder: msgspec.json.Decoder[_Object], raw: bytes | msgspec.Raw) -> Read[_Object]:
+    """Return an object; one that cannot be decoded is returned as such."""
+    try:
+        return decoded(decoder, raw)
+    except (msgspec.DecodeError, RecursionError) as error:
+        described = _described(raw)
+        metadata = ObjectMeta(
+            name=described.name,
+            namespace=described.namespace,
+            uid=described.uid,
+            resource_version=described.resource_version,
+        )
+        return UnreadableObject(cast("type[Any]", decoder.type), metadata, str(error))
+
+
+def _described(raw: bytes | msgspec.Raw) -> _Version:
+    """Return name and version of an object, empty if it has none."""
+    try:
+        return msgspec.json.decode(raw, type=_Versioned).metadata
+    except (msgspec.DecodeError, RecursionError):
+        return _Version()
 
 
 @final
@@ -96,10 +140,11 @@ class _Version(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str = ""
     name: str = ""
     namespace: str = ""
+    uid: str = ""
 
 
 class _Versioned(msgspec.Struct, frozen=True):
-    """An object of which the version alone is read: that of a bookmark has nothing else."""
+    """An object of which name and version alone are read: that of a bookmark has nothing else."""
 
     metadata: _Version = _Version()
 
@@ -115,7 +160,8 @@ class ListWatch(Generic[_Object]):
     Args:
         client: The client.
         resource: Which objects.
-        on_list: Called with all objects and the version of the list. Objects that are not in it are gone.
+        on_list: Called with all objects and the version of the list. Objects that are not in it are gone. One
+            that cannot be read is an `UnreadableObject` there, as it is among the changes.
         on_events: Called with the changes that have arrived, in order: all that one reading has brought. A
             change can arrive again. A deleted object is as it was last.
         log: Where failures are logged.
@@ -129,8 +175,8 @@ class ListWatch(Generic[_Object]):
         client: ApiClient,
         resource: WatchedResource[_Object],
         *,
-        on_list: Callable[[Sequence[_Object], str], None],
-        on_events: Callable[[Sequence[tuple[WatchChange, _Object]]], None],
+        on_list: Callable[[Sequence[Read[_Object]], str], None],
+        on_events: Callable[[Sequence[tuple[WatchChange, Read[_Object]]]], None],
         log: Log | None = None,
         page_size: int = _PAGE_SIZE,
         idle_timeout_seconds: float = _IDLE_TIMEOUT_SECONDS,
@@ -214,17 +260,17 @@ class ListWatch(Generic[_Object]):
             self._version = None
         self._log.warning("{}: {}", self._resource.path, error)
 
-    def read_list(self) -> tuple[list[_Object], str]:
+    def read_list(self) -> tuple[list[Read[_Object]], str]:
         """Return all objects as they are now, and the version of the list.
 
         Raises:
             ApiError, ApiUnreachable, CredentialError, InputError: As for a request.
         """
-        items: list[_Object] = []
+        items: list[Read[_Object]] = []
         token = ""
         while True:
             page = self._page(token)
-            items += filter(None, map(self._decode, page.items or ()))
+            items += map(self._decode, page.items or ())
             token = page.metadata.continue_token
             if not token or self._stopped.is_set():
                 return items, page.metadata.resource_version
@@ -275,7 +321,7 @@ class ListWatch(Generic[_Object]):
         Raises:
             ApiError: One of them is an error, which ends the watch. Those before it are handed over.
         """
-        changes: list[tuple[WatchChange, _Object]] = []
+        changes: list[tuple[WatchChange, Read[_Object]]] = []
         version = None
         error = None
         for line in lines:
@@ -287,34 +333,25 @@ class ListWatch(Generic[_Object]):
             if event.type == "ERROR":
                 error = ApiError.of_event(event.object)
                 break
-            found = self._decode(event.object) if event.type in _CHANGES else None
-            if found is not None:
+            if event.type in _CHANGES:
+                found = self._decode(event.object)
                 changes.append((_CHANGES[event.type], found))
-                version = found.metadata.resource_version
+                version = found.metadata.resource_version or version
             else:
-                version = self._described(event.object).resource_version or version
+                version = _described(event.object).resource_version or version
         if changes and not self._stopped.is_set():
             self._on_events(changes)
         self._version = version or self._version
         if error is not None:
             raise error
 
-    def _decode(self, raw: msgspec.Raw) -> _Object | None:
-        """Return an object; one that cannot be decoded is logged and left out, and the others are not."""
-        try:
-            return self._decoder.decode(raw)
-        except msgspec.DecodeError as error:
-            described = self._described(raw)
-            name = f"{described.namespace}/{described.name}"
-            self._log.error("{}: {} cannot be read: {}", self._resource.path, name, error)
-            return None
-
-    def _described(self, raw: msgspec.Raw) -> _Version:
-        """Return name and version of an object, empty if it has none."""
-        try:
-            return msgspec.json.decode(raw, type=_Versioned).metadata
-        except msgspec.DecodeError:
-            return _Version()
+    def _decode(self, raw: msgspec.Raw) -> Read[_Object]:
+        """Return an object; that one cannot be read is logged."""
+        found = read_object(self._decoder, raw)
+        if isinstance(found, UnreadableObject):
+            name = f"{found.metadata.namespace}/{found.metadata.name}"
+            self._log.error("{}: {} cannot be read: {}", self._resource.path, name, found.reason)
+        return found
 
 
 _CHANGES: Final = {change.value: change for change in WatchChange}

@@ -51,8 +51,10 @@ from .settings import (
     UNIQUE_ID_SUFFIX,
     USER_INFO,
     KubernetesSettings,
+    UnsignedUsers,
     creation_seconds,
 )
+from .user_signatures import SIGNATURE, subject_of
 
 _TEXTS: Final = msgspec.json.Decoder(dict[str, str])
 _ID_LENGTH_MAX: Final = 63
@@ -152,14 +154,35 @@ def ignored_sources(pod: Pod) -> tuple[str, ...]:
     return (*_ignored(pod, "application id", _ID_SOURCES), *_ignored(pod, "queue", _QUEUE_SOURCES))
 
 
-def user_and_groups(pod: Pod) -> UserAndGroups:
-    """Return whom a pod runs for; `nobody` if it does not say so in a way that can be read."""
-    text = pod.metadata.annotations.get(USER_INFO, "")
+def user_and_groups(pod: Pod, settings: KubernetesSettings) -> UserAndGroups:
+    """Return whom a pod runs for.
+
+    It is `nobody` if the pod does not say it in a way that can be read, or is not believed.
+    """
+    text = pod.metadata.annotations.get(USER_INFO, "") if _is_believed(pod, settings) else ""
     try:
         user, groups = parsed_user_info(text)
     except UserInfoError:
         user, groups = "", ()
     return UserAndGroups(user or DEFAULT_USER, groups)
+
+
+def _is_believed(pod: Pod, settings: KubernetesSettings) -> bool:
+    if settings.unsigned is UnsignedUsers.BELIEVED:
+        return True
+    metadata, signer = pod.metadata, settings.signer
+    text = metadata.annotations.get(USER_INFO)
+    if text is None or signer is None:
+        return False
+    subject = subject_of("Pod", _namespace_name(pod), metadata)
+    return signer.is_signed((subject,), text, metadata.annotations.get(SIGNATURE, ""))
+
+
+def refused_user(pod: Pod, settings: KubernetesSettings) -> str:
+    """Return why a pod may not run because of the user that it names, empty if it may."""
+    if settings.unsigned is not UnsignedUsers.REFUSED or _is_believed(pod, settings):
+        return ""
+    return f"the webhook has not signed the annotation {USER_INFO}: the pod has to be created anew"
 
 
 def parsed_user_info(text: str) -> UserAndGroups:
@@ -211,7 +234,7 @@ def add_application_request(
         namespace: The namespace of the pod, `None` if it is not known.
         settings: How ids are generated, and whether there are gangs.
     """
-    user = user_and_groups(pod)
+    user = user_and_groups(pod, settings)
     entry = si.AddApplicationRequest(
         applicationID=application_id(pod, settings),
         queueName=queue_name(pod),

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from ....model.resources.quantities import QuantityError
 from ...si import constants
 from ...si import si_pb2 as si
 from ..objects import KubernetesNode, Pod, PriorityClass
-from .quantities import node_resource, pod_resource
+from .pod_sizes import pod_resource
+from .quantities import node_resource
 from .settings import (
     ALLOW_PREEMPTION,
     DEFAULT_RACK,
@@ -33,7 +35,25 @@ from .settings import (
 )
 
 _NODE_NAME_FIELD: Final = "metadata.name"
+_PRIORITY_MAX: Final = 2**31 - 1
+_SOME_TIME: Final = "1970-01-01T00:00:00Z"
 _WITH_SIZE = frozenset({si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN, si.NodeInfo.UPDATE})
+
+
+def why_unusable(item: object, settings: KubernetesSettings) -> str:
+    """Return why no message can be made of an object of the cluster, empty if one can or none is needed."""
+    try:
+        match item:
+            case KubernetesNode():
+                node_info(item, si.NodeInfo.CREATE, settings)
+            case Pod() if not item.is_terminal:
+                pod_resource(item)
+                creation_seconds(item.metadata.creation_timestamp or _SOME_TIME)
+                if abs(item.spec.priority or 0) > _PRIORITY_MAX:
+                    return f"expected a priority of 32 bits, got {item.spec.priority}"
+    except (QuantityError, ValueError, OverflowError) as error:
+        return str(error)
+    return ""
 
 
 def ask(
@@ -59,7 +79,7 @@ def ask(
         QuantityError: A quantity of the pod cannot be read.
     """
     spec = pod.spec
-    tags = _tags(pod)
+    tags = _tags(pod, settings)
     node_name = required_node(pod)
     if node_name:
         tags[REQUIRED_NODE_TAG] = node_name
@@ -84,14 +104,14 @@ def ask(
     )
 
 
-def foreign_allocation(pod: Pod) -> si.Allocation:
+def foreign_allocation(pod: Pod, settings: KubernetesSettings) -> si.Allocation:
     """Return a pod of another scheduler as an allocation that the scheduler only has to know of.
 
     Raises:
         QuantityError: A quantity of the pod cannot be read.
     """
     mirrors_a_file = any(owner.kind == "Node" for owner in pod.metadata.owner_references)
-    tags = _tags(pod)
+    tags = _tags(pod, settings)
     tags[constants.FOREIGN] = constants.ALLOC_TYPE_STATIC if mirrors_a_file else constants.ALLOC_TYPE_DEFAULT
     return si.Allocation(
         allocationKey=pod.metadata.uid,
@@ -158,11 +178,11 @@ def allows_preemption_of_others(pod: Pod) -> bool:
     return pod.spec.preemption_policy != "Never"
 
 
-def _tags(pod: Pod) -> dict[str, str]:
-    """Return the tags of every pod: where it is, its labels, and when it was created."""
+def _tags(pod: Pod, settings: KubernetesSettings) -> dict[str, str]:
+    """Return the tags of every pod: where it is, its labels if they are shown, and when it was created."""
     metadata = pod.metadata
     tags = {POD_NAMESPACE_TAG: metadata.namespace, POD_NAME_TAG: metadata.name}
-    for key, value in metadata.labels.items():
+    for key, value in metadata.labels.items() if settings.shows_labels else ():
         tags[LABEL_TAG_PREFIX + key] = value
     if metadata.creation_timestamp:
         tags[constants.CREATION_TIME] = str(creation_seconds(metadata.creation_timestamp))
@@ -195,7 +215,8 @@ def node_changes(old: KubernetesNode | None, new: KubernetesNode | None) -> list
     """Return what is to be said about a node, in order.
 
     A new node is created drained. The pods that are on it are sent next, and `DRAIN_TO_SCHEDULABLE` after
-    them, so that nothing is placed where they already are.
+    them, so that nothing is placed where they already are. A cordon is not sent: for pods that tolerate it
+    the node is a place, and a filter keeps the others off.
 
     Args:
         old: The node as it was, `None` if it is new.
@@ -204,14 +225,10 @@ def node_changes(old: KubernetesNode | None, new: KubernetesNode | None) -> list
     if new is None:
         return [] if old is None else [si.NodeInfo.DECOMISSION]
     if old is None:
-        created = [si.NodeInfo.CREATE_DRAIN]
-        return created if new.spec.unschedulable else [*created, si.NodeInfo.DRAIN_TO_SCHEDULABLE]
+        return [si.NodeInfo.CREATE_DRAIN, si.NodeInfo.DRAIN_TO_SCHEDULABLE]
     actions: list[si.NodeInfo.ActionFromRM] = []
     if old.status.allocatable != new.status.allocatable and node_resource(old) != node_resource(new):
         actions.append(si.NodeInfo.UPDATE)
-    if old.spec.unschedulable != new.spec.unschedulable:
-        drained = new.spec.unschedulable
-        actions.append(si.NodeInfo.DRAIN_NODE if drained else si.NodeInfo.DRAIN_TO_SCHEDULABLE)
     return actions
 
 

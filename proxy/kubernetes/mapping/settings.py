@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar, final
 
@@ -24,6 +25,7 @@ from ....model.configuration.durations import DurationError, parse_duration_ns
 from ....model.configuration.names import flag_of
 from ....model.errors import LicorneError
 from ..objects import ConfigMap, Pod
+from .user_signatures import UserSigner
 
 _INT32_MAX: Final = 2**31 - 1
 _SECOND_NS: Final = 10**9
@@ -87,6 +89,16 @@ class ConfigMapError(LicorneError):
     """A value of the configuration in the cluster cannot be read; the text names object, key and value."""
 
 
+class UnsignedUsers(StrEnum):
+    """What becomes of a pod whose user the webhook has not signed."""
+
+    BELIEVED = "believed"
+    """It runs for the user that it names."""
+    NOBODY = "nobody"
+    REFUSED = "refused"
+    """It waits, and says why."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class KubernetesSettings:
@@ -119,6 +131,21 @@ class KubernetesSettings:
     """Whether preempted pods are evicted, which disruption budgets may put off, not deleted."""
     instance_type_label: str = "node.kubernetes.io/instance-type"
     """The label of a node that says its instance type."""
+    signer: UserSigner | None = None
+    """Tells whether the webhook has written the user of a pod; `None` where there is no webhook."""
+    unsigned_users: UnsignedUsers | None = None
+    """What becomes of other pods; `None` if nothing is said about it."""
+    bypass_auth: bool = False
+    """Whether everybody may say for whom a pod runs."""
+    shows_labels: bool = True
+    """Whether the tags of asks have the labels of pods, which readers of the REST interface see."""
+
+    @property
+    def unsigned(self) -> UnsignedUsers:
+        """What becomes of pods whose user is not signed: without a webhook nothing is."""
+        if self.bypass_auth:
+            return UnsignedUsers.BELIEVED
+        return self.unsigned_users or (UnsignedUsers.NOBODY if self.signer else UnsignedUsers.BELIEVED)
 
 
 class ConfigMapsRead(NamedTuple):
@@ -253,6 +280,18 @@ def parsed_flag(text: str) -> bool:
     return flag
 
 
+def parsed_unsigned(text: str) -> UnsignedUsers | None:
+    """Return what becomes of pods whose user is not signed; an empty text leaves it open.
+
+    Raises:
+        ValueError: It is another word; the text goes on behind "is".
+    """
+    try:
+        return UnsignedUsers(text) if text else None
+    except ValueError:
+        raise ValueError(f"none of {', '.join(UnsignedUsers)}") from None
+
+
 def _count(text: str) -> int:
     """Read a whole number from 0 to 2**31-1."""
     if re.fullmatch(r"\+?[0-9]{1,10}", text) is None or int(text) > _INT32_MAX:
@@ -293,6 +332,8 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "kubernetes.qps": ("queries_per_second", _count),
     "kubernetes.burst": ("query_burst", _count),
     "admissionController.filtering.generateUniqueAppId": ("generate_unique_app_id", parsed_flag),
+    "admissionController.accessControl.unsignedUsers": ("unsigned_users", parsed_unsigned),
+    "admissionController.accessControl.bypassAuth": ("bypass_auth", parsed_flag),
     # These are checked and have no effect: nothing here is polled, and no channel can fill.
     "service.schedulingInterval": ("", _duration_ns),
     "service.eventChannelCapacity": ("", _count),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple, Protocol, final
+from typing import Final, Protocol, final
 
 from ....model.values.messages import RejectionCode
 from ...si import constants
@@ -13,6 +13,7 @@ from ..mapping.gangs import RefusedTaskGroups, task_groups
 from ..mapping.settings import PARTITION, is_placeholder, task_group_name
 from ..objects import Namespace, Pod
 from .gang_life import GANG_TIMEOUT, GANG_TIMEOUT_TEXT, GangLife, GangTasks
+from .rejections import Rejections
 from .shared_parts import SharedParts
 from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
 
@@ -20,9 +21,6 @@ _NAMESPACE_SECONDS: Final = 5.0
 """How long an application waits for its namespace to be known; then it is submitted without quotas."""
 _LATER_SECONDS: Final = 5.0
 """When an application is submitted again whose id is still in use."""
-_PAUSE_SECONDS: Final = 10.0
-_PAUSE_MAX_SECONDS: Final = 300.0
-"""How long a rejected application waits: twice as long each time."""
 _EMPTY_SECONDS: Final = 90.0
 """When an application without pods is removed that the scheduler has not completed by itself."""
 _LIVE: Final = frozenset(
@@ -45,13 +43,6 @@ class TaskSide(GangTasks, Protocol):
         ...
 
 
-class _Rejected(NamedTuple):
-    """How often an application was rejected in a row, and until when it is not submitted again."""
-
-    times: int
-    until: float
-
-
 @final
 class Applications:
     """The applications of pods; used by one thread."""
@@ -64,7 +55,7 @@ class Applications:
         self._loop = parts.loop
         self._tasks = tasks
         self._by_id: dict[str, PodApplication] = {}
-        self._rejected: dict[str, _Rejected] = {}
+        self._rejections = Rejections(parts.loop)
         self.has_begun = False
         """Whether more may come than was listed at the start: a namespace that is not known, for example."""
         self.gangs = GangLife(parts, tasks, self)
@@ -120,6 +111,9 @@ class Applications:
         application = task.application
         if application.phase is PodApplicationPhase.FAILED:
             self._begin_failed(application)
+        reason = self._rejections.reason(application.application_id)
+        if reason and application.phase in _UNKNOWN_TO_THE_SCHEDULER:
+            self._hold(task, reason)
         self._compare_namespaces(task.pod, application.first)
         self.gangs.joined(task)
 
@@ -131,7 +125,7 @@ class Applications:
             self._reporter.event(pod, "Scheduling", "SharedApplication", note, is_warning=True)
 
     def _submit_when_possible(self, application: PodApplication) -> None:
-        pause = self._pause(application)
+        pause = self._rejections.pause(application.application_id)
         if not pause and self.has_begun and self._namespace(application.first) is None:
             pause = _NAMESPACE_SECONDS
         if pause:
@@ -139,15 +133,15 @@ class Applications:
         else:
             self.submit(application)
 
-    def _pause(self, application: PodApplication) -> float:
-        """Return how long an application is not submitted because it was rejected."""
-        rejected = self._rejected.get(application.application_id)
-        return max(0.0, rejected.until - self._loop.now()) if rejected is not None else 0.0
-
     def namespace_seen(self, name: str) -> None:
-        """Submit what has waited for a namespace."""
+        """Submit what has waited for a namespace, and have the queues of others take its quotas."""
         for application in list(self._by_id.values()):
-            if application.first.metadata.namespace == name and not self._pause(application):
+            if application.first.metadata.namespace != name:
+                continue
+            if application.phase in _LIVE and application.tasks:
+                first = application.first
+                self._requests.add(add_application_request(first, self._namespace(first), self._settings))
+            elif not self._rejections.pause(application.application_id):
                 self._submit_waiting(application)
 
     def _submit_waiting(self, application: PodApplication) -> None:
@@ -243,10 +237,10 @@ class Applications:
         self._requests.add(si.RemoveApplicationRequest(applicationID=identity, partitionName=PARTITION))
 
     def end_without(self, application: PodApplication, reason: str, message: str) -> None:
-        """Have the pods of an application fail that the scheduler has accepted."""
+        """Have the pods of an application fail, or wait, that the scheduler has accepted."""
         self._remove(application)
-        application.phase = PodApplicationPhase.FAILED
         self._fail(application, reason, message)
+        self._try_later(application, message)
 
     # ------------------------------------------------------------------------------------- from the scheduler
 
@@ -255,7 +249,7 @@ class Applications:
         application = self._by_id.get(identity)
         if application is None or application.phase is not PodApplicationPhase.SUBMITTED:
             return
-        self._rejected.pop(identity, None)
+        self._rejections.accepted(identity)
         has_members_on_nodes = any(task.has_node for task in application.members)
         if application.groups and not (application.has_given_up_gang or has_members_on_nodes):
             self.gangs.begin(application)
@@ -269,21 +263,28 @@ class Applications:
             self._tasks.ask(task)
 
     def rejected(self, identity: str, reason: str, code: str = "") -> None:
-        """Take that an application is rejected: its pods fail, and it is tried again only after a while."""
+        """Take that an application is rejected: its pods wait, and it is tried again after a while."""
         application = self._by_id.get(identity)
         if application is None or application.phase is not PodApplicationPhase.SUBMITTED:
             return
         if code in _LATER:
             self.refused(application)
             return
-        application.phase, application.reason = PodApplicationPhase.REJECTED, reason
-        count = self._rejected[identity].times + 1 if identity in self._rejected else 1
-        pause = min(_PAUSE_SECONDS * 2 ** (count - 1), _PAUSE_MAX_SECONDS)
-        self._rejected[identity] = _Rejected(count, self._loop.now() + pause)
-        self._loop.later(2 * _PAUSE_MAX_SECONDS, self._forget_rejection, identity, count)
-        self._loop.later(pause, self._try_rejected, application, pause)
-        self._fail(application, "ApplicationRejected", reason)
+        for task in application.members:
+            if not task.has_node:
+                self._hold(task, reason)
+        self._try_later(application, reason)
         self.gangs.end_placeholders(application)
+
+    def _try_later(self, application: PodApplication, reason: str) -> None:
+        application.phase, application.reason = PodApplicationPhase.REJECTED, reason
+        pause = self._rejections.note(application.application_id, reason)
+        self._loop.later(pause, self._try_rejected, application, pause)
+
+    def _hold(self, task: PodTask, reason: str) -> None:
+        """Have a pod say why its application is not taken; it waits, as a new pod would not be taken."""
+        self._reporter.condition(task.pod, "SchedulingSkipped", reason)
+        self._reporter.event(task.pod, "ApplicationRejected", "Scheduling", reason, is_warning=True)
 
     def refused(self, application: PodApplication) -> None:
         """Submit an application again in a while: the request could not be made."""
@@ -294,15 +295,11 @@ class Applications:
         if self._is_known(application) and application.phase is PodApplicationPhase.WAITING:
             self._resubmit(application)
 
-    def _forget_rejection(self, identity: str, count: int) -> None:
-        rejected = self._rejected.get(identity)
-        if rejected is not None and rejected.times == count:
-            del self._rejected[identity]
-
     def _try_rejected(self, application: PodApplication, pause: float) -> None:
-        """Submit a rejected application for pods that came later, or that run."""
+        """Submit a rejected application again, unless all of its pods have failed."""
         if self._is_known(application) and application.phase is PodApplicationPhase.REJECTED:
             if any(task.state is not TaskState.FAILED for task in application.members):
+                application.tried_again_at = self._loop.unix_seconds()
                 self._resubmit(application)
             else:
                 self._loop.later(pause, self._try_rejected, application, pause)
@@ -344,7 +341,10 @@ class Applications:
     def _failed(self, application: PodApplication) -> None:
         """Take that the scheduler has ended an application: pods that are left begin it anew."""
         application.phase = PodApplicationPhase.FAILED
-        self._begin_failed(application)
+        if GANG_TIMEOUT in application.reason:
+            self._try_later(application, GANG_TIMEOUT_TEXT)
+        else:
+            self._begin_failed(application)
 
     def _begin_failed(self, application: PodApplication) -> None:
         """Begin an application that has failed anew, with the first pod that is left."""
@@ -355,9 +355,11 @@ class Applications:
             self._resubmit(application)
 
     def _fail(self, application: PodApplication, reason: str, message: str) -> None:
-        """Write that the pods have failed that are on no node."""
+        """Write that the pods have failed that are on no node; those wait that a controller makes again."""
         for task in list(application.members):
-            if not task.has_node:
+            if task.is_made_again and not task.has_node:
+                self._hold(task, message)
+            elif not task.has_node:
                 self._tasks.fail(task, reason, message)
 
 

@@ -11,6 +11,7 @@ from typing import final
 
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
+from ..client.list_watch import Read, UnreadableObject
 from ..mapping.settings import (
     CONFIGS_NAME,
     DEFAULTS_NAME,
@@ -184,26 +185,36 @@ class ClusterConfiguration:
         self._log = log
         self._report = report
         self._maps: dict[str, ConfigMap] = {}
+        self._unreadable: dict[str, UnreadableObject] = {}
+        """Those of the two that are there, and cannot be read as they are now."""
         self._read: ConfigMapsRead | None = None
         """What is in force."""
 
-    def put(self, item: ConfigMap) -> bool:
+    def put(self, item: Read[ConfigMap]) -> bool:
         """Take a config map that is new or has changed; return whether it is one of the two."""
         name = item.metadata.name
         if name not in {DEFAULTS_NAME, CONFIGS_NAME}:
             return False
-        before = self._maps.get(name)
+        if isinstance(item, UnreadableObject):
+            self._unreadable[name] = item
+            return True
+        before, was_unreadable = self._maps.get(name), self._unreadable.pop(name, None) is not None
         self._maps[name] = item
-        return before is None or (before.data, before.binary_data) != (item.data, item.binary_data)
+        return (
+            before is None
+            or was_unreadable
+            or (before.data, before.binary_data) != (item.data, item.binary_data)
+        )
 
     def remove(self, name: str) -> bool:
         """Take that a config map is gone, as if it were empty; return whether it is one of the two."""
-        return self._maps.pop(name, None) is not None
+        was_unreadable = self._unreadable.pop(name, None) is not None
+        return self._maps.pop(name, None) is not None or was_unreadable
 
-    def replace(self, items: list[ConfigMap]) -> bool:
+    def replace(self, items: list[Read[ConfigMap]]) -> bool:
         """Take all config maps as they are now; return whether one of the two has changed."""
         names = {item.metadata.name for item in items}
-        changes = [self.remove(name) for name in list(self._maps) if name not in names]
+        changes = [self.remove(name) for name in (DEFAULTS_NAME, CONFIGS_NAME) if name not in names]
         changes += [self.put(item) for item in items]
         return any(changes)
 
@@ -211,9 +222,10 @@ class ClusterConfiguration:
         """Read the configuration for the start.
 
         Raises:
-            ConfigMapError: A value is bad; it is reported.
+            ConfigMapError: A value is bad, or an object cannot be read; it is reported.
         """
         try:
+            self._check_readable()
             read = settings_from_config_maps(
                 self._maps.get(DEFAULTS_NAME), self._maps.get(CONFIGS_NAME), self._defaults
             )
@@ -222,6 +234,10 @@ class ClusterConfiguration:
             raise
         self._read = read if read.queue_yaml else read._replace(queue_yaml=self._queues)
         return self._read
+
+    def _check_readable(self) -> None:
+        for name, item in self._unreadable.items():
+            raise ConfigMapError(f"ConfigMap {name} cannot be read: {item.reason}")
 
     def reload(self, update: Callable[[ConfigMapsRead], None]) -> None:
         """Have a changed configuration take effect, as far as it can while the scheduler runs.
@@ -247,7 +263,9 @@ class ClusterConfiguration:
     def refused(self, error: LicorneError) -> None:
         """Report that the configuration is bad, on the config map that says the most."""
         self._log.error("the configuration of the cluster is refused: {}", error)
-        for name in (CONFIGS_NAME, DEFAULTS_NAME):
-            if name in self._maps:
-                self._report(self._maps[name], str(error))
-                return
+        unreadable = {name: ConfigMap(metadata=item.metadata) for name, item in self._unreadable.items()}
+        for maps in (unreadable, self._maps):
+            for name in (CONFIGS_NAME, DEFAULTS_NAME):
+                if name in maps:
+                    self._report(maps[name], str(error))
+                    return

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, final
 
 from ...si import si_pb2 as si
+from ..mapping.applications import namespace_tags
 from ..mapping.asks import foreign_allocation, foreign_release, node_changes, node_info
-from ..mapping.quantities import pod_resource
+from ..mapping.pod_sizes import pod_resource
 from ..mapping.settings import counts_as_foreign, is_ours
 from ..objects import (
     KubernetesNode,
@@ -18,6 +19,7 @@ from ..objects import (
     PriorityClass,
     StorageClass,
 )
+from .left_out import LeftOut, bare_object
 from .shared_parts import SharedParts
 from .task_life import TaskLife
 
@@ -26,25 +28,38 @@ from .task_life import TaskLife
 class ClusterEvents:
     """Takes objects as they are now, and those that are gone; used by one thread."""
 
-    def __init__(self, parts: SharedParts, tasks: TaskLife) -> None:
+    def __init__(self, parts: SharedParts, tasks: TaskLife, left_out: LeftOut) -> None:
         self._settings = parts.settings
         self._cache = parts.cache
         self._requests = parts.requests
         self._reporter = parts.reporter
         self._reconsidering = parts.reconsidering
         self._tasks = tasks
+        self._left_out = left_out
         self._foreign: dict[str, dict[str, int]] = {}
         """The sizes of the pods of other schedulers that our scheduler knows of, by uid."""
 
     def seen(self, item: Any) -> None:
-        """Take an object that is new or has changed."""
+        """Take an object that is new or has changed; one that cannot be used counts as gone."""
+        if self._left_out.has(item):
+            self._gone(bare_object(item))
+            return
+        try:
+            self._seen(item)
+        except Exception as error:
+            self._left_out.add(item, repr(error))
+            self._gone(item)
+            raise
+
+    def _seen(self, item: Any) -> None:
         match item:
             case Pod():
                 self._pod_seen(item)
             case KubernetesNode():
                 self._node_seen(item)
             case Namespace():
-                is_new = item.metadata.name not in self._cache.namespaces
+                before = self._cache.namespaces.get(item.metadata.name)
+                is_new = before is None or namespace_tags(before) != namespace_tags(item)
                 if self._cache.put_namespace(item):
                     self._reconsidering.neighbours_changed()
                 if is_new:
@@ -63,6 +78,10 @@ class ClusterEvents:
 
     def gone(self, item: Any) -> None:
         """Take that there is no such object any more."""
+        self._left_out.forget(item)
+        self._gone(bare_object(item))
+
+    def _gone(self, item: Any) -> None:
         name = item.metadata.name
         match item:
             case Pod():
@@ -84,6 +103,7 @@ class ClusterEvents:
 
     def not_among(self, kind: type, items: Sequence[Any]) -> list[Any]:
         """Return what is known of a kind and not among its objects as they are now: it is gone."""
+        self._left_out.keep_only(kind, items)
         uids = {item.metadata.uid for item in items}
         return [item for item in self._known(kind) if item.metadata.uid not in uids]
 
@@ -123,7 +143,7 @@ class ClusterEvents:
         size = pod_resource(pod)
         if self._foreign.get(uid) != size:
             self._foreign[uid] = size
-            self._requests.add(foreign_allocation(pod))
+            self._requests.add(foreign_allocation(pod, self._settings))
             self._reconsidering.neighbours_changed()
 
     def _pod_gone(self, pod: Pod) -> None:
@@ -160,8 +180,7 @@ class ClusterEvents:
         """Tell of a node with what runs there already, before anything is placed on it."""
         self._requests.add(node_info(node, si.NodeInfo.CREATE_DRAIN, self._settings))
         self.adopt(node.metadata.name)
-        if not node.spec.unschedulable:
-            self._requests.add(node_info(node, si.NodeInfo.DRAIN_TO_SCHEDULABLE, self._settings))
+        self._requests.add(node_info(node, si.NodeInfo.DRAIN_TO_SCHEDULABLE, self._settings))
 
     def adopt(self, node_name: str) -> None:
         """Tell of the pods on a node."""
@@ -187,7 +206,11 @@ class ClusterEvents:
 
 def _is_judged_otherwise(before: KubernetesNode, after: KubernetesNode) -> bool:
     """Return whether a filter may answer otherwise about a node."""
-    return (before.metadata.labels, before.spec) != (after.metadata.labels, after.spec)
+    return _judged_by(before) != _judged_by(after)
+
+
+def _judged_by(node: KubernetesNode) -> tuple[object, ...]:
+    return node.metadata.labels, node.spec, node.status.declared_features
 
 
 def _is_another_neighbour(before: Pod | None, after: Pod) -> bool:

@@ -5,7 +5,6 @@ It has no threads of its own.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, final
@@ -18,8 +17,7 @@ from ...si import si_pb2 as si
 from ...wire.client.recovery import Recovery
 from ...wire.client.recovery_parts import RecoveryState
 from ..client.api_calls import ApiCalls
-from ..client.api_client import ApiClient
-from ..client.list_watch import ListWatch, WatchChange, WatchedResource
+from ..client.list_watch import Read, WatchChange
 from ..mapping.asks import node_info
 from ..mapping.settings import ConfigMapError, ConfigMapsRead, KubernetesSettings
 from ..objects import (
@@ -34,7 +32,8 @@ from ..objects import (
 )
 from .cache import ClusterCache, ClusterConfiguration
 from .cluster_events import ClusterEvents
-from .event_loop import Entry, EventLoop, EventThread, RequestBatch
+from .event_loop import Entry, EventLoop, RequestBatch
+from .left_out import LeftOut
 from .manager import PodManager, Reconsidering
 from .pod_actions import PodActions
 from .reporting import Reporter, WaitingReports
@@ -116,10 +115,10 @@ class Coordinator:
         )
         self._cache = ClusterCache()
         self._leads = not options.waits_for_lead
-        self._lists: dict[type[Any], list[Any]] = {}
-        """What was listed before it began, by kind."""
-        self._early: list[tuple[type[Any], Sequence[tuple[WatchChange, Any]]]] = []
-        """What changed before it began, after the lists."""
+        self._lists: dict[type[Any], dict[tuple[str, str], Any]] = {}
+        """What there is as long as it has not begun, by kind, and by namespace and name."""
+        self.start_failure = ""
+        """Why the last attempt to begin has failed; empty if none has, or it has begun."""
         self._running: _RunningParts | None = None
 
     # ------------------------------------------------------------------------------------- start and end
@@ -130,6 +129,12 @@ class Coordinator:
         running = self._running
         recovery = None if running is None else running.recovery
         return recovery is not None and recovery.state is RecoveryState.RUNNING
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """How many objects are left out because they cannot be read, by kind; from any thread."""
+        running = self._running
+        return {} if running is None else running.left_out.counts
 
     @property
     def is_listed(self) -> bool:
@@ -158,71 +163,73 @@ class Coordinator:
         if self._running is None and self._leads and self.is_listed:
             try:
                 self._begin()
-            except LicorneError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again with what is there then
                 self._running = None
                 self._cache = ClusterCache()
+                self.start_failure = str(error)
                 if not isinstance(error, ConfigMapError):
-                    self._configuration.refused(error)
+                    self._log.error("the start has failed, and is tried again: {}", error, error=error)
                 self._loop.later(_RETRY_SECONDS, self._begin_if_possible)
 
     def _begin(self) -> None:
         """Hand over the whole cluster to the scheduler as a recovery; what waits follows.
 
         Raises:
-            LicorneError: The configuration is refused.
+            ConfigMapError: The configuration is refused, and that is reported.
+            LicorneError: The scheduler refuses something else.
         """
         read = self._configuration.read()
         settings = read.settings
         running = self._running = self._parts(settings)
-        for node in self._lists[KubernetesNode]:
-            self._cache.put_node(node)
+        for node in self._lists[KubernetesNode].values():
+            if not running.left_out.has(node):
+                self._cache.put_node(node)
         for kind, _ in CLUSTER_KINDS:
-            items = [] if kind is KubernetesNode else self._lists[kind]
+            items = () if kind is KubernetesNode else self._lists[kind].values()
             self._each(running.events.seen, sorted(items, key=lambda item: item.metadata.creation_timestamp))
         running.tasks.applications.has_begun = True
         entries = running.requests.take()
-        actions = (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN)
         recovery = Recovery(
             self._scheduler,
             _registration(read),
             PodManager(self._cache, lambda what, message: self._loop.post(self._said, what, message)),
             nodes=[
-                node_info(state.node, actions[state.node.spec.unschedulable], settings)
-                for state in self._cache.nodes.values()
+                node_info(state.node, si.NodeInfo.CREATE, settings) for state in self._cache.nodes.values()
             ],
             applications=[entry for entry in entries if isinstance(entry, si.AddApplicationRequest)],
             allocations=[entry for entry in entries if isinstance(entry, si.Allocation)],
         )
-        recovery.start()
+        _start(recovery, self._configuration)
         running.recovery = running.requests.target = recovery
         self._log.info("scheduling: {} nodes, {} pods", len(self._cache.nodes), len(self._cache.pods))
         self._calls.limit_rate(settings.queries_per_second, settings.query_burst)
         self._lists.clear()
-        early, self._early = self._early, []
-        for kind, changes in early:
-            self.changed(kind, changes)
+        self.start_failure = ""
 
     # ------------------------------------------------------------------------------------- the API server
 
-    def listed(self, kind: type[Any], items: Sequence[Any]) -> None:
+    def listed(self, kind: type[Any], items: Sequence[Read[Any]]) -> None:
         """Take all objects of a kind as they are now."""
         if kind is ConfigMap and self._configuration.replace(list(items)):
             self._configuration.reload(self._update_configuration)
         if self._running is None:
-            self._lists[kind] = list(items)
-            self._early = [entry for entry in self._early if entry[0] is not kind]
+            self._lists[kind] = {_full_name(item): item for item in items}
             self._begin_if_possible()
         elif kind is not ConfigMap:
             gone = self._running.events.not_among(kind, items)
             self._each(self._running.events.gone, gone)
             self._each(self._running.events.seen, items)
 
-    def changed(self, kind: type[Any], changes: Sequence[tuple[WatchChange, Any]]) -> None:
+    def changed(self, kind: type[Any], changes: Sequence[tuple[WatchChange, Read[Any]]]) -> None:
         """Take what has changed since they were listed."""
         if kind is ConfigMap:
             self._configuration_changed(changes)
         elif self._running is None:
-            self._early.append((kind, changes))
+            there = self._lists.get(kind, {})
+            for change, item in changes:
+                there.pop(_full_name(item), None)
+                if change is not WatchChange.DELETED:
+                    there[_full_name(item)] = item
         else:
             self._each(lambda entry: self._take_change(*entry), changes)
 
@@ -239,7 +246,7 @@ class Coordinator:
             except Exception as error:  # noqa: BLE001 - as said
                 self.note_error(error)
 
-    def _configuration_changed(self, changes: Sequence[tuple[WatchChange, ConfigMap]]) -> None:
+    def _configuration_changed(self, changes: Sequence[tuple[WatchChange, Read[ConfigMap]]]) -> None:
         has_changed = [
             self._configuration.remove(item.metadata.name)
             if change is WatchChange.DELETED
@@ -332,13 +339,18 @@ class Coordinator:
             Reconsidering(loop, self._reconsider),
         )
         tasks = TaskLife(parts)
-        waiting = WaitingReports(loop, reporter, tasks.tasks, self._explain)
+        left_out = LeftOut(settings, reporter, self._log)
+        explain = self._scheduler.explain_ask
+        waiting = WaitingReports(
+            loop, reporter, tasks.tasks, lambda *names: explanation_line(explain(*names))
+        )
         tasks.on_asked = waiting.asked
         return _RunningParts(
             settings=settings,
             requests=requests,
             tasks=tasks,
-            events=ClusterEvents(parts, tasks),
+            events=ClusterEvents(parts, tasks, left_out),
+            left_out=left_out,
             waiting=waiting,
         )
 
@@ -354,9 +366,6 @@ class Coordinator:
         if keys:
             self._scheduler.reconsider(rm_id, allocation_keys=keys)
 
-    def _explain(self, application_id: str, key: str) -> str:
-        return explanation_line(self._scheduler.explain_ask(application_id, key))
-
 
 @final
 @dataclass(slots=True)
@@ -367,8 +376,29 @@ class _RunningParts:
     requests: RequestBatch
     tasks: TaskLife
     events: ClusterEvents
+    left_out: LeftOut
     waiting: WaitingReports
     recovery: Recovery | None = None
+
+
+def _start(recovery: Recovery, configuration: ClusterConfiguration) -> None:
+    """Begin a recovery; if the scheduler does not register it, its configuration is bad.
+
+    Raises:
+        ConfigMapError: That is so.
+        LicorneError: The scheduler refuses something else.
+    """
+    try:
+        recovery.start()
+    except LicorneError as error:
+        if recovery.state is not RecoveryState.NEW:
+            raise
+        configuration.refused(error)
+        raise ConfigMapError(str(error)) from error
+
+
+def _full_name(item: Any) -> tuple[str, str]:
+    return item.metadata.namespace, item.metadata.name
 
 
 def _registration(read: ConfigMapsRead) -> si.RegisterResourceManagerRequest:
@@ -380,81 +410,3 @@ def _registration(read: ConfigMapsRead) -> si.RegisterResourceManagerRequest:
         config=read.queue_yaml,
         extraConfig=read.extra_config,
     )
-
-
-@final
-class PodScheduler:
-    """Schedules the pods of a cluster, from `start` to `stop`.
-
-    Args:
-        scheduler: Who decides where pods run; it is not stopped at the end.
-        client: The API server.
-        options: What the command line says.
-        log: Where failures are logged.
-    """
-
-    def __init__(
-        self,
-        scheduler: Scheduler | RemoteScheduler,
-        client: ApiClient,
-        options: PodSchedulerOptions,
-        log: Log | None = None,
-    ) -> None:
-        self._log = log if log is not None else Log()
-        self._loop = EventThread()
-        self._coordinator = Coordinator(scheduler, self._loop, ApiCalls(client), options, self._log)
-        self._watches = [self._watch(client, kind, path) for kind, path in CLUSTER_KINDS]
-        self._watches.append(
-            self._watch(client, ConfigMap, f"/api/v1/namespaces/{options.namespace}/configmaps")
-        )
-
-    def _watch(self, client: ApiClient, kind: type[Any], path: str) -> ListWatch[Any]:
-        loop, coordinator = self._loop, self._coordinator
-        return ListWatch(
-            client,
-            WatchedResource(path, kind),
-            on_list=lambda items, _: loop.post(coordinator.listed, kind, items),
-            on_events=lambda changes: loop.post(coordinator.changed, kind, changes),
-            log=self._log,
-        )
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether it schedules: it leads, and the scheduler has all that the cluster has."""
-        return self._coordinator.is_ready
-
-    @property
-    def tasks(self) -> Mapping[str, PodTask]:
-        """The pods of ours that have not ended, by uid; another thread changes them."""
-        return self._coordinator.tasks
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether it has all that the cluster has, so that it could schedule at once."""
-        return self._coordinator.is_listed
-
-    def answers_within(self, seconds: float) -> bool:
-        """Return whether its thread carries out what is posted, after waiting so long at most."""
-        answered = threading.Event()
-        self._loop.post(answered.set)
-        return answered.wait(seconds)
-
-    def start(self) -> None:
-        """Watch the cluster, and schedule as soon as everything is listed and it leads."""
-        self._loop.start(on_idle=self._coordinator.flush, on_error=self._coordinator.note_error)
-        for watch in self._watches:
-            watch.start()
-
-    def lead(self) -> None:
-        """Take that this process is the one that schedules."""
-        self._loop.post(self._coordinator.lead)
-
-    def stop(self) -> None:
-        """Watch nothing any more, finish the calls that are under way, and start no others."""
-        for watch in self._watches:
-            watch.stop()
-        self._loop.stop()
-
-    def stop_acting(self) -> None:
-        """Change nothing in the cluster any more: another process does."""
-        self._coordinator.stop_acting()

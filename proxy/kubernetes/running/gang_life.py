@@ -11,7 +11,7 @@ import msgspec
 from ...si import si_pb2 as si
 from ..mapping.applications import placeholder_manifest
 from ..mapping.gangs import DeclaredTaskGroup, missing_placeholders, scheduling_policy
-from ..mapping.quantities import pod_resource
+from ..mapping.pod_sizes import pod_resource
 from ..mapping.settings import creation_seconds
 from ..objects import Pod
 from .shared_parts import SharedParts
@@ -81,7 +81,7 @@ class GangLife:
             application.phase = PodApplicationPhase.RUNNING
             self.end_placeholders(application)
             return
-        if not application.placeholders and self._is_too_late(application.first):
+        if not application.placeholders and self._is_too_late(application):
             self._give_up_late(application)
             return
         application.phase = PodApplicationPhase.RESERVING
@@ -94,12 +94,14 @@ class GangLife:
             self._reporter.condition(task.pod, "SchedulingSkipped", _WAITS)
         self._look(application)
 
-    def _is_too_late(self, first: Pod) -> bool:
+    def _is_too_late(self, application: PodApplication) -> bool:
         """Return whether placeholders would time out at once, since the gang has begun so long ago."""
+        first = application.first
         if not first.metadata.creation_timestamp:
             return False
         seconds = scheduling_policy(first).placeholder_timeout_seconds or _TIMEOUT_SECONDS
-        return self._loop.unix_seconds() - creation_seconds(first.metadata.creation_timestamp) > seconds
+        begun = max(creation_seconds(first.metadata.creation_timestamp), application.tried_again_at)
+        return self._loop.unix_seconds() - begun > seconds
 
     def _give_up_late(self, application: PodApplication) -> None:
         if scheduling_policy(application.first).style == "Hard":

@@ -85,14 +85,16 @@ class ClusterPicture:
         maps = (ConfigMap, f"/api/v1/namespaces/{options.namespace}/configmaps")
         kinds: list[tuple[type[Any], str]] = [*CLUSTER_KINDS, maps]
         lists = {kind: _read_list(client, kind, path) for kind, path in kinds}
-        self._pods = {pod.full_name: pod for pod in lists[Pod]}
-        self._classes: dict[str, PriorityClass] = {item.metadata.name: item for item in lists[PriorityClass]}
+        self._pods = {pod.full_name: pod for pod in lists[Pod] if isinstance(pod, Pod)}
+        self._classes: dict[str, PriorityClass] = {
+            item.metadata.name: item for item in lists[PriorityClass] if isinstance(item, PriorityClass)
+        }
         self._namespaces = {item.metadata.name for item in lists[Namespace]}
         for kind, items in lists.items():
             self._coordinator.listed(kind, items)
         self._come_to_rest()
         if not self._coordinator.is_ready:
-            raise LicorneError("the configuration of the cluster is refused: see its ConfigMap")
+            raise LicorneError(f"the cluster cannot be placed: {self._coordinator.start_failure}")
 
     def explain(self, full_name: str) -> Iterator[TextLine]:
         """Say where a pod is, or why it waits.

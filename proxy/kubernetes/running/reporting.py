@@ -6,17 +6,54 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from ....model.errors import LicorneError
 from ..client.api_calls import ApiCalls
 from ..client.errors import ApiError
-from ..objects import ConfigMap, KubernetesEvent, KubernetesNode, Pod
+from ..objects import (
+    ConfigMap,
+    KubernetesEvent,
+    KubernetesNode,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PriorityClass,
+    StorageClass,
+)
 from .event_loop import EventLoop
 from .tasks import PodTask, TaskState
 
-Reported: TypeAlias = Pod | KubernetesNode | ConfigMap
-_KINDS: Final = {Pod: "Pod", KubernetesNode: "Node", ConfigMap: "ConfigMap"}
+Reported: TypeAlias = (
+    Pod
+    | KubernetesNode
+    | ConfigMap
+    | Namespace
+    | PersistentVolume
+    | PersistentVolumeClaim
+    | PriorityClass
+    | StorageClass
+)
+
+
+class ObjectKind(NamedTuple):
+    """How Kubernetes names a kind of objects."""
+
+    name: str
+    api_version: str = "v1"
+
+
+OBJECT_KINDS: Final[Mapping[type, ObjectKind]] = {
+    Pod: ObjectKind("Pod"),
+    KubernetesNode: ObjectKind("Node"),
+    ConfigMap: ObjectKind("ConfigMap"),
+    Namespace: ObjectKind("Namespace"),
+    PersistentVolume: ObjectKind("PersistentVolume"),
+    PersistentVolumeClaim: ObjectKind("PersistentVolumeClaim"),
+    PriorityClass: ObjectKind("PriorityClass", "scheduling.k8s.io/v1"),
+    StorageClass: ObjectKind("StorageClass", "storage.k8s.io/v1"),
+}
 _SERIES_MAX: Final = 20_000
 """How many events are remembered, so that the next of the kind makes a series."""
 _OPEN_MAX: Final = 5_000
@@ -182,7 +219,7 @@ class Reporter:
         self, regarding: Reported, reason: str, action: str, note: str, *, is_warning: bool
     ) -> dict[str, Any]:
         meta = regarding.metadata
-        kind = _KINDS[type(regarding)]
+        kind, api_version = OBJECT_KINDS[type(regarding)]
         name = f"{meta.name[:_NAME_LENGTH_MAX]}.{time.time_ns():x}"
         return {
             "apiVersion": "events.k8s.io/v1",
@@ -197,7 +234,7 @@ class Reporter:
             "reportingController": self._controller,
             "reportingInstance": self._instance,
             "regarding": {
-                "apiVersion": "v1",
+                "apiVersion": api_version,
                 "kind": kind,
                 "name": meta.name,
                 "namespace": meta.namespace,

@@ -11,29 +11,34 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Final, Self, final
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, final
 
 import msgspec
 
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
-from ...wire.server.addresses import Address
+from ...wire.server.access import Address
 from ..client.api_calls import ApiCalls
 from ..client.api_client import ApiClient
 from ..client.errors import ApiError
 from ..objects import Lease, LeaseSpec, ObjectMeta
-from .coordinator import PodScheduler, PodSchedulerOptions
+from .coordinator import PodSchedulerOptions
+from .left_out import left_out_line
+from .pod_scheduler import PodScheduler
 
 if TYPE_CHECKING:
+    from prometheus_client import Metric
+
     from ...core.scheduler.scheduler import Scheduler
     from ...wire.client.remote_scheduler import RemoteScheduler
 
-LEASE_NAME: Final = "licorne"
+_Text: TypeAlias = "Callable[[], str]"
+_LEASE_NAME: Final = "licorne"
 _ANSWER_SECONDS: Final = 3.0
 ROLE_LABEL: Final = "licorne.io/role"
 _PAUSE_SECONDS: Final = 2.0
@@ -51,6 +56,11 @@ class PodRole(Enum):
 
     LEADER = "leader"
     STANDBY = "standby"
+
+
+def lease_name(scheduler_name: str) -> str:
+    """Return the name of the lease of the processes that schedule the pods of one name."""
+    return _LEASE_NAME if scheduler_name == _LEASE_NAME else f"{_LEASE_NAME}-{scheduler_name}"
 
 
 @final
@@ -142,7 +152,7 @@ class PodService:
             LeaderElection(
                 ApiCalls(client),
                 namespace=options.namespace,
-                name=LEASE_NAME,
+                name=lease_name(options.defaults.scheduler_name),
                 identity=options.identity,
                 on_lead=self._take_lead,
                 on_lost=self._lose_lead,
@@ -180,9 +190,26 @@ class PodService:
         """Return what this process still waits for, empty if it schedules or could take over at once."""
         if self._own_pod is not None and not self._own_pod.is_marked:
             return "the label of the pod is not written yet"
+        if self.leads and self.pods.start_failure:
+            return "the start has failed, and is tried again: the log gives the reason"
         if self.leads and not self.pods.is_ready:
             return "the scheduler does not have the nodes and pods of the cluster yet"
         return "" if self.pods.is_listed else "the objects of the cluster are not listed yet"
+
+    def ready_note(self) -> str:
+        """Return what people should know although this process is ready, empty if it is nothing."""
+        return left_out_line(self.pods.left_out)
+
+    def metrics(self) -> Iterable[Metric]:
+        """Return the metrics of the scheduler of pods, which those of the scheduler below do not have."""
+        from ...core.metrics.exporter import gauge  # noqa: PLC0415 - loads `prometheus_client`
+
+        yield gauge(
+            "licorne_kubernetes_objects_left_out",
+            "Objects of the cluster that are left out because they cannot be read",
+            "kind",
+            self.pods.left_out,
+        )
 
     def __enter__(self) -> Self:
         if self._own_pod is not None:
@@ -369,15 +396,24 @@ class HealthServer:
         address: Where it listens.
         why_stuck: Returns why the process has to be started anew, empty if it has not.
         why_not_ready: Returns what the process waits for, empty if it waits for nothing.
+        ready_note: Returns a line that `/readyz` has besides, empty for none.
 
     Raises:
         LicorneError: It cannot listen there.
     """
 
     def __init__(
-        self, address: Address, *, why_stuck: Callable[[], str], why_not_ready: Callable[[], str]
+        self,
+        address: Address,
+        *,
+        why_stuck: Callable[[], str],
+        why_not_ready: Callable[[], str],
+        ready_note: Callable[[], str] = str,
     ) -> None:
-        checks = {"/livez": why_stuck, "/readyz": why_not_ready}
+        checks: dict[str, tuple[_Text, _Text]] = {
+            "/livez": (why_stuck, str),
+            "/readyz": (why_not_ready, ready_note),
+        }
         try:
             self._server = ThreadingHTTPServer((address.host, address.port), _handler(checks))
         except OSError as error:
@@ -402,7 +438,7 @@ class HealthServer:
         self._thread.join()
 
 
-def _handler(checks: Mapping[str, Callable[[], str]]) -> type[BaseHTTPRequestHandler]:
+def _handler(checks: Mapping[str, tuple[_Text, _Text]]) -> type[BaseHTTPRequestHandler]:
     """Return the class that answers a connection."""
 
     class Probe(BaseHTTPRequestHandler):
@@ -410,12 +446,13 @@ def _handler(checks: Mapping[str, Callable[[], str]]) -> type[BaseHTTPRequestHan
         wbufsize = -1  # Head and body are one packet: who ends in between has not answered half.
 
         def do_GET(self) -> None:
-            check = checks.get(self.path)
-            if check is None:
+            if self.path not in checks:
                 self._answer(HTTPStatus.NOT_FOUND, f"there is {' and '.join(checks)}")
                 return
+            check, note = checks[self.path]
             reason = check()
-            self._answer(HTTPStatus.SERVICE_UNAVAILABLE if reason else HTTPStatus.OK, reason or "ok")
+            text = "\n".join(filter(None, (reason or "ok", note())))
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE if reason else HTTPStatus.OK, text)
 
         def _answer(self, status: HTTPStatus, text: str) -> None:
             body = f"{text}\n".encode()

@@ -8,9 +8,10 @@ from typing import Final, final
 from ....model.resources.quantities import QuantityError
 from ....model.values.messages import RejectionCode
 from ...si import si_pb2 as si
+from ..mapping.applications import refused_user
 from ..mapping.asks import ask as ask_message
 from ..mapping.asks import release as release_message
-from ..mapping.quantities import pod_resource
+from ..mapping.pod_sizes import pod_resource
 from ..mapping.settings import gate_names
 from ..objects import Pod
 from ..predicates.cluster_view import anti_affinity_terms
@@ -203,6 +204,9 @@ class TaskLife:
 
     def why_blocked(self, pod: Pod) -> str:
         """Return why a pod cannot be asked for yet, empty if it can."""
+        refusal = refused_user(pod, self._settings)
+        if refusal:
+            return refusal
         for name in pod.claim_names:
             claim = self._cache.claims.get(f"{pod.metadata.namespace}/{name}")
             if claim is None:
@@ -262,7 +266,7 @@ class TaskLife:
     def _tell_waiting(self, task: PodTask, event_reason: str, reason: str) -> None:
         """Tell people why a pod waits."""
         if not task.is_virtual:
-            self._reporter.condition(task.pod, "Unschedulable", reason)
+            self._reporter.condition(task.pod, "SchedulingSkipped", reason)  # no node would help
             self._reporter.event(task.pod, event_reason, "Scheduling", reason, is_warning=True)
 
     # ------------------------------------------------------------------------------- what the scheduler says

@@ -83,6 +83,11 @@ class PodTask:
         return self.state in {TaskState.ASKED, TaskState.BINDING, TaskState.BOUND}
 
     @property
+    def is_made_again(self) -> bool:
+        """Whether a controller makes another pod when this one has failed."""
+        return any(owner.controller for owner in self.pod.metadata.owner_references)
+
+    @property
     def has_node(self) -> bool:
         """Whether it is on a node, or about to be."""
         return self.state in {TaskState.BINDING, TaskState.BOUND, TaskState.ORPHAN}
@@ -109,6 +114,8 @@ class PodApplication:
     """Whether the scheduler counts placeholders that will never be placed: members would wait for them."""
     creating: dict[str, str] = field(default_factory=dict)
     """The task groups of the placeholders that are being created, by the names of the pods."""
+    tried_again_at: float = 0.0
+    """When a gang that had timed out was tried again, in seconds since 1970."""
     emptied: int = 0
     """How often its last task has ended."""
 

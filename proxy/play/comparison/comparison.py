@@ -6,20 +6,21 @@ are described in `docs/simulation.md`.
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Final, final
 
+from ....model.errors import RequestError
 from ...core.scheduler.engine_names import EngineName
-from ..simulation.core import Core, SchedulerCore
-from ..simulation.driver import NoProgress, progress_on
-from ..simulation.record import Decision, Decisions
+from ..simulation.core import Core
+from ..simulation.driver import NoProgress
+from ..simulation.record import Decisions
 from ..simulation.report import JsonDocument, SimulationReport, document_of
-from ..simulation.simulation import GivenQueues, simulate
+from ..simulation.runs import FinishedRun, RunSettings, opened_core
+from ..simulation.simulation import GivenQueues, given_queues, simulate
 from ..simulation.workloads.inputs import Transcript
-from ..simulation.workloads.workload import InputNote, Workload
+from ..simulation.workloads.workload import SimulatedWorkload
 from .conditions import Condition, ConditionResult, evaluated
 from .effects import Effects, JobEffect, JobEffects, job_effects
 from .first_difference import FirstDifference, ProbedCore, Probes, difference_document, first_difference
@@ -32,7 +33,7 @@ _FORMAT: Final = 1
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class TwoRuns:
     """Two simulations of one input: the files of A and B, the reports, what differs and why, conditions.
 
     `why` is `None` where no decision differs, and where it was not asked for.
@@ -48,33 +49,28 @@ class Comparison:
     why: Why | None = None
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedRun:
-    """One simulation: the file of its configuration, its report with figures of jobs, and its decisions."""
-
-    file: str
-    report: SimulationReport
-    decisions: Sequence[Decision]
-
-
-def build_comparison(a: ComparedRun, b: ComparedRun, conditions: Iterable[Condition]) -> Comparison:
+def compared(
+    names: tuple[str, str],
+    runs: tuple[FinishedRun, FinishedRun],
+    conditions: Iterable[Condition],
+) -> TwoRuns:
     """Compare two simulations of one input.
 
     Args:
-        a: The run under A.
-        b: The run under B.
+        names: What A and B are called: the files of their queues.
+        runs: The runs under A and B.
         conditions: What is asked about the effects.
 
     Raises:
         ConditionError: A condition is about jobs that are not there.
     """
+    a, b = runs
     assert a.report.jobs is not None, "the jobs under A were collected"
     assert b.report.jobs is not None, "the jobs under B were collected"
     effects = job_effects(a.report.jobs, b.report.jobs)
-    return Comparison(
-        file_a=a.file,
-        file_b=b.file,
+    return TwoRuns(
+        file_a=names[0],
+        file_b=names[1],
         a=a.report,
         b=b.report,
         effects=effects,
@@ -83,7 +79,7 @@ def build_comparison(a: ComparedRun, b: ComparedRun, conditions: Iterable[Condit
     )
 
 
-def comparison_document(comparison: Comparison) -> dict[str, JsonDocument]:
+def comparison_document(comparison: TwoRuns) -> dict[str, JsonDocument]:
     """Return a comparison as a JSON document."""
     effects = comparison.effects
     return {
@@ -124,89 +120,32 @@ def _condition(result: ConditionResult) -> JsonDocument:
     }
 
 
-@final
-class TwoRuns:
-    """One input under the configurations A and B.
+def with_why(
+    comparison: TwoRuns,
+    work: SimulatedWorkload | Transcript,
+    settings: tuple[RunSettings, RunSettings],
+    runs: tuple[FinishedRun, FinishedRun],
+    is_interrupted: Callable[[], bool],
+) -> TwoRuns:
+    """Return a comparison with the reasons, for which the input is simulated again.
 
     Args:
-        work: The input.
-        queues: A and B.
-        engine: The name of the engine.
-        open_core: Opens a scheduler.
+        comparison: The comparison of two runs.
+        work: Their input.
+        settings: The settings of A and B; those of B, and the policies of both, are taken for queues that
+            are between the two.
+        runs: The runs under A and B.
         is_interrupted: Returns whether the user has interrupted.
 
     Raises:
-        LicorneError: A configuration does not fit the input.
+        InterruptedRunError: A simulation was interrupted.
     """
+    if comparison.difference is None:
+        return comparison
+    a, b = settings
+    both = replace(b, policies={**a.policies, **b.policies})
 
-    def __init__(
-        self,
-        work: Workload | Transcript,
-        queues: tuple[GivenQueues, GivenQueues],
-        *,
-        engine: EngineName,
-        open_core: Callable[[EngineName], SchedulerCore],
-        is_interrupted: Callable[[], bool],
-    ) -> None:
-        self._work = work
-        self._queues = queues
-        self._notes = [given.checked_notes(work) for given in queues]
-        self._engine: EngineName = engine
-        self._open_core = open_core
-        self._is_interrupted = is_interrupted
-
-    def compared(self, conditions: Iterable[Condition], *, with_reasons: bool) -> Comparison | None:
-        """Simulate and compare; return `None` where that was interrupted.
-
-        Args:
-            conditions: What is asked about the effects.
-            with_reasons: Whether to simulate again, to say why the runs differ.
-
-        Raises:
-            LicorneError: The scheduler refuses a configuration, or a condition is about no job.
-        """
-        runs = []
-        for given, notes in zip(self._queues, self._notes, strict=True):
-            run = self._run(given, notes)
-            if run.report.is_interrupted:
-                return None
-            runs.append(run)
-        a, b = runs
-        comparison = build_comparison(a, b, conditions)
-        if not with_reasons or comparison.difference is None:
-            return comparison
-        try:
-            why = explained(
-                comparison.difference,
-                comparison.effects,
-                (a.decisions, b.decisions),
-                self._queues,
-                self._run_again,
-            )
-        except InterruptedRunError:
-            return None
-        return replace(comparison, why=why)
-
-    def _run(self, given: GivenQueues, notes: tuple[InputNote, ...]) -> ComparedRun:
-        """Simulate the input under one of the configurations."""
-        decisions = Decisions()
-        with progress_on(sys.stderr, f"{self._work.name} under {given.path}") as progress:
-            report = simulate(
-                self._work,
-                self._open_core,
-                engine=self._engine,
-                configuration=given.text,
-                progress=progress,
-                stopwatch=time.perf_counter,
-                is_interrupted=self._is_interrupted,
-                configuration_notes=notes,
-                with_jobs=True,
-                decisions=decisions,
-            )
-        return ComparedRun(file=str(given.path), report=report, decisions=tuple(decisions))
-
-    def _run_again(
-        self,
+    def rerun(
         configuration: str,
         decisions: Decisions,
         *,
@@ -215,19 +154,42 @@ class TwoRuns:
     ) -> None:
         """Simulate the input once more; a `Rerun`."""
 
-        def open_core(name: EngineName) -> Core:
-            core = self._open_core(name)
+        def open_core(_: EngineName) -> Core:
+            core = opened_core(both)
             return core if probes is None else ProbedCore(core, decisions, probes)
 
         simulate(
-            self._work,
+            work,
             open_core,
-            engine=self._engine,
+            engine=both.engine,
             configuration=configuration,
             progress=NoProgress(),
             stopwatch=time.perf_counter,
-            is_interrupted=lambda: self._is_interrupted() or (is_done is not None and is_done()),
+            is_interrupted=lambda: is_interrupted() or (is_done is not None and is_done()),
+            quiet_limit_ns=max(a.quiet_limit_ns, b.quiet_limit_ns),
             decisions=decisions,
         )
-        if self._is_interrupted():
+        if is_interrupted():
             raise InterruptedRunError("interrupted")
+
+    why = explained(
+        comparison.difference,
+        comparison.effects,
+        (runs[0].decisions, runs[1].decisions),
+        (_queues_of(a, work), _queues_of(b, work)),
+        rerun,
+    )
+    return replace(comparison, why=why)
+
+
+def _queues_of(settings: RunSettings, work: SimulatedWorkload | Transcript) -> GivenQueues:
+    """Return the queues of a run: those that were given, or those of its input.
+
+    Raises:
+        RequestError: It is a transcript, in which each registration has queues.
+    """
+    if settings.queues is not None:
+        return settings.queues
+    if isinstance(work, Transcript):
+        raise RequestError("why: expected queues for both runs of a transcript, got none for one of them")
+    return given_queues(work.default_configuration, "queues of the input")

@@ -18,8 +18,7 @@ from typing import Final, TypeAlias, final
 from ....model.configuration.durations import duration_text
 from ....model.errors import LicorneError
 from ....model.explanation import AskExplanation, Blocker, Explanation, Place
-from ...core.explanation.sentences import Where, lack_line, what_blocks
-from ...core.explanation.text import explanation_line
+from ...core.explanation.text import Where, explanation_line, lack_line, what_blocks
 from ...core.scheduler.answering.questions import QueueAndUser
 from ...si.api import SchedulerAPI
 from ..simulation.core import SchedulerCore

@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from ....model.configuration.problems import Position
 from ....model.configuration.yaml_nodes import item_path, key_path
-from ...base.files.located_yaml import LocatedYaml, YamlValue
+from ...base.files.input_files import LocatedYaml, YamlValue
 
 _Entry: TypeAlias = "dict[str, YamlValue]"
 _Way: TypeAlias = "tuple[str, ...]"

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Final, Protocol, final
 
 from ....model.errors import LicorneError
-from ...base.files.located_yaml import LocatedYaml, read_located_yaml
-from ...base.terminal.tables import counted
+from ...base.files.input_files import LocatedYaml, read_located_yaml
+from ...base.terminal.standard_output import counted
 from ..simulation.record import Decision, Decisions
 from ..simulation.report import JsonDocument
 from ..simulation.simulation import GivenQueues
@@ -104,7 +104,8 @@ def explained(
     ]
     for probe, given in zip(probes, queues, strict=True):
         rerun(given.text, Decisions(), probes=probe)
-    files = read_located_yaml(queues[0].path), read_located_yaml(queues[1].path)
+    a, b = (read_located_yaml(given.path, given.text) for given in queues)
+    files = a, b
     where = places_in_both(files[0], files[1]), places_in_both(files[1], files[0])
     settings = differing_settings(*files)
     return Why(

@@ -5,9 +5,9 @@ A transcript is replayed with the cycles that it prescribes. Every other input i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, final
 
@@ -15,9 +15,9 @@ from ....actors.services.clocks import EPOCH_2000_NS
 from ....model.configuration.durations import DurationError, parse_duration_ns
 from ....model.configuration.problems import Position
 from ....model.errors import LicorneError
-from ...base.files.input_files import read_text
-from ...base.files.located_yaml import read_located_yaml
-from ...core.explanation.sentences import Where
+from ....model.policies.policies import PolicyFactory
+from ...base.files.input_files import read_located_yaml, read_text
+from ...core.explanation.text import Where
 from ...core.resolvers.resolver import read_users
 from ...core.scheduler.engine_names import EngineName
 from ...core.scheduler.scheduler import Scheduler
@@ -46,6 +46,7 @@ class PlayOptions:
         threads: How many threads the engine has; `None` for one.
         at_ns: The moment to stop at, from the start; `None` for the end.
         after_line: The line of a transcript to stop after; `None` for the last.
+        policies: Those that the queues may name.
     """
 
     input: InputOptions
@@ -55,6 +56,7 @@ class PlayOptions:
     threads: int | None = None
     at_ns: int | None = None
     after_line: int | None = None
+    policies: Mapping[str, PolicyFactory] = field(default_factory=dict)
 
 
 def moment_ns(text: str) -> int:
@@ -99,7 +101,7 @@ def play_input(options: PlayOptions) -> Iterator[PlayedInput]:
     is_replayed = checked_kind(options.input) is InputKind.TRANSCRIPT
     if options.after_line is not None and not is_replayed:
         raise LicorneError(f"{options.input.path} has no lines to stop after: only a transcript has (--at)")
-    core = SchedulerCore(options.engine, resolver, options.threads)
+    core = SchedulerCore(options.engine, resolver, options.threads, policies=options.policies)
     with core.scheduler as scheduler:
         yield _Replayed(options, scheduler, given).play() if is_replayed else _simulated(options, core, given)
 

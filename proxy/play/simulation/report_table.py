@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ....model.configuration.durations import short_duration_text
-from ....model.resources.texts import quantity_text
-from ...base.terminal.tables import counted, print_table
+from ....model.resources.resource import quantity_text
+from ...base.terminal.standard_output import counted, print_table
 from .job_figures import JobFigures, JobReport
 from .report import SimulationReport, TallyReport, Utilization
 from .workloads.workload import InputNote

@@ -208,7 +208,12 @@ class RecordedPlayer:
         header: Header,
         answer: Callable[[str, str, Json], None],
     ) -> None:
-        self._turns = RecordedTurns(scheduler, reservations_on=header.reservations)
+        self._turns = RecordedTurns(
+            scheduler,
+            reservations_on=header.reservations,
+            is_anonymous=header.is_anonymous,
+            policies=header.policies,
+        )
         self._player = player
         self._answer = answer
 
@@ -226,7 +231,7 @@ class RecordedPlayer:
     def _play(self, line: Line, recorded: Recorded) -> None:
         match line.verb:
             case "register" | "configuration":
-                self._turns.begin_change(recorded.at_ns, recorded.asked)
+                self._turns.begin_change(recorded.at_ns, recorded.asked, recorded.policies)
                 self._player.play(line)
                 self._turns.end_change(recorded.partitions)
             case "answer" | "manager" | "retire":
@@ -251,11 +256,17 @@ class RecordedPlayer:
         number = recorded.number()
         self._turns.set_generation(number, is_older=recorded.is_older)
         self._turns.begin_turn(
-            number, recorded.at_ns, recorded.answers, recorded.taken, is_halted=recorded.is_halted
+            number,
+            recorded.at_ns,
+            recorded.answers,
+            recorded.taken,
+            recorded.policies,
+            is_halted=recorded.is_halted,
         )
         try:
             self._have_done(number, line, recorded)
         except ReplayDifferenceError:
+            self._turns.check_policies()  # What they answered comes first.
             raise
         except Exception:
             if not recorded.has_failed:

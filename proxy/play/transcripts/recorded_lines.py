@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
 from ....model.applications.effects import TimerKind
 from ....model.errors import LicorneError
+from ....model.policies.policies import PolicyFacts
 from ....model.state.host import (
     ApplicationTimer,
     Expiry,
@@ -22,6 +23,7 @@ from ....model.values.documents import Document, Json
 from ....model.values.messages import LookedUp, LookUpFailure
 from ....model.values.states import ManagerState
 from ...core.recording.partition_turns import STEPS
+from ...core.recording.policy_answers import read_policies, read_turn
 from ...core.recording.recording import FORMAT_VERSION
 from ...core.recording.turn_documents import AskedLater, TakenAnswer, read_answer, read_how_asked, read_taken
 
@@ -29,7 +31,7 @@ T = TypeVar("T")
 
 RECORDED_KEYS: Final = frozenset(
     {"answers", "at", "failed", "groups", "halted", "older", "only"}
-    | {"partition", "partitions", "predicates", "taken"}
+    | {"partition", "partitions", "policies", "predicates", "taken"}
 )
 """The keys that a line with a time may have besides its verb. `predicates` alone is a verb."""
 RECORDED_VERBS: Final = ("timer", "step", "quarantine", "retire", "answer", "manager", "outcome")
@@ -56,6 +58,8 @@ class Recorded:
     """How the partitions that the change makes ask predicates."""
     groups: Mapping[str, LookedUp] = field(default_factory=dict)
     partitions: Mapping[str, int] = field(default_factory=dict)
+    policies: Mapping[str, Sequence[Json]] = field(default_factory=dict)
+    """The answers of policies, by policy and method."""
 
     def number(self) -> int:
         """Return the number of the partition.
@@ -76,6 +80,9 @@ class Header:
     """Its number; the first one is 1."""
     reservations: bool
     """Whether the scheduler reserved nodes."""
+    is_anonymous: bool = False
+    """Names are pseudonyms."""
+    policies: Mapping[str, PolicyFacts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,7 @@ def read_recorded(document: Document) -> Recorded:
             user: _groups(user, found) for user, found in _of(document, "groups", dict, default={}).items()
         },
         partitions={name: _number(number, f"partitions[{name}]") for name, number in numbers.items()},
+        policies=read_turn(document),
     )
 
 
@@ -129,7 +137,12 @@ def read_header(body: Json) -> Header:
         raise LicorneError(f"expected an object, not {body!r}")
     if body.get("version") != FORMAT_VERSION:
         raise LicorneError(f"version {body.get('version')!r}: this program reads {FORMAT_VERSION}")
-    return Header(_number(body.get("file"), "file"), _of(body, "reservations", bool, default=True))
+    return Header(
+        _number(body.get("file"), "file"),
+        _of(body, "reservations", bool, default=True),
+        _of(body, "anonymous", bool, default=False),
+        read_policies(body),
+    )
 
 
 def read_recorded_verb(verb: str, body: Json) -> object:

@@ -7,13 +7,14 @@ so that a malformed one changes nothing; a recording is read as it is replayed, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, final
 
 from ....actors.services.clocks import EPOCH_2000_NS
 from ....model.errors import LicorneError
+from ....model.policies.policies import PolicyFactory
 from ....model.values.documents import Json
 from ...core.recording.observer import ReplayDifferenceError
 from ...core.recording.recording import Recording
@@ -74,6 +75,7 @@ class Replay:
 
         Raises:
             ReplayDifferenceError: a recording cannot be replayed any further.
+            LicorneError: the scheduler cannot replay recordings.
         """
         for line in lines:
             # The lines of a recording are counted through all its files.
@@ -81,6 +83,9 @@ class Replay:
             if line.recorded is not None:
                 self._play_recorded(line)
                 self.scheduler.deliver()
+                continue
+            if line.verb == "recording":
+                self._begin_recording(line)
                 continue
             try:
                 self._play(line)
@@ -124,8 +129,6 @@ class Replay:
                 self._advance(line)
             case "snapshot":
                 self._write("snapshot", self.scheduler.snapshot())
-            case "recording":
-                self._begin_recording(line)
             case _:
                 self._player.play(line)
                 if line.verb == "register":
@@ -186,6 +189,7 @@ def replay(
     *,
     threads: int | None = None,
     record: Path | None = None,
+    policies: Mapping[str, PolicyFactory] | None = None,
 ) -> None:
     """Replay a transcript and write the output, line by line.
 
@@ -197,6 +201,7 @@ def replay(
         resolver: Finds the groups of users, instead of the resolver that the transcript configures.
         threads: How many threads the engine `threads` has; one unless said otherwise.
         record: Below which folder it is recorded, with its outcomes; nowhere unless said otherwise.
+        policies: Those that its configurations may name.
 
     Raises:
         TranscriptError: a line of the transcript is malformed; nothing has been replayed.
@@ -205,7 +210,12 @@ def replay(
     lines = read_transcript(text, source)
     recording = None if record is None else Recording(record, outcomes=True)
     with Scheduler(
-        engine=engine, stepped=True, threads=threads, resolver=resolver, record=recording
+        engine=engine,
+        stepped=True,
+        threads=threads,
+        resolver=resolver,
+        record=recording,
+        policies=policies,
     ) as scheduler:
         Replay(scheduler, write_line).run(lines)
 
@@ -228,6 +238,7 @@ def replay_recording(
     engine: EngineName,
     write_line: Callable[[str], None],
     resolver: UserResolver | None = None,
+    policies: Mapping[str, PolicyFactory] | None = None,
 ) -> None:
     """Replay a recording and write the output, line by line.
 
@@ -236,11 +247,14 @@ def replay_recording(
         engine: The name of the engine, `direct` or `actors`.
         write_line: Takes the output.
         resolver: Finds the groups of users in lines that were not recorded.
+        policies: Those of the recording that are asked as well, and have to answer what was recorded.
 
     Raises:
         TranscriptError: a line is malformed; those before have been replayed.
         ReplayDifferenceError: the scheduler does something else than what was recorded.
         LicorneError: the engine cannot replay recordings.
     """
-    with Scheduler(engine=engine, stepped=True, resolver=resolver or _NoLookUps()) as scheduler:
+    with Scheduler(
+        engine=engine, stepped=True, resolver=resolver or _NoLookUps(), policies=policies
+    ) as scheduler:
         Replay(scheduler, write_line).run(lines)

@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from ....model.errors import LicorneError
-from ...base.process_settings import prepare_process
+from ...base.process import prepare_process
 from ...base.terminal.standard_output import ends_on
 from .options import (
     AddressAsJsonOption,
     LogFormatOption,
+    PolicyOptions,
     ServedConfigOption,
     UsageFileOption,
+    log_format_named,
+    log_written,
+    reporter,
     value_option,
     with_settings,
 )
-from .output import log_format_named, log_written, reporter
 from .serve import ListeningOptions, check_installed, run_server, usage_before, use_writer
 
 if TYPE_CHECKING:
@@ -30,12 +33,13 @@ if TYPE_CHECKING:
 LAUNCHERS: Final = ("local", "fixed", "ray")
 
 
+@with_settings("policies", PolicyOptions)
 @with_settings("listening", ListeningOptions)
 def door(
     *,
     config: ServedConfigOption = None,
     launcher: Annotated[
-        str, value_option("--launcher", "NAME", f"What starts workers: {', '.join(LAUNCHERS)}.")
+        str, value_option("--launcher", "NAME", f"How workers are started: {', '.join(LAUNCHERS)}.")
     ] = "local",
     workers: Annotated[
         str,
@@ -56,7 +60,10 @@ def door(
         Path | None, value_option("--worker-token", "FILE", "The bearer token that workers want.")
     ] = None,
     worker_ca: Annotated[
-        Path | None, value_option("--worker-ca", "FILE", "Who vouches for workers (PEM); TLS is used then.")
+        Path | None,
+        value_option(
+            "--worker-ca", "FILE", "Certificates of the authorities for workers (PEM); turns TLS on."
+        ),
     ] = None,
     worker_cert: Annotated[
         Path | None, value_option("--worker-cert", "FILE", "The certificate that workers are shown (PEM).")
@@ -65,17 +72,18 @@ def door(
         Path | None, value_option("--worker-key", "FILE", "The key of that certificate (PEM).")
     ] = None,
     listening: ListeningOptions,
+    policies: PolicyOptions,
     usage_file: UsageFileOption = None,
     as_json: AddressAsJsonOption = False,
     log_format: LogFormatOption = "text",
 ) -> None:
-    """Serve resource managers whose partitions run on workers, each on one of its own; see docs/scaling.md.
+    """Serve resource managers whose partitions run on workers, one worker each; see docs/scaling.md.
 
     Prints the addresses when it listens. SIGHUP reads the configuration again; so does a change of the file.
     """
     with ends_on(LicorneError, "licorne door"), ExitStack() as stack:
         check_installed("server")
-        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # What it would print is in our own messages.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # Our own messages contain what it would print.
         from ...views.rest.requests import read_token
         from ...wire.door.door import Door
         from ...wire.door.view.application import DoorRest
@@ -87,6 +95,11 @@ def door(
         settings = listening.server(config)
         rest = listening.rest(settings.access)
         report = reporter(chosen_format, "licorne door")
+        if policies.policy or policies.policy_package:
+            raise LicorneError(
+                "--policy: a door asks no policies, its workers do: "
+                "--worker-options '--policy NAME=module:Class', or `licorne serve --policy` for each"
+            )
         token = None if worker_token is None else read_token(worker_token)
         watchdog = Watchdog()
         scheduler = Door(

@@ -15,6 +15,7 @@ from .options import (
     AsJsonOption,
     EngineOption,
     InputSettings,
+    PolicyOptions,
     ThreadsOption,
     UsersOption,
     number_option,
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ....model.explanation import Explanation
-    from ...core.explanation.sentences import Where
-    from ...core.explanation.text import TextLine
+    from ...core.explanation.text import TextLine, Where
     from ...core.scheduler.scheduler import Scheduler
     from ...play.simulation.played_input import PlayOptions
 
@@ -53,7 +53,7 @@ class Moment:
     ) -> None:
         """Play the input up to the moment, ask the scheduler, and print its answer."""
         from ...play.simulation.played_input import play_input
-        from .output import moment_document, print_document, print_lines
+        from .options import moment_document, print_document, print_lines
 
         with play_input(self.options) as played_input:
             answer = ask(played_input.scheduler)
@@ -67,12 +67,13 @@ def moment_command(who: str) -> Callable[[Callable[..., None]], Callable[..., No
     """Return a decorator: the command has the options of a moment in place of its parameter `moment`.
 
     Args:
-        who: What an error begins with: the name of the command.
+        who: The name of the command, with which an error begins.
     """
     with_moment = with_settings("moment", _moment)
     return lambda command: ends_on(LicorneError, who)(with_moment(command))
 
 
+@with_settings("policies", PolicyOptions)
 @with_input_settings
 def _moment(
     *,
@@ -105,12 +106,13 @@ def _moment(
     input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
     engine: EngineOption = "direct",
     threads: ThreadsOption = None,
+    policies: PolicyOptions,
     as_json: AsJsonOption = False,
 ) -> Moment:
-    """Return the moment that the options say.
+    """Return the moment that the options name.
 
     Raises:
-        LicorneError: The engine is unknown, or the time cannot be read.
+        LicorneError: The engine is unknown, the time cannot be read, or a policy cannot be given.
     """
     from ...core.scheduler.engine_names import engine_named
     from ...play.simulation.played_input import PlayOptions, moment_ns
@@ -123,6 +125,7 @@ def _moment(
         threads=threads,
         at_ns=None if at is None else moment_ns(at),
         after_line=after,
+        policies=policies.given(),
     )
     return Moment(options, partition, rm, as_json)
 
@@ -163,14 +166,16 @@ def dry_run(
     ] = None,
     resource: Annotated[
         list[str] | None,
-        value_option("--resource", "TYPE=QUANTITY", "What an ask wants, such as vcore=500m.", short="-r"),
+        value_option(
+            "--resource", "TYPE=QUANTITY", "A resource that the ask requests, such as vcore=500m.", short="-r"
+        ),
     ] = None,
     priority: Annotated[int, number_option("--priority", "The priority of the ask.")] = 0,
     required_node: Annotated[str, typer.Option("--required-node", help="The one node for the ask.")] = "",
     moment: Moment,
 ) -> None:
     """Say where a new application or ask would go: the queue by every rule tried, then the node."""
-    from ...core.explanation.dry_run import dry_run_document, dry_run_lines, new_application, new_ask
+    from ...core.explanation.documents import dry_run_document, dry_run_lines, new_application, new_ask
 
     _check(of, user=user, details=[queue, *(group or []), *(tag or [])], resource=resource)
     partition = moment.partition or ""

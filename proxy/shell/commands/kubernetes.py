@@ -7,14 +7,14 @@ import socket
 import threading
 import uuid
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, final
 
 import typer
 
 from ....model.errors import LicorneError
-from ...base.process_settings import prepare_process
+from ...base.process import prepare_process
 from ...base.terminal.standard_output import ends_on, write_line
 from .options import (
     EngineOption,
@@ -25,10 +25,12 @@ from .options import (
     RestAddressOption,
     RestHostOption,
     RestTokenOption,
+    log_format_named,
+    log_written,
+    reporter,
     value_option,
     with_settings,
 )
-from .output import log_format_named, log_written, reporter
 from .serve import check_installed, rest_settings
 
 if TYPE_CHECKING:
@@ -41,13 +43,13 @@ if TYPE_CHECKING:
     from ...wire.server.watchdog import Watchdog
 
 _PACKAGES: Final = ("msgspec", "urllib3")
-"""What the extra `kubernetes` brings besides that of `server`."""
+"""Packages that the extra `kubernetes` adds to those of `server`."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """Which cluster is meant, and how its pods are scheduled: each field is an option."""
+    """The cluster, and how its pods are scheduled: each field is an option."""
 
     kubeconfig: Annotated[
         Path | None,
@@ -123,7 +125,7 @@ def schedule_pods(
         value_option(
             "--pod-name",
             "NAME",
-            "The pod that this process runs in: its label licorne.io/role says leader or standby.",
+            "The pod that this process runs in: its label licorne.io/role becomes leader or standby.",
             envvar="POD_NAME",
         ),
     ] = None,
@@ -160,7 +162,7 @@ def schedule_pods(
         from ...kubernetes.client.api_client import ApiClient
         from ...kubernetes.running.service import HealthServer, PodService
         from ...views.rest.running import RestServer
-        from ...wire.server.addresses import read_address
+        from ...wire.server.access import read_address
         from ...wire.server.watchdog import Watchdog
 
         chosen_format = log_format_named(log_format)
@@ -173,14 +175,15 @@ def schedule_pods(
                 rest_address, insecure_public=insecure_public, token=rest_token, hosts=rest_host
             )
         )
+        if rest is not None and insecure_public and not rest.tokens:
+            # What pods carry in their labels and annotations is for those alone who have a token.
+            rest = replace(rest, closed=("/debug/",))
+            options = replace(options, defaults=replace(options.defaults, shows_labels=False))
         health = None if health_address is None else read_address(health_address)
         prepare_process()
         watchdog = Watchdog()
         scheduler = stack.enter_context(Scheduler(engine=engine_named(engine), policies=policies.given()))
         client = stack.enter_context(ApiClient(credentials))
-        if rest is not None:
-            server = stack.enter_context(RestServer(scheduler, rest))
-            write_line(f"REST on {rest.host}:{server.port}", flush=True)
         ended = _ends_on_signals(watchdog)
         if webhook:
             where = read_address(webhook_address)
@@ -197,14 +200,25 @@ def schedule_pods(
             )
             stack.enter_context(marking)
             write_line(f"webhook on {where.with_port(marking.port)}", flush=True)
+            defaults = replace(options.defaults, signer=marking.signer)
+            options = replace(options, defaults=defaults)
         service = PodService(
             scheduler, client, options, on_lost=ended.set, pod_name=pod_name, log=Log(logger="kubernetes")
         )
+        if rest is not None:
+            server = RestServer(scheduler, rest, more_metrics=service.metrics)
+            stack.enter_context(server)
+            write_line(f"REST on {rest.host}:{server.port}", flush=True)
         report = reporter(chosen_format, "licorne kubernetes")
         with service:
             if health is not None:
                 probes = stack.enter_context(
-                    HealthServer(health, why_stuck=service.why_stuck, why_not_ready=service.why_not_ready)
+                    HealthServer(
+                        health,
+                        why_stuck=service.why_stuck,
+                        why_not_ready=service.why_not_ready,
+                        ready_note=service.ready_note,
+                    )
                 )
                 write_line(f"health on {health.with_port(probes.port)}", flush=True)
             report(f"scheduling pods of {cluster.scheduler_name!r} in {credentials.server}")
@@ -270,7 +284,7 @@ def _print_picture(cluster: ClusterOptions, ask: Callable[[ClusterPicture], Iter
     credentials, options = cluster.read()
     from ...kubernetes.client.api_client import ApiClient
     from ...kubernetes.running.picture import ClusterPicture
-    from .output import print_text_lines
+    from .options import print_text_lines
 
     with ApiClient(credentials) as client:
         print_text_lines(ask(ClusterPicture(client, options)))

@@ -1,28 +1,50 @@
-"""The options that several commands have. To load them loads nothing of the scheduler."""
+"""Options and output that several commands share. Importing this module loads nothing of the scheduler.
+
+Output is answers to people and programs, and reports and the log on standard error. A line of JSON is an
+object with `time` (RFC 3339, UTC), `level` and `message`, then where it belongs as far as that is known:
+`rmID`, `partition`, `queue`, `application`, `allocationKey`, `node`. `logger` is the name that levels are set
+for; `error` is the traceback of an error.
+"""
 
 from __future__ import annotations
 
 import inspect
+import json
+import logging
 import re
-from dataclasses import dataclass
-from fractions import Fraction
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, final, get_args
 
 import typer
 
 from ....model.errors import LicorneError
+from ...base.terminal.standard_output import write_error, write_line
 from ...core.scheduler.engine_names import ENGINES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from loguru import Message, Record
 
     from ....model.policies.policies import PolicyFactory
+    from ...core.explanation.text import TextLine
+    from ...play.simulation.played_input import PlayedInput
     from ...play.simulation.workloads.inputs import InputOptions
 
 T = TypeVar("T")
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
-_FACTOR: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_OPTIONS: Final = {
+    "begin": "--from",
+    "end": "--to",
+    "scale_rate": "--scale-rate",
+    "scale_size": "--scale-size",
+    "scale_nodes": "--scale-nodes",
+}
+"""The name of the settings of an input in messages."""
 
 
 def whole_number(option: str, at_least: int | None = None) -> Callable[[str | int], int]:
@@ -45,11 +67,11 @@ def value_option(name: str, value: str, text: str, *, short: str | None = None, 
     """Return an option that has a value, as typer takes it.
 
     Args:
-        name: What it is called.
-        value: What its value is called in the help.
-        text: What the help says of it.
+        name: The option.
+        value: The name of its value in the help.
+        text: Its description in the help.
         short: Its other name, of one letter.
-        settings: What else typer has to know.
+        settings: Further settings for typer.
     """
     names = (name,) if short is None else (name, short)
     return typer.Option(*names, metavar=value, help=text, **settings)
@@ -75,7 +97,7 @@ def with_settings(
         common = list(inspect.signature(settings, eval_str=True).parameters.values())
         place = [each.name for each in own].index(parameter)
 
-        def run(**values: Any) -> T:  # Typer has read them as the signature says.
+        def run(**values: Any) -> T:  # Typer has read them by the signature.
             made = settings(**{each.name: values.pop(each.name) for each in common})
             return command(**values, **{parameter: made})
 
@@ -90,7 +112,7 @@ def seconds_of(option: str, text: str) -> float:
     """Return the seconds of an option's duration.
 
     Raises:
-        BadParameter: It is no duration.
+        BadParameter: The text is not a duration.
     """
     from ....model.configuration.durations import DurationError, parse_duration_ns
 
@@ -105,7 +127,7 @@ UsersOption: TypeAlias = Annotated[
     typer.Option("--users", help="Users with lists of groups (.yaml), asked instead of who is configured."),
 ]
 EngineOption: TypeAlias = Annotated[
-    str, typer.Option("--engine", help=f"What it runs on: {' or '.join(ENGINES)}.")
+    str, typer.Option("--engine", help=f"The engine: {' or '.join(ENGINES)}.")
 ]
 ThreadsOption: TypeAlias = Annotated[
     int | None,
@@ -149,7 +171,7 @@ InsecurePublicOption: TypeAlias = Annotated[
     bool, typer.Option("--insecure-public", help="Listen without TLS on an address that others can reach.")
 ]
 LogFormatOption: TypeAlias = Annotated[
-    str, value_option("--log-format", "FORMAT", "What standard error gets: text, or json with the log.")
+    str, value_option("--log-format", "FORMAT", "The format of standard error: text, or json with the log.")
 ]
 AddressAsJsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the address as JSON.")]
 ServedConfigOption: TypeAlias = Annotated[
@@ -168,7 +190,7 @@ UsageFileOption: TypeAlias = Annotated[
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOptions:
-    """The policies that queues may name, as they were given: each field is an option."""
+    """The policies that queues may name: each field is an option."""
 
     policy: PolicyOption = None
     policy_package: Annotated[
@@ -190,7 +212,7 @@ class PolicyOptions:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSettings:
-    """The options as they were given: each field is one."""
+    """The options of an input: each field is one."""
 
     nodes: Annotated[
         Path | None,
@@ -198,13 +220,13 @@ class InputSettings:
     ] = None
     csv_mapping: Annotated[
         Path | None,
-        value_option("--csv-mapping", "FILE", "Which columns of a CSV file of jobs mean what (.yaml)."),
+        value_option("--csv-mapping", "FILE", "A description of the columns of a CSV file of jobs (.yaml)."),
     ] = None
     own_times: Annotated[
         bool,
         typer.Option("--own-times", help="Replay openb pods by their own times, instead of packing them."),
     ] = False
-    seed: Annotated[int, number_option("--seed", "What durations of a scenario are drawn with.")] = 1
+    seed: Annotated[int, number_option("--seed", "The seed of the random durations of a scenario.")] = 1
     gang: Annotated[
         bool, typer.Option("--gang", help="Start each job of a log as a whole, instead of task by task.")
     ] = False
@@ -212,7 +234,7 @@ class InputSettings:
         int | None,
         number_option(
             "--task-processors",
-            "How many processors a task of a log has at most; else what its request or a node says.",
+            "The most processors of a task of a log; by default those of its request or of a node.",
             at_least=1,
         ),
     ] = None
@@ -231,79 +253,185 @@ class InputSettings:
         str | None, value_option("--to", "DURATION", "Leave out jobs that are submitted from this time on.")
     ] = None
     first: Annotated[
-        int | None, number_option("--first", "Take so many jobs, in the order of submission.", at_least=1)
+        int | None,
+        number_option("--first", "Use only this many jobs, in the order of submission.", at_least=1),
     ] = None
     scale_rate: Annotated[
-        str | None, value_option("--scale-rate", "FACTOR", "Jobs follow each other so many times as fast.")
+        str | None, value_option("--scale-rate", "FACTOR", "Submit jobs this many times as fast.")
     ] = None
     scale_size: Annotated[
-        str | None, value_option("--scale-size", "FACTOR", "Tasks ask for so many times as much.")
+        str | None, value_option("--scale-size", "FACTOR", "Multiply the requests of tasks by this.")
     ] = None
     scale_nodes: Annotated[
-        str | None, value_option("--scale-nodes", "FACTOR", "There are so many times as many nodes.")
+        str | None, value_option("--scale-nodes", "FACTOR", "Multiply the number of nodes by this.")
     ] = None
 
     def of(self, path: Path) -> InputOptions:
         """Return how an input is read.
 
         Raises:
-            LicorneError: A time is no duration, or a factor no number above zero.
+            LicorneError: A time is not a duration, or a factor is not a number above zero.
         """
-        from ...play.simulation.workloads.inputs import InputOptions
-        from ...play.simulation.workloads.swf import JobOptions
-        from ...play.simulation.workloads.workload import WorkloadCut
+        from ...play.simulation.workloads.reading import input_options
 
-        cut = WorkloadCut(
-            from_ns=_time_ns("--from", self.begin),
-            to_ns=_time_ns("--to", self.end),
-            first=self.first,
-            rate=_factor("--scale-rate", self.scale_rate),
-            size=_factor("--scale-size", self.scale_size),
-            nodes=_factor("--scale-nodes", self.scale_nodes),
-        )
-        if cut.to_ns is not None and cut.to_ns <= (cut.from_ns or 0):
-            raise LicorneError(f"--to {self.end} is not after --from {self.begin or '0s'}")
-        return InputOptions(
-            path=path,
-            nodes_path=self.nodes,
-            own_times=self.own_times,
-            seed=self.seed,
-            jobs=JobOptions(
-                whole=self.gang,
-                task_processors=self.task_processors,
-                estimate_factor=self.estimate_factor,
-            ),
-            csv_mapping_path=self.csv_mapping,
-            cut=cut,
-        )
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = {name: value for name, value in values.items() if value is not None}
+        return input_options(path, given, _OPTIONS)
 
 
 DEFAULT_INPUT_SETTINGS: Final = InputSettings()
-"""Nothing is said."""
+"""Print nothing."""
 with_input_settings: Final = with_settings("input_settings", InputSettings)
 """Gives a command the options of `InputSettings` in place of its parameter `input_settings`."""
 
 
-def _time_ns(option: str, text: str | None) -> int | None:
-    """Return a time from the start of the input."""
-    from ....model.configuration.durations import DurationError, parse_duration_ns
+LogFormat: TypeAlias = Literal["text", "json"]
+_LIVES: Final = frozenset({"core.rmproxy", "kubernetes"})
+"""The loggers for the lives of resource managers."""
+_FIELDS: Final = {
+    "logger": "logger",
+    "rm_id": "rmID",
+    "partition": "partition",
+    "queue": "queue",
+    "application": "application",
+    "allocation_key": "allocationKey",
+    "node": "node",
+}
+"""The keys of `extra` in records, and the field that each is written to."""
 
-    if text is None:
-        return None
+
+def print_lines(played_input: PlayedInput, lines: Iterable[TextLine]) -> None:
+    """Print the moment, and below it the lines about it."""
+    from rich.text import Text
+
+    from ....model.configuration.durations import short_duration_text
+    from ...base.terminal.standard_output import output_console
+
+    console = output_console()
+    played = f", after line {played_input.line}" if played_input.line is not None else ""
+    console.print(
+        Text(f"at {short_duration_text(played_input.elapsed_ns)}{played}", style="dim"), soft_wrap=True
+    )
+    print_text_lines(lines)
+
+
+def print_text_lines(lines: Iterable[TextLine]) -> None:
+    """Print lines with their indentation."""
+    from rich.text import Text
+
+    from ...base.terminal.standard_output import output_console
+
+    console = output_console()
+    for line in lines:
+        console.print(Text("  " * line.depth + line.text, style=line.style), soft_wrap=True)
+
+
+def print_document(document: Mapping[str, object]) -> None:
+    """Print one JSON document."""
+    write_line(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def moment_document(played_input: PlayedInput) -> dict[str, object]:
+    """Return the moment as a document."""
+    return {"elapsed": played_input.elapsed_ns, "line": played_input.line}
+
+
+def log_format_named(name: str) -> LogFormat:
+    """Return the format of that name.
+
+    Raises:
+        LicorneError: The file does not exist.
+    """
+    if name not in get_args(LogFormat):
+        raise LicorneError(f"--log-format is one of {', '.join(get_args(LogFormat))}, not {name!r}")
+    return cast("LogFormat", name)
+
+
+@contextmanager
+def log_written(log_format: LogFormat, who: str) -> Iterator[None]:
+    """Write the log of this process to standard error while the body runs.
+
+    As JSON lines it is all of it, with what goes through Python's `logging`; as text it is what an operator
+    has to know: warnings, errors, and the lives of resource managers.
+
+    Args:
+        log_format: The format.
+        who: The name of the command, with which a line of text begins.
+    """
+    from loguru import logger
+
+    logger.remove()
+    if log_format == "text":
+        handler = logger.add(
+            partial(_write_text, who), level="INFO", format="{message}", filter=_is_for_operators, catch=True
+        )
+    else:
+        handler = logger.add(write_record, level="DEBUG", format="{message}", catch=True)
+        logging.basicConfig(handlers=[JsonHandler()], level=logging.WARNING, force=True)
+    logger.enable("licorne")
     try:
-        time_ns = parse_duration_ns(text)
-    except DurationError as error:
-        raise LicorneError(f"{option}: {error}") from error
-    if time_ns < 0:
-        raise LicorneError(f"{option} {text}: a time before the start")
-    return time_ns
+        yield
+    finally:
+        logger.disable("licorne")
+        logger.remove(handler)
 
 
-def _factor(option: str, text: str | None) -> Fraction:
-    """Return a factor; one where none is given."""
-    if text is None:
-        return Fraction(1)
-    factor = Fraction(text) if _FACTOR.fullmatch(text) is not None else Fraction(0)
-    if factor <= 0:
-        raise LicorneError(f"{option}: expected a number above 0 such as 1.5, not {text!r}")
-    return factor
+def reporter(log_format: LogFormat, who: str) -> Callable[[str], None]:
+    """Return the function with which a command reports while it runs."""
+
+    def report(text: str) -> None:
+        if log_format == "text":
+            write_error(f"{who}: {text}")
+        else:
+            _write_line(datetime.now(UTC), "info", text, {}, "")
+
+    return report
+
+
+def write_record(message: Message) -> None:
+    """Write a record of loguru."""
+    record = message.record
+    error = ""
+    if record["exception"] is not None:
+        # loguru has formatted the message, then the traceback.
+        error = str(message).removeprefix(record["message"]).strip()
+    _write_line(record["time"], record["level"].name.lower(), record["message"], record["extra"], error)
+
+
+def _is_for_operators(record: Record) -> bool:
+    return record["level"].no >= logging.WARNING or record["extra"].get("logger") in _LIVES
+
+
+def _write_text(who: str, message: Message) -> None:
+    record = message.record
+    write_error(f"{who}: {record['level'].name.lower()}: {str(message).rstrip()}")
+
+
+@final
+class JsonHandler(logging.Handler):
+    """Writes what goes through Python's `logging`."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        error = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
+        at = datetime.fromtimestamp(record.created, UTC)
+        _write_line(at, record.levelname.lower(), record.getMessage(), vars(record), error)
+
+
+def _write_line(at: datetime, level: str, text: str, extra: Mapping[str, object], error: str) -> None:
+    """Write one object to standard error, if that is still there."""
+    document = {
+        "time": at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "level": level,
+        "message": text,
+    }
+    known = {field: str(extra[name]) for name, field in _FIELDS.items() if extra.get(name)}
+    partition = known.get("partition", "")
+    if partition.startswith("["):
+        # Inside, the name of a partition begins with its RM: `[rm]default`.
+        rm_id, _, known["partition"] = partition[1:].partition("]")
+        known.setdefault("rmID", rm_id)
+    document |= known
+    if error:
+        document["error"] = error
+    write_error(json.dumps(document))

@@ -1,20 +1,18 @@
-"""`licorne simulate`: the command line of simulations."""
+"""`licorne simulate`, and `licorne compare`: one input under two configurations, and which jobs move."""
 
 from __future__ import annotations
 
 import json
-import sys
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ....model.errors import LicorneError
-from ...base.process_settings import prepare_process
+from ...base.process import prepare_process
 from ...base.terminal.standard_output import INTERRUPTED, ends_on, write_error, write_line
-from ...core.scheduler.engine_names import engine_named
 from .options import (
     DEFAULT_INPUT_SETTINGS,
     AsJsonOption,
@@ -29,59 +27,21 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Mapping
 
-    from ....model.policies.policies import PolicyFactory
-    from ....model.queues.use_order import KeptUse
-    from ...core.resolvers.resolver import UserResolver
-    from ...core.scheduler.engine_names import EngineName
-    from ...play.simulation.core import Core
+    from ...play.comparison.comparison import TwoRuns
+    from ...play.comparison.conditions import Condition
     from ...play.simulation.report import SimulationReport
     from ...play.simulation.reporting.figures import RunFigures
-    from ...play.simulation.simulation import CoreFactory
+    from ...play.simulation.runs import CoreOfSettings, RunSettings
     from ...play.simulation.workloads.inputs import InputOptions
 
-    CoreOpener = Callable[
-        [EngineName, UserResolver | None, int | None, Mapping[str, KeptUse], Mapping[str, PolicyFactory]],
-        Core,
-    ]
 
-
-def _open_scheduler_core(
-    engine: EngineName,
-    resolver: UserResolver | None,
-    threads: int | None,
-    usage: Mapping[str, KeptUse],
-    policies: Mapping[str, PolicyFactory],
-) -> Core:
-    from ...play.simulation.core import SchedulerCore
-
-    return SchedulerCore(engine, resolver, threads, usage, policies)
-
-
-def _usage_of(path: Path | None) -> Mapping[str, KeptUse]:
-    """Return what queues and users have used when the simulation begins.
-
-    Raises:
-        LicorneError: The file cannot be used.
-    """
-    if path is None:
-        return {}
-    from ....actors.services.clocks import EPOCH_2000_NS
-    from ...views.dumps.usage_file import begun_at, read_usage
-
-    return begun_at(EPOCH_2000_NS, *read_usage(path))
-
-
-def simulate_command(
-    open_core: CoreOpener = _open_scheduler_core,
-) -> Callable[..., None]:
+def simulate_command(open_core: CoreOfSettings | None = None) -> Callable[..., None]:
     """Return the command as typer takes it.
 
     Args:
-        open_core: Opens the scheduler that is simulated, with a resolver of groups, a number of threads,
-            what was used before, and the policies that the queues may name.
+        open_core: Opens the core that is simulated; `None` for a scheduler.
     """
 
     @with_settings("policies", PolicyOptions)
@@ -130,12 +90,14 @@ def simulate_command(
         compare: Annotated[
             Path | None,
             value_option(
-                "--compare", "FILE", "Show figures of --report-json beside those of this run, with --report."
+                "--compare", "FILE", "Compare figures of --report-json with those of this run, in --report."
             ),
         ] = None,
     ) -> None:
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
-        from ...core.resolvers.resolver import read_users
+        from ...play.simulation.driver import interruption_noted
+        from ...play.simulation.runs import opened_core, run_each, run_settings
+        from ...play.simulation.workloads.inputs import load_input
 
         prepare_process()
         with ends_on(LicorneError, "licorne simulate"):
@@ -150,16 +112,22 @@ def simulate_command(
                 },
                 compare,
             )
-            resolver = None if users is None else read_users(users)
-            kept = _usage_of(usage)
-            report = _run(
-                input_settings.of(input_path),
-                config,
-                engine_named(engine),
-                lambda name: open_core(name, resolver, threads, kept, given),
-                with_figures=outputs.needs_figures(),
-                with_jobs=input_settings.gang or outputs.needs_jobs(),
+            settings = run_settings(
+                queues=config, policies=given, users=users, usage=usage, engine=engine, threads=threads
             )
+            work = load_input(input_settings.of(input_path))
+            with interruption_noted() as is_interrupted:
+                runs = run_each(
+                    work,
+                    {"": settings},
+                    is_shown=True,
+                    is_interrupted=is_interrupted,
+                    with_figures=outputs.needs_figures(),
+                    open_core=open_core or opened_core,
+                )
+            report = runs[""].report
+            if not (input_settings.gang or outputs.needs_jobs()):
+                report = replace(report, jobs=None)
         _print(report, as_json=as_json)
         with ends_on(LicorneError, "licorne simulate"):
             outputs.write(report)
@@ -170,41 +138,9 @@ def simulate_command(
     return command
 
 
-def _run(
-    options: InputOptions,
-    config: Path | None,
-    engine: EngineName,
-    open_core: CoreFactory,
-    *,
-    with_figures: bool,
-    with_jobs: bool,
-) -> SimulationReport:
-    """Load everything, and only then simulate."""
-    from ...play.simulation.driver import interruption_noted, progress_on
-    from ...play.simulation.simulation import read_queues, simulate
-    from ...play.simulation.workloads.inputs import load_input
-
-    given = None if config is None else read_queues(config)
-    work = load_input(options)
-    notes = () if given is None else given.checked_notes(work)
-    with progress_on(sys.stderr, work.name) as progress, interruption_noted() as is_interrupted:
-        return simulate(
-            work,
-            open_core,
-            engine=engine,
-            configuration=None if given is None else given.text,
-            progress=progress,
-            stopwatch=time.perf_counter,
-            is_interrupted=is_interrupted,
-            configuration_notes=notes,
-            with_figures=with_figures,
-            with_jobs=with_jobs,
-        )
-
-
 def _print(report: SimulationReport, *, as_json: bool) -> None:
     """Print a report to standard output."""
-    from ...base.terminal.tables import is_for_people, output_console
+    from ...base.terminal.standard_output import is_for_people, output_console
     from ...play.simulation.report import document_of
     from ...play.simulation.report_table import print_report
 
@@ -230,7 +166,7 @@ class FigureOutputs:
         return any(option.startswith("--jobs") for option in self.files)
 
     def write(self, report: SimulationReport) -> None:
-        """Write all files; each is there as a whole, or as it was before.
+        """Write all files; each is written as a whole or keeps its old content.
 
         Raises:
             UnwritableFileError: One cannot be written; those before it have been.
@@ -264,7 +200,8 @@ def report_outputs(options: Mapping[str, Path | None], compare: Path | None) -> 
     """Check the options, and read the figures to compare with.
 
     Args:
-        options: The option of each file that can be written, and the file; `None` where none is named.
+        options: The option of each file that can be written, and the file; `None` where the option is
+            missing.
         compare: The figures to compare with.
 
     Raises:
@@ -273,7 +210,7 @@ def report_outputs(options: Mapping[str, Path | None], compare: Path | None) -> 
     """
     files = {option: path for option, path in options.items() if path is not None}
     if compare is not None and "--report" not in files:
-        raise LicorneError("--compare shows two runs on a page: --report FILE has to say which")
+        raise LicorneError("--compare shows two runs on a page: --report FILE must name that page")
     other = None
     if compare is not None:
         from ...play.simulation.reporting.report_files import read_figures
@@ -289,3 +226,121 @@ def report_outputs(options: Mapping[str, Path | None], compare: Path | None) -> 
                 raise LicorneError(f"{before} and {option} name the same file, {path}")
             check_writable(path)
     return FigureOutputs(files=files, other=other)
+
+
+_WHO: Final = "licorne compare"
+_FAILED: Final = 1
+"""The status of a comparison of which a condition of `--fail-if` holds."""
+
+
+@with_settings("policies", PolicyOptions)
+@with_input_settings
+def compare(
+    *,
+    a: Annotated[Path, typer.Argument(metavar="A", help="The current queues (queues.yaml).")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The queues to compare with them.")],
+    input_path: Annotated[
+        Path,
+        value_option(
+            "--input", "FILE", "The workload for both: any input of `licorne simulate`.", short="-i"
+        ),
+    ],
+    fail_if: Annotated[
+        list[str] | None,
+        value_option(
+            "--fail-if",
+            "CONDITION",
+            "End with status 1 if this holds, such as 'p95 wait of root.prod > 5m'; may be repeated.",
+        ),
+    ] = None,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why",
+            help="Say why the first decision differs, by which settings, and what follows: more runs.",
+        ),
+    ] = False,
+    html: Annotated[Path | None, value_option("--html", "FILE", "Write it as one page.")] = None,
+    engine: EngineOption = "direct",
+    threads: ThreadsOption = None,
+    users: UsersOption = None,
+    policies: PolicyOptions,
+    input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
+    as_json: AsJsonOption = False,
+) -> None:
+    """Run one input under two configurations, and show which jobs start later in B and which earlier.
+
+    Ends with status 1 if a condition of --fail-if holds.
+    """
+    from ...base.files.output_files import check_writable, write_whole
+    from ...play.comparison.conditions import read_condition
+    from ...play.simulation.runs import run_settings
+
+    prepare_process()
+    with ends_on(LicorneError, _WHO):
+        if html is not None:
+            check_writable(html)
+        given = policies.given()
+        conditions = [read_condition(text) for text in fail_if or ()]
+        read = partial(run_settings, policies=given, users=users, engine=engine, threads=threads)
+        settings = (read(queues=a), read(queues=b))
+        comparison = _compared(input_settings.of(input_path), (a, b), settings, conditions, with_reasons=why)
+    if comparison is None:
+        write_error(f"{_WHO}: interrupted; nothing is compared")
+        raise typer.Exit(INTERRUPTED)
+    if html is not None:
+        from ...play.comparison.comparison_page import comparison_html
+
+        with ends_on(LicorneError, _WHO):
+            write_whole(html, comparison_html(comparison))
+    _print_comparison(comparison, as_json=as_json)
+    failed = [result for result in comparison.conditions if result.holds]
+    for result in failed:
+        write_error(f"{_WHO}: {result.sentence()}")
+    if failed:
+        raise typer.Exit(_FAILED)
+
+
+def _compared(
+    input_options: InputOptions,
+    files: tuple[Path, Path],
+    settings: tuple[RunSettings, RunSettings],
+    conditions: Iterable[Condition],
+    *,
+    with_reasons: bool,
+) -> TwoRuns | None:
+    """Load the input, simulate under A and then under B; return `None` where that was interrupted."""
+    from ...play.comparison.comparison import compared, with_why
+    from ...play.comparison.why import InterruptedRunError
+    from ...play.simulation.driver import interruption_noted
+    from ...play.simulation.runs import run_each
+    from ...play.simulation.workloads.inputs import load_input
+
+    work = load_input(input_options)
+    paths = (str(files[0]), str(files[1]))
+    a, b = settings
+    with interruption_noted() as is_interrupted:
+        named = {f"A, {paths[0]}": a, f"B, {paths[1]}": b}
+        runs = tuple(run_each(work, named, is_shown=True, is_interrupted=is_interrupted).values())
+        if any(run.report.is_interrupted for run in runs):
+            return None
+        both = (runs[0], runs[1])
+        comparison = compared(paths, both, conditions)
+        if not with_reasons:
+            return comparison
+        try:
+            return with_why(comparison, work, settings, both, is_interrupted)
+        except InterruptedRunError:
+            return None
+
+
+def _print_comparison(comparison: TwoRuns, *, as_json: bool) -> None:
+    """Print a comparison to standard output."""
+    from ...base.terminal.standard_output import is_for_people, output_console
+    from ...play.comparison.comparison import comparison_document
+    from ...play.comparison.comparison_table import print_comparison
+
+    if as_json:
+        write_line(json.dumps(comparison_document(comparison)))
+    else:
+        print_comparison(comparison, output_console(), plain=not is_for_people())

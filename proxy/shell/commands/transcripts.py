@@ -10,19 +10,30 @@ import typer
 from ....model.errors import LicorneError, RequestError
 from ...base.terminal.standard_output import BAD_INPUT, ends_on, write_line
 from ...core.scheduler.engine_names import EngineName, engine_named
-from .options import EngineOption, ThreadsOption, TokenOption, UsersOption, seconds_of, value_option
+from .options import (
+    EngineOption,
+    PolicyOptions,
+    ThreadsOption,
+    TokenOption,
+    UsersOption,
+    seconds_of,
+    value_option,
+    with_settings,
+)
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from ....model.policies.policies import PolicyFactory
     from ...core.resolvers.resolver import UserResolver
 
 _REFUTED = 1
 _NO_QUESTION = "a question without a body"
-"""What a server answers to a question that it does not know."""
+"""The answer of a server to a question that it does not know."""
 
 
+@with_settings("policies", PolicyOptions)
 def replay(
     transcript: Annotated[
         Path,
@@ -36,13 +47,26 @@ def replay(
         Path | None,
         value_option("--record", "DIR", "Record it with its outcomes, in a new folder below: see `verify`."),
     ] = None,
+    policies: PolicyOptions,
 ) -> None:
-    """Replay what a resource manager said, and write what the scheduler does, as JSON lines."""
+    """Replay the requests of a resource manager, and write the scheduler's decisions as JSON lines.
+
+    A recording has what its policies answered. With --policy their code is asked as well: the first answer
+    that differs ends the replay.
+    """
     from ...core.resolvers.resolver import read_users
 
     with ends_on(LicorneError, "licorne replay"):
         resolver = None if users is None else read_users(users)
-        replay_input(transcript, engine_named(engine), write_line, resolver, threads=threads, record=record)
+        replay_input(
+            transcript,
+            engine_named(engine),
+            write_line,
+            resolver,
+            threads=threads,
+            record=record,
+            policies=policies.given(),
+        )
 
 
 def replay_input(
@@ -53,6 +77,7 @@ def replay_input(
     *,
     threads: int | None,
     record: Path | None = None,
+    policies: Mapping[str, PolicyFactory] | None = None,
 ) -> None:
     """Replay what a path names, and write the output line by line.
 
@@ -63,12 +88,13 @@ def replay_input(
         resolver: Finds the groups of users, in place of what the transcript configures; `None` for that.
         threads: How many threads the engine `threads` has; `None` for one.
         record: Where a transcript is recorded, with its outcomes; `None` for nowhere.
+        policies: Those that decide in a transcript, and that are asked as well in a recording.
 
     Raises:
         LicorneError: The input cannot be read or replayed.
     """
     from ...base.files.input_files import read_standard_input, read_text
-    from ...base.process_settings import prepare_process
+    from ...base.process import prepare_process
     from ...play.transcripts.replay import replay as replay_transcript
     from ...play.transcripts.replay import replay_recording
     from ...play.transcripts.transcript import (
@@ -85,18 +111,24 @@ def replay_input(
     else:
         text = read_standard_input() if str(path) == "-" else read_text(path)
         if not is_recording(text):
-            replay_transcript(text, str(path), engine, write_line, resolver, threads=threads, record=record)
+            source = str(path)
+            replay_transcript(
+                *(text, source, engine, write_line, resolver),
+                threads=threads,
+                record=record,
+                policies=policies,
+            )
             return
         rows = rows_of_text(text, str(path))
     if record is not None:
         raise LicorneError("--record is for a transcript: this is a recording already")
     if threads is not None:
         raise LicorneError(f"threads={threads}: a recording is replayed with the engines direct and actors")
-    replay_recording(read_recording(rows, _note), engine, write_line, resolver)
+    replay_recording(read_recording(rows, _note), engine, write_line, resolver, policies)
 
 
 def _note(text: str) -> None:
-    """Tell the user of a line that is left out; what the replay says goes to standard output."""
+    """Tell the user of a line that is left out; the output of the replay goes to standard output."""
     typer.echo(f"licorne replay: {text}", err=True)
 
 
@@ -108,7 +140,7 @@ def verify(
 ) -> None:
     """Check each placement, preemption and promise of recorded days, without the scheduler.
 
-    Ends with status 0 if none is refuted, 1 if one is, and 2 if a recording cannot be read.
+    Ends with status 0 if all hold, 1 if one is refuted, and 2 if a recording cannot be read.
     """
     from ...play.transcripts.transcript import recording_files, rows_of_files
     from ...play.verify.queues import UnreadableError
@@ -140,7 +172,9 @@ def _seconds(text: str) -> float:
     """
     seconds = seconds_of("--timeout", text)
     if seconds <= 0:
-        raise typer.BadParameter(f"{text!r} is no time to wait", param_hint="'--timeout'")
+        raise typer.BadParameter(
+            f"expected a number of seconds above 0, got {text!r}", param_hint="'--timeout'"
+        )
     return seconds
 
 
@@ -153,7 +187,8 @@ def save(
     rm: Annotated[str | None, value_option("--rm", "ID", "Only what this resource manager has.")] = None,
     token: TokenOption = None,
     ca: Annotated[
-        Path | None, value_option("--ca", "FILE", "Who vouches for the server (PEM), with TLS.")
+        Path | None,
+        value_option("--ca", "FILE", "Certificates of the authorities for the server (PEM), with TLS."),
     ] = None,
     timeout: Annotated[
         float,
@@ -162,7 +197,7 @@ def save(
         ),
     ] = "30s",  # type: ignore[assignment]  # typer gives it to the parser
 ) -> None:
-    """Save what a server has at this moment: `explain`, `dry-run` and `simulate` go on from the file."""
+    """Save the state of a server at this moment: `explain`, `dry-run` and `simulate` start from the file."""
     with ends_on(LicorneError, "licorne save"):
         from .serve import check_installed
 

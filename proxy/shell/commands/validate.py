@@ -15,7 +15,7 @@ from .options import PolicyOptions, with_settings
 if TYPE_CHECKING:
     from ....model.configuration.problems import Problem
     from ....model.configuration.reader import Report
-    from ....model.configuration.rules.policies import GivenPoints
+    from ....model.configuration.rules.queue_warnings import GivenPoints
     from ....model.values.documents import Document
 
 _INVALID = 3
@@ -28,7 +28,7 @@ def validate(
     policies: PolicyOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON document.")] = False,
 ) -> None:
-    """Check queue configurations, and say all that is wrong with each, and where.
+    """Check queue configurations, and list every error of each with its place.
 
     Ends with status 2 if one cannot be read, else with 3 if one is invalid. All others are checked then too.
     """

@@ -7,14 +7,14 @@ from itertools import groupby
 from typing import Final, final
 
 from ....actors.locks.guards import LOCK_ORDER
-from ....lockcheck.checking.active import current
+from ....lockcheck.checking.watch import current
 from ....lockcheck.sessions.summaries import summary_of
 from ....model.configuration.durations import short_duration_text
 from ....model.configuration.problems import Position
 from ....model.explanation import AskExplanation, AskStatus, Blocker, Explanation
 from ....model.explanation.dry_run import Prospect
 from ....model.nodes.node import NodeFacts
-from ....model.resources.texts import resource_text
+from ....model.resources.resource import resource_text
 from ....model.values.allocation import Allocation
 from ...core.documents.explanations import (
     BlockerLineDocument,
@@ -24,21 +24,19 @@ from ...core.documents.explanations import (
     WaitingDocument,
 )
 from ...core.documents.monitoring import LocksDocument, PageAllocationDocument, PageNodeDocument
-from ...core.explanation.sentences import (
-    changes_of,
-    ending_text,
-    lack_line,
-    place_line,
-    planned_start_text,
-    what_blocks,
-)
 from ...core.explanation.text import (
     answer_of,
     ask_headline,
+    changes_of,
+    ending_text,
     headline,
+    lack_line,
     node_lines,
     other_asks,
+    place_line,
+    planned_start_text,
     preemption_headline,
+    what_blocks,
 )
 
 _GROUPS_MAX: Final = 50

@@ -1,4 +1,4 @@
-"""What a request says: who reads, of which scheduler, and the parameters of its path."""
+"""Contents of a request: the reader, the scheduler, and the parameters of its path."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from .responses import RestError, error_response
 
 if TYPE_CHECKING:
     from ...core.scheduler.scheduler import Scheduler
-    from .event_texts import EventTexts
     from .limits import Pace
+    from .responses import EventTexts
 
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 _TOKEN: Final = re.compile(r"[!-~]{16,}")
@@ -70,7 +70,7 @@ def partition_of(request: Request) -> str:
     """Return the full name of the partition in the path.
 
     Raises:
-        RestError: There is none.
+        RestError: It does not exist.
     """
     try:
         return views_of(request).find(request.path_params["partition"])
@@ -135,17 +135,22 @@ def check_tokens(tokens: Sequence[str]) -> None:
 class Access:
     """Lets in requests that have one of the tokens; without tokens, those that are meant for this server.
 
-    A web page can have a name of its own lead to any address, and so make a browser read a server that the
+    A web page can point its own name to any address, and so make a browser read a server that the
     browser alone reaches. Such a request has that name in `Host`. A number, a name without dots and one of a
     private zone are not that of a page, and over TLS the browser compares the name with the certificate: all
     of these are let in, and the names that are given.
 
     The files of the page tell nothing, and a browser asks for them without a token: they are for all. So is
-    OPTIONS, which says how a path may be asked: before a request with a token a browser sends it without one.
+    OPTIONS, which asks for the methods of a path: before a request with a token a browser sends it without
+    one.
+    Where no token is required, a path that begins with one of `closed` is refused.
     """
 
-    def __init__(self, app: ASGIApp, tokens: Sequence[str], hosts: Sequence[str] = ()) -> None:
+    def __init__(
+        self, app: ASGIApp, tokens: Sequence[str], hosts: Sequence[str] = (), *, closed: Sequence[str] = ()
+    ) -> None:
         self._app = app
+        self._closed = tuple(closed)
         self._hosts = frozenset(map(str.lower, (socket.gethostname(), *hosts)))
         self._tokens = [token.encode() for token in tokens]
 
@@ -153,6 +158,8 @@ class Access:
         """Answer a request, or refuse it with 401 or 421."""
         is_data = scope["type"] == "http" and scope["method"] != "OPTIONS" and scope["path"].startswith(_DATA)
         refusal = self._refusal(scope) if is_data else None
+        if is_data and not self._tokens and scope["path"].startswith(self._closed or ("\n",)):
+            refusal = error_response(HTTPStatus.FORBIDDEN, "it is closed without a token: see --rest-token")
         await (self._app if refusal is None else refusal)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Response | None:

@@ -1,6 +1,7 @@
-"""Answers with JSON, answers that are errors, and those to requests that no route takes.
+"""Answers with JSON, answers that are errors, answers to requests that no route takes, and events as texts.
 
-The text is UTF-8 without blanks and ends with a newline; the characters of HTML are escaped, as in Go.
+The text is UTF-8 without blanks and ends with a newline; the characters of HTML are escaped, as in Go. Events
+are turned into texts here wherever they are kept.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Final, final
+from typing import Final, NamedTuple, Protocol, final
 from urllib.parse import quote
 
 from starlette.datastructures import MutableHeaders
@@ -19,7 +20,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ...core.documents.monitoring import ErrorDocument
+from ....model.values.events import EventRecord
+from ...core.documents.monitoring import ErrorDocument, event_document
+from ...core.events.log import EventLog
+from ...core.events.streams import EventStream
 
 JSON_TYPE: Final = "application/json; charset=UTF-8"
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -37,7 +41,7 @@ def json_bytes(document: Mapping[str, object] | Sequence[object], *, indented: b
     for character, escaped in _ESCAPED:
         if character in text:
             text = text.replace(character, escaped)
-    return text.encode(errors="replace")  # A lone half of a surrogate pair is no text.
+    return text.encode(errors="replace")  # A lone half of a surrogate pair cannot be encoded.
 
 
 def json_response(document: Mapping[str, object] | Sequence[object], *, status: int = 200) -> Response:
@@ -109,7 +113,7 @@ def allowed_methods(methods: set[str]) -> str:
 
 def method_refused(request: Request, error: Exception) -> Response:
     """Return the answer to OPTIONS, which every path has, or the refusal of a method that a path has not."""
-    allow = {"Allow": _allow(error)}  # type: ignore[arg-type] # Starlette hands over errors of its own class
+    allow = {"Allow": _allow(error)}  # type: ignore[arg-type] # Starlette hands over its own class of errors
     if request.method == "OPTIONS":
         return Response(headers={**allow, **preflight_headers(request, allow["Allow"])})
     status = HTTPStatus.METHOD_NOT_ALLOWED
@@ -125,7 +129,7 @@ def _allow(error: HTTPException) -> str:
 class EscapedSlashes:
     """Answers requests whose path has a slash in a name, written as `%2F`: an ordinary unknown path.
 
-    The server has resolved the escape when it says what the path is: there it is a slash like others.
+    The server has resolved the escape in the path: there it is a slash like others.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -163,3 +167,139 @@ def redirect(location: str, method: str, query: str = "") -> Response:
     headers = {"Location": target, "Content-Type": "text/html; charset=utf-8"}
     body = f'<a href="{shown}">Moved Permanently</a>.\n\n'
     return Response(body, HTTPStatus.MOVED_PERMANENTLY, headers=headers)
+
+
+_TEXTS_MAX: Final = 8_192
+
+
+class TextBatch(NamedTuple):
+    """Events whose ids follow each other, and the ids that are still there."""
+
+    lowest_id: int
+    highest_id: int
+    texts: list[bytes]
+    """The JSON of each."""
+
+
+class EventTextStream(Protocol):
+    """The events that come, one after the other; the event loop alone reads."""
+
+    @property
+    def next_id(self) -> int:
+        """The id of the event that `take` returns first."""
+
+    @property
+    def behind(self) -> float:
+        """How much of the room for events those have that it has not given yet; above 1 it loses some."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the events have ended."""
+
+    def take(self, count_max: int) -> list[bytes]:
+        """Return the next events that are there already, `count_max` at most; it does not wait."""
+
+    def close(self) -> None:
+        """End the stream."""
+
+
+class EventTexts(Protocol):
+    """The events that are kept; any thread may call."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether events are kept."""
+
+    @property
+    def instance_uuid(self) -> str:
+        """Another one whenever ids begin anew."""
+
+    @property
+    def batch_size_max(self) -> int:
+        """How many events a batch has at most."""
+
+    def batch(self, start: int, count: int) -> TextBatch:
+        """Return up to `count` events from an id on; none if that one is no longer kept."""
+
+    def stream(self, history: int, *, start: int | None, host: str) -> EventTextStream:
+        """Return a stream of all events from now on, after up to `history` of those that are kept.
+
+        Args:
+            history: How many.
+            start: The id of the first one instead, or of the next one that is kept.
+            host: Where the reader is; the number of its streams is bounded.
+
+        Raises:
+            TooManyStreamsError: There are as many streams as there may be.
+            RequestError: The events have ended.
+        """
+
+
+@final
+class LoggedEvents:
+    """The events of a scheduler of this process; the JSON of the newest is made once for all streams."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._texts: dict[int, bytes] = {}
+
+    @property
+    def enabled(self) -> bool:
+        """Whether events are kept."""
+        return self._log.enabled
+
+    @property
+    def instance_uuid(self) -> str:
+        """Another one after each start of the scheduler."""
+        return self._log.instance_uuid
+
+    @property
+    def batch_size_max(self) -> int:
+        """How many events a batch has at most."""
+        return self._log.batch_size_max
+
+    def batch(self, start: int, count: int) -> TextBatch:
+        """Return up to `count` events from an id on; none if that one is no longer kept."""
+        found = self._log.batch(start, count)
+        texts = [json_bytes(event_document(record)) for record in found.records]
+        return TextBatch(found.lowest_id, found.highest_id, texts)
+
+    def stream(self, history: int, *, start: int | None, host: str) -> EventTextStream:
+        """Return a stream of all events from now on, after up to `history` of those that are kept."""
+        return _LoggedStream(self._log.stream(history, start=start, host=host), self)
+
+    def text_of(self, number: int, record: EventRecord) -> bytes:
+        """Return the JSON of the event with an id; for the event loop."""
+        text = self._texts.get(number)
+        if text is None:
+            text = self._texts[number] = json_bytes(event_document(record))
+            if len(self._texts) > _TEXTS_MAX:
+                del self._texts[next(iter(self._texts))]
+        return text
+
+
+@final
+class _LoggedStream:
+    def __init__(self, stream: EventStream, events: LoggedEvents) -> None:
+        self._stream = stream
+        self._events = events
+
+    @property
+    def next_id(self) -> int:
+        return self._stream.next_id
+
+    @property
+    def behind(self) -> float:
+        return self._stream.behind
+
+    @property
+    def is_over(self) -> bool:
+        return self._stream.is_over
+
+    def take(self, count_max: int) -> list[bytes]:
+        first = self._stream.next_id
+        records = self._stream.take(count_max)
+        return [self._events.text_of(number, record) for number, record in enumerate(records, first)]
+
+    def close(self) -> None:
+        self._stream.close()

@@ -1,4 +1,4 @@
-"""The REST interface on a port: uvicorn on a thread of its own, for a scheduler of this process."""
+"""The REST interface on a port: uvicorn on its own thread, for a scheduler of this process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import socket
 import ssl
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 import uvicorn
 from anyio.to_thread import current_default_thread_limiter
@@ -27,6 +27,9 @@ from ...si.arguments import check_type
 from .application import rest_app
 from .connections import ConnectionTimes, bounded_connections
 from .limits import LimitsSettings
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
 
 _DRAIN_SECONDS: Final = 3
 """How long requests that are under way may take when the server stops."""
@@ -55,7 +58,7 @@ class RestSettings:
     port: int = 0
     """The port 0 stands for one that is free."""
     certificate: Path | None = None
-    """For TLS, with its key; `None` for none."""
+    """The certificate for TLS, with its key; `None` without TLS."""
     key: Path | None = None
     client_authorities: Path | None = None
     """Each client must have a certificate of these."""
@@ -63,6 +66,8 @@ class RestSettings:
     """The bearer tokens that are let in; without any, each reader is."""
     hosts: tuple[str, ...] = ()
     """The names by which readers may ask where no token is required, see `rest_app`."""
+    closed: tuple[str, ...] = ()
+    """The beginnings of paths that are refused where no token is required."""
     ui_dir: Path | None = None
     """A folder with the build of another user interface, in place of the page."""
     limits: LimitsSettings = field(default_factory=LimitsSettings)
@@ -79,10 +84,10 @@ class RestSettings:
 
 
 class ApplicationServer(ABC):
-    """A REST server; `with` starts and stops it. What it shows goes on.
+    """A REST server; `with` starts and stops it. The scheduler behind it continues.
 
-    It listens, and answers, when `with` has begun. What ends it later, such as a process that has no
-    descriptors left, is logged, and it starts again.
+    It listens, and answers, when `with` has begun. If it ends later, for example because the process has no
+    descriptors left, that is logged, and it starts again.
 
     Args:
         settings: How it listens.
@@ -137,20 +142,36 @@ class ApplicationServer(ABC):
 
 @final
 class RestServer(ApplicationServer):
-    """A REST server for a scheduler of this process; as all such servers."""
+    """A REST server for a scheduler of this process; as all such servers.
 
-    def __init__(self, scheduler: Scheduler, settings: RestSettings | None = None) -> None:
+    Args:
+        scheduler: The scheduler that readers see.
+        settings: How it listens.
+        more_metrics: Returns the metrics of what is around the scheduler; called at each scrape.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        settings: RestSettings | None = None,
+        *,
+        more_metrics: Callable[[], Iterable[Metric]] = tuple,
+    ) -> None:
         super().__init__(settings or RestSettings(), note_end=self._note_end)
         self._scheduler = scheduler
+        self._more_metrics = more_metrics
 
     def _application(self, settings: RestSettings) -> Starlette:
-        return rest_app(
+        application = rest_app(
             self._scheduler,
             tokens=settings.tokens,
             hosts=settings.hosts,
             limits=settings.limits,
             ui_dir=settings.ui_dir,
+            closed=settings.closed,
         )
+        application.state.more_metrics = self._more_metrics
+        return application
 
     def _note_end(self, error: BaseException | None) -> None:
         broken = self._scheduler.monitoring.broken_interfaces
@@ -187,10 +208,10 @@ class AsgiServer(uvicorn.Server):
     """One run of uvicorn.
 
     Args:
-        name: What is served, for the log.
-        config: What is served, and how.
+        name: The name of the service, for the log.
+        config: The application and its settings.
         on_stop: Called when the server begins to stop.
-        tls: What encrypts the connections, if the configuration names no certificate.
+        tls: The encryption of connections, if the configuration names no certificate.
     """
 
     def __init__(
@@ -202,7 +223,7 @@ class AsgiServer(uvicorn.Server):
         tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(config)
-        self.config.load()  # What it imports is there before a client can take the last descriptor.
+        self.config.load()  # Its imports must happen before a client can take the last descriptor.
         if tls is not None:
             self.config.ssl = tls
         self._name = name
@@ -245,7 +266,7 @@ class ServingThread:
     """Serves an application from `start` to `end`.
 
     Args:
-        name: What is served, for the log and for errors.
+        name: The name of the service, for the log and for errors.
         make: Returns a server; called again when one has ended.
         note_end: Called with what has ended a server, and with `None` when one answers.
     """
@@ -274,7 +295,7 @@ class ServingThread:
         """
         try:
             self._server = self._make()
-        except OSError as error:  # A certificate or key, of which the error names no more.
+        except OSError as error:  # A certificate or key: the error gives no details.
             raise LicorneError(f"the {self._name} server does not start: {error}") from error
         self._socket = _listening_socket(self._name, host, port)
         self._thread.start()
@@ -296,7 +317,7 @@ class ServingThread:
         """Have a function called while no connection begins; it may be called later."""
         loop = self._loop
         if loop is not None:
-            with suppress(RuntimeError):  # It is closed: this run has ended, and none has begun.
+            with suppress(RuntimeError):  # It is closed: this run has ended, and no other has begun.
                 loop.call_soon_threadsafe(function)
                 return
         function()
@@ -335,7 +356,7 @@ class ServingThread:
                 logger.opt(exception=error).error("the {} server has ended, and starts again", self._name)
             if self._stopping.wait(_AGAIN_SECONDS):
                 return
-            with suppress(OSError):  # Without descriptors it cannot be made: the old one ends, and says so.
+            with suppress(OSError):  # Without descriptors it cannot be made: the old one ends, and logs that.
                 self._server = self._make()
 
 

@@ -18,13 +18,12 @@ from textual.timer import Timer
 from textual.widgets import DataTable, Footer, Input, Static
 
 from ....model.configuration.durations import short_duration_text
-from ...base.terminal.tables import counted
+from ...base.terminal.standard_output import counted
 from .client import RestClient, ServerReadError
 from .details import detail_lines, explanation_lines, heading_lines, pace_text
-from .reading import ServerReader, ServerReading, partition_name
+from .reading import ServerReader, ServerReading, View, partition_name
 from .tables import LEGEND, Cell, Column, ViewTable, bar_text, column_widths, printable, time_text
 from .tables_of_views import ScreenState, SortOrder
-from .views import View
 
 ROWS_MAX: Final = 1_000
 """How many rows are on the screen; the filter finds the others."""
@@ -75,7 +74,7 @@ def _heading(column: Column, order: SortOrder | None, width: int) -> Text:
 
 
 def _cell(cell: Cell, column: Column, width: int) -> Text:
-    """Return what stands in a cell; a text that is too long ends in a sign that says so."""
+    """Return the text of a cell; one that is too long ends in an ellipsis."""
     if cell.bar is not None:
         return bar_text(cell.bar, width)
     text = Text(cell.text, style=cell.style, no_wrap=True)
@@ -87,7 +86,7 @@ def _cell(cell: Cell, column: Column, width: int) -> Text:
 
 @final
 class DetailScreen(Screen[None]):
-    """Lines about one row, as they were when it was opened; more may follow.
+    """Lines about one row at the time when it was opened; more may follow.
 
     Args:
         lines: The lines.
@@ -137,7 +136,7 @@ class MainScreen(Screen[None]):
 
     Args:
         client: Asks the server.
-        state: What is shown at first.
+        state: The view and its settings at the start.
         interval_seconds: How long it waits between two readings.
         now_ns: The clock, in nanoseconds since 1970.
     """
@@ -404,7 +403,7 @@ class TopApp(App[None]):
 
     Args:
         client: Asks the server; it is closed at the end.
-        state: What is shown at first.
+        state: The view and its settings at the start.
         interval_seconds: How long it waits between two readings.
         now_ns: The clock, in nanoseconds since 1970.
     """

@@ -1,4 +1,4 @@
-"""One reading of a server: what its partition is like now, and the documents of one view."""
+"""One reading of a server: the state of its partition, and the documents of one view, which users name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import Enum, unique
 from typing import Final, assert_never, final
 from urllib.parse import quote
 
@@ -16,7 +17,22 @@ from ...core.documents.explanations import SentencesDocument
 from ...core.documents.monitoring import EventBatchDocument, EventDocument, HealthDocument, ManagerDocument
 from ...core.documents.queues import GroupUsageDocument, QueueDocument, UsageDocument, UserUsageDocument
 from .client import DocumentReader, MissingDocumentError, RestClient, ServerReadError
-from .views import View
+
+
+@final
+@unique
+class View(Enum):
+    """The subjects of tables; the order is that of their keys 1 to 8."""
+
+    QUEUES = "queues"
+    APPLICATIONS = "applications"
+    NODES = "nodes"
+    USERS = "users"
+    GROUPS = "groups"
+    EVENTS = "events"
+    HEALTH = "health"
+    UTILIZATION = "utilization"
+
 
 _PARTITIONS: Final = DocumentReader(list[PartitionDocument])
 _QUEUE: Final = DocumentReader(QueueDocument)
@@ -41,13 +57,13 @@ _ALLOCATED: Final = re.compile(
 @final
 @dataclass(frozen=True, slots=True)
 class ServerReading:
-    """What a server answered; what it does not have is empty."""
+    """The answers of a server; missing ones are empty."""
 
     partitions: tuple[PartitionDocument, ...]
     partition: PartitionDocument | None
-    """The one that is shown, `None` if the server has none."""
+    """The partition that is shown, `None` if the server has none."""
     manager: ManagerDocument | None = None
-    """The resource manager of the partition, `None` if the server does not say: YuniKorn's does not."""
+    """The resource manager of the partition, `None` if the server does not report it: YuniKorn's does not."""
     workers: tuple[WorkerDocument, ...] = ()
     """Where the partitions run behind a door; empty where all run in the server."""
     health: HealthDocument | None = None
@@ -130,7 +146,7 @@ class ServerReader:
             return replace(head, missing=str(error))
 
     async def explain(self, reading: ServerReading, application_id: str) -> SentencesDocument | None:
-        """Return why an application waits, `None` if the server cannot say: YuniKorn's cannot.
+        """Return why an application waits, `None` if the server cannot tell: YuniKorn's cannot.
 
         Raises:
             ServerReadError: The server cannot be read.
@@ -166,7 +182,7 @@ class ServerReader:
                 text = "; ".join(worker_lines(workers))
                 raise ServerReadError(f"{self._client.address}: {text}") from error
             raise ServerReadError(
-                f"{self._client.address} is no server of Licorne or YuniKorn: {error}"
+                f"{self._client.address} is not a server of Licorne or YuniKorn: {error}"
             ) from error
 
     async def _health(self) -> HealthDocument | None:

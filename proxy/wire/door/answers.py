@@ -17,7 +17,7 @@ from ....model.configuration.extra import parse_extra_config
 from ....model.errors import LicorneError, RequestError
 from ....model.values.documents import Document
 from ....model.values.messages import full_partition_name
-from ...core.health.checks import HealthCheck, HealthReport
+from ...core.health import HealthCheck, HealthReport
 from ...core.scheduler.answering.answers import given
 from ...si import licorne_v1_pb2 as v1
 from .link import PartitionLink

@@ -57,6 +57,10 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         on_error: As for `Scheduler`; it also gets what a worker refuses, and why one was lost.
         kept_use: As for `Scheduler`.
         start_timeout_seconds: How long a registration waits for its workers.
+        policies: None can be given: the workers ask them.
+
+    Raises:
+        LicorneError: Some were given, or the time is not above 0.
     """
 
     stepped: Final = False
@@ -74,7 +78,12 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         on_error: ErrorHook | None = None,
         kept_use: Mapping[str, KeptUse] | None = None,
         start_timeout_seconds: float = _START_SECONDS,
+        policies: None = None,
     ) -> None:
+        if policies is not None:
+            raise LicorneError(
+                "policies: a door asks none, its workers do: `licorne serve --policy` for each"
+            )
         check_seconds("start_timeout_seconds", start_timeout_seconds)
         self._launcher = launcher
         self._workers = WorkerTable(launcher)

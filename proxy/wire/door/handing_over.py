@@ -152,8 +152,8 @@ def hand_over(
 ) -> Recovery | None:
     """Register at a worker, and give it what a partition holds.
 
-    The asks are sent on this thread, as all that follows is: a recovery would send them on the thread on which
-    its last answer has come, and what the RM says next, such as their ends, could overtake them.
+    The asks are sent on this thread, as all that follows is: a recovery would send them on the thread on
+    which its last answer has come, and what the RM says next, such as their ends, could overtake them.
 
     Args:
         worker: The worker.

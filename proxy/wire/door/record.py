@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, final
 
-from ....model.applications.state import ApplicationEvent, ApplicationState
+from ....model.applications.effects import ApplicationEvent, ApplicationState
 from ....model.requests.nodes import update_refusal
 from ....model.values.allocation import WALLTIME_TAG
 from ....model.values.messages import RejectionCode, full_partition_name

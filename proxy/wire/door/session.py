@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 from .... import __version__
 from ....model.errors import LicorneError, ReplacedError, RequestError
 from ....model.values.documents import Document
+from ...base.process import build_hash
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
-from ...si.build_hash import build_hash
 from ..client.connection import Connection
 from ..client.errors import ConnectionLostError, NotSentError
 from ..client.remote_scheduler import RemoteScheduler

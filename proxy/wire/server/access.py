@@ -1,4 +1,6 @@
-"""Who may connect: certificates, tokens, and for which resource manager (RM) a peer may speak.
+"""Who may connect: addresses to listen on, certificates, tokens, and the resource manager (RM) of each peer.
+
+An address is `HOST:PORT`; this module also tells whether only this machine can reach it.
 
 The rules come from a YAML file:
 
@@ -15,6 +17,7 @@ certificates:
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import re
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +30,51 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ....model.configuration.problems import ConfigurationError, Problem, RuleFinding
 from ....model.errors import LicorneError
-from ...base.files.located_yaml import LocatedYaml, read_located_yaml
+from ...base.files.input_files import LocatedYaml, read_located_yaml
 from .calls import StatusError
+
+_FORM: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\[\]:]+):(?P<port>[0-9]{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A host and a port; the port 0 stands for one that is free."""
+
+    host: str
+    """A name or a number; an IPv6 number has no brackets here."""
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Return whether only programs on this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def with_port(self, port: int) -> Address:
+        """Return the address with another port."""
+        return Address(self.host, port)
+
+
+def read_address(text: str) -> Address:
+    """Read `HOST:PORT`; an IPv6 number stands in brackets.
+
+    Raises:
+        LicorneError: It is not such a text; the message quotes it.
+    """
+    found = _FORM.fullmatch(text)
+    if found is None or int(found["port"]) > 65_535:
+        raise LicorneError(
+            f"{text!r} is not an address: expected HOST:PORT, for example 127.0.0.1:3333 or [::1]:0"
+        )
+    return Address(found["host"].strip("[]"), int(found["port"]))
+
 
 _TOKEN: Final = re.compile(r"[!-~]{16,}")
 """A token travels in a header, which has visible characters of ASCII alone."""
@@ -46,7 +92,7 @@ _PEM = b"-----BEGIN "
 @final
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end of a connection."""
+    """The peer at the other end of a connection."""
 
     rm_id: str | None = None
     """The one RM that it may speak for; `None` for any."""
@@ -252,7 +298,7 @@ def _check(certificate: Path, key: Path, client_authorities: Path | None) -> Non
 
 
 def _reason(error: Exception) -> str:
-    """Return what OpenSSL says, without the place in its source."""
+    """Return the message of OpenSSL, without the place in its source."""
     return str(error).partition(" (_ssl.c")[0]
 
 

@@ -1,4 +1,6 @@
-"""Resource managers (RMs) that are connected: their callbacks become messages.
+"""Resource managers (RMs) that are connected: their callbacks become messages; and the scheduler they reach.
+
+`ServedScheduler` is the scheduler that a server needs: one in this process, or a door to many.
 
 `RemoteManager` is the callback with which such an RM registers. The table of them knows which one is the
 current one of each RM, so that the end of an old connection does no harm to a new one.
@@ -11,26 +13,138 @@ from abc import ABC, abstractmethod
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final, runtime_checkable
 
 import grpc
 
 from ....actors.services.log import Log
 from ....actors.services.rm_link import BACKLOG_MAX
 from ....model.errors import LicorneError
+from ....model.values.documents import Json
+from ...core.scheduler.answering.questions import QueueAndUser
+from ...core.scheduler.managers.manager_life import ManagerStatus
+from ...core.scheduler.prepared_configuration import PreparedConfiguration
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
-from ...si.api import ResourceManager
+from ...si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
 from .buffers import call_soon
 from .calls import NotRegisteredError, StatusError
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-    from .served import ServedScheduler
+
+class AnswersQuestions(Protocol):
+    """Answers questions that are messages."""
+
+    def answer(self, question: v1.Question) -> Any:
+        """Return the answer to a question."""
+
+
+@runtime_checkable
+class WorksElsewhere(Protocol):
+    """A scheduler whose partitions are in other processes: a call may wait for one that is silent."""
+
+    works_elsewhere: bool
+
+
+class ServedScheduler(SchedulerAPI, Protocol):
+    """A scheduler that a server can serve; the methods are those of `Scheduler`."""
+
+    @property
+    def stepped(self) -> bool:
+        """Whether it does nothing by itself."""
+
+    @property
+    def one_caller(self) -> AbstractContextManager[object]:
+        """Held by each thread that uses a stepped scheduler, where several do."""
+
+    @property
+    def answers(self) -> AnswersQuestions:
+        """The function that answers questions in messages."""
+
+    def register_resource_manager(
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: ResourceManagerCallback,
+        *,
+        partitions: Collection[str] | None = None,
+    ) -> si.RegisterResourceManagerResponse:
+        """Register a resource manager; with `partitions`, only these of its configuration are made."""
+
+    def prepare_configuration(self, request: si.UpdateConfigurationRequest) -> PreparedConfiguration:
+        """Check a configuration as a whole, and change nothing yet."""
+
+    def request_reconsideration(self, request: v1.Reconsideration) -> None:
+        """Try again what the predicates of a resource manager have refused."""
+
+    def take_kept_use(self, rm_id: str, usage: Json) -> None:
+        """Let partitions that are made from now on go on from what was used before."""
+
+    def resource_managers(self) -> tuple[ManagerStatus, ...]:
+        """Return the resource managers and their states."""
+
+    def callbacks_waiting(self, rm_id: str) -> int:
+        """Return how many callbacks wait for a resource manager."""
+
+    def queue_and_user(self, application_id: str, *, rm_id: str | None = None) -> QueueAndUser | None:
+        """Return where an application is and whose, `None` if it is nowhere."""
+
+    def pause_manager(
+        self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
+    ) -> bool:
+        """Place nothing new for a resource manager whose connection is lost."""
+
+    def stop_manager(
+        self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
+    ) -> bool:
+        """Refuse the requests of a resource manager until it registers again."""
+
+    def forget_manager(self, rm_id: str) -> None:
+        """Forget a resource manager that has stopped."""
+
+    def stop(self) -> None:
+        """End all scheduling."""
+
+    def now_ns(self) -> int:
+        """Return the time, nanoseconds since 1970."""
+
+    def deliver(self) -> int:
+        """Deliver all announcements."""
+
+    def schedule(self, cycles: int | None = None) -> int:
+        """Run cycles."""
+
+    def run_until_idle(self) -> int:
+        """Deliver and schedule until nothing more happens."""
+
+    def advance_to(self, time_ns: int) -> None:
+        """Move the virtual clock."""
+
+    def next_deadline_ns(self) -> int | None:
+        """Return when the next timer or check is due."""
+
+    def next_timer_ns(self) -> int | None:
+        """Return when the next timer is due."""
+
+    def fire_next(self) -> None:
+        """Move the virtual clock to the next timer and fire it."""
+
+    def inspect_outstanding(self) -> None:
+        """Look for asks that wait for room in the cluster."""
+
+    def preempt_over_quota(self) -> None:
+        """Enforce maxima that were lowered and are due."""
+
+    def deliver_events(self) -> None:
+        """Queue events for the callbacks of resource managers."""
+
+    def record_history(self) -> None:
+        """Add to the history."""
+
 
 MANAGERS_MAX: Final = 1_000
 """How many RMs the scheduler knows, stopped ones included: it keeps what they had to be looked at."""
@@ -90,7 +204,7 @@ class RemoteManager(ResourceManager, ABC):
 
     @abstractmethod
     def drop(self) -> None:
-        """Drop what is queued: it has no reader any more; on the event loop."""
+        """Drop all queued messages: they no longer have a reader; on the event loop."""
 
     def note_update(self, request: si.UpdateConfigurationRequest) -> None:
         """Note that an update has replaced what it sent when it registered."""
@@ -178,10 +292,10 @@ class RemoteManagers:
     ) -> None:
         """Register an RM, on a thread that may wait; an earlier connection of the same RM ends.
 
-        Only the named partitions are made, all if none is named.
+        Only the named partitions are made, by default all.
 
         Raises:
-            RequestError: The registration is refused; an earlier one stays as it was.
+            RequestError: The registration is refused; an earlier one stays unchanged.
             StatusError: There are too many RMs (RESOURCE_EXHAUSTED), or a newer door has registered the RM
                 (ABORTED).
         """
@@ -291,7 +405,7 @@ class RemoteManagers:
         self._timers[manager.rm_id] = self._loop.call_later(self._stop_after, self._stop, manager, text)
 
     def shut_down(self, manager: RemoteManager) -> None:
-        """Stop an RM that has said that it shuts down, on a thread that may wait."""
+        """Stop an RM that has announced its end, on a thread that may wait."""
         self._leave(manager, "it has shut down")
 
     def _stop(self, manager: RemoteManager, reason: str) -> None:
@@ -338,7 +452,7 @@ class RemoteManagers:
         self._executor.submit(attempt)
 
     def close(self) -> None:
-        """Count no more pauses, and let no callback wait for a peer; on the event loop."""
+        """Stop counting pauses, and let no callback wait for a peer; on the event loop."""
         self._closed = True
         for rm_id in list(self._timers):
             self._cancel_timer(rm_id)

@@ -1,4 +1,4 @@
-"""What a client has the scheduler do in a session of `licorne.v1`, and the RMs that have registered in it."""
+"""The requests of a client in a session of `licorne.v1`, and the RMs that have registered in it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from ....model.errors import LicorneError, RequestError
 from ....model.values.documents import Json
 from ....model.values.messages import PredicateQuestion
 from ...base.files.json_text import JsonError, parse_json
-from ...core.explanation.documents import document_of, next_asks_document, prospect_document
-from ...core.explanation.dry_run import dry_run_document
-from ...core.health.checks import health_document
+from ...core.explanation.documents import document_of, dry_run_document, next_asks_document, prospect_document
+from ...core.health import health_document
 from ...core.scheduler.answering.questions import TITLES
 from ...core.scheduler.answering.sent_values import VALUE_VERSION, value_to_json
 from ...core.scheduler.prepared_configuration import PreparedConfiguration, commit_refused
@@ -30,8 +29,7 @@ from .buffers import call_soon
 from .calls import NotRegisteredError, StatusError, node_questions, read_node_answers
 from .core import ServerCore
 from .later_answers import AnswersLater, QuestionSender, ask_state_dump, refuse_state_dump
-from .remote_managers import RemoteManager
-from .served import ServedScheduler
+from .remote_managers import RemoteManager, ServedScheduler
 
 
 @final
@@ -140,7 +138,7 @@ class SessionRequests:
         """Commit what was prepared in this session.
 
         Raises:
-            RequestError: There is no such change, or it cannot be committed any more.
+            RequestError: There is no such change, or it can no longer be committed.
         """
         self._check_own(change.rm_id)
         prepared = self._prepared.get(change.rm_id)
@@ -295,7 +293,7 @@ class SessionCalls:
         try:
             usage = parse_json(kept.json)
         except JsonError as error:
-            raise RequestError(f"what RM {kept.rm_id!r} has used is no JSON: {error}") from error
+            raise RequestError(f"the kept use of RM {kept.rm_id!r} is not JSON: {error}") from error
         self._scheduler.take_kept_use(kept.rm_id, usage)
 
     def step(self, step: v1.Step) -> v1.Answer:
@@ -340,7 +338,7 @@ _OF_ALL: Final = frozenset({"quarantined", "validate", "health", "check_health",
 
 
 def _plain(value: Any) -> Json:
-    """Return the document of an answer that has none of its own: its fields under their names."""
+    """Return the document of an answer without a declared one: its fields under their names."""
     document: Json = json.loads(json.dumps(value, default=_known_to_json))
     return document
 

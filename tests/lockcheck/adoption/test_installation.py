@@ -23,7 +23,7 @@ from licorne.lockcheck.adoption import naming
 from licorne.lockcheck.adoption.adopted import is_adopted
 from licorne.lockcheck.checking.watch import Watch
 from licorne.lockcheck.commands.command import main
-from licorne.lockcheck.findings.errors import CLEAN, FOUND, USAGE
+from licorne.lockcheck.findings.terms import CLEAN, FOUND, USAGE
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""
@@ -416,7 +416,7 @@ def test_a_running_program_says_where_its_threads_are(tmp_path: Path) -> None:
 
     ran = run_alone(shop(tmp_path, text))
 
-    assert re.match(r"lockcheck: `kill -USR1 \d+` says what each thread holds and waits for\n", ran.stderr)
+    assert re.match(r"lockcheck: `kill -USR1 \d+` shows what each thread holds and waits for\n", ran.stderr)
     assert re.search(r"MainThread holds lock #\d+", ran.stderr)
 
 

@@ -15,7 +15,7 @@ from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS, stays, wait_until
 
 from licorne.lockcheck import Rung, Session, adopt, session, unit
 from licorne.lockcheck.checking.policy import NOTE_ALL
-from licorne.lockcheck.findings.evidence import Kind
+from licorne.lockcheck.findings.terms import Kind
 
 pytestmark = [
     pytest.mark.lockcheck(off=True),

@@ -16,8 +16,8 @@ from support.lockcheck.lock_corpus import RECORD, Guard, hold
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import Lock, Rung, Session, adopt, session
-from licorne.lockcheck.checking.scheduling_points import witness_of
-from licorne.lockcheck.checking.taken import TAKEN_MAX
+from licorne.lockcheck.checking.acquisition_checks import witness_of
+from licorne.lockcheck.checking.watch import TAKEN_MAX
 from licorne.lockcheck.confirming.confirmation import confirm
 from licorne.lockcheck.holding.runtime import runtime
 

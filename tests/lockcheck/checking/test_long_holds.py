@@ -25,8 +25,7 @@ from licorne.lockcheck import (
 )
 from licorne.lockcheck.checking.policy import FindingAction
 from licorne.lockcheck.commands.command import main
-from licorne.lockcheck.findings.errors import FOUND, USAGE
-from licorne.lockcheck.findings.levels import Environment
+from licorne.lockcheck.findings.terms import FOUND, USAGE, Environment
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.sessions.session import Session
 

@@ -14,14 +14,13 @@ from support.lockcheck.recorded_programs import ONE_BY_ONE, crossed_program
 from support.programs import written
 
 from licorne.lockcheck import Finding, Rung
-from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.checking.acquisition_checks import witness_of
 from licorne.lockcheck.commands import confirm
 from licorne.lockcheck.commands.command import main
+from licorne.lockcheck.commands.confirm import Program
 from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome, ways_to_confirm
-from licorne.lockcheck.confirming.steered_runs import Program
-from licorne.lockcheck.findings.errors import CLEAN, FOUND, USAGE
-from licorne.lockcheck.findings.evidence import Kind
-from licorne.lockcheck.findings.witness_file import read_witness
+from licorne.lockcheck.findings.json_files import read_witness
+from licorne.lockcheck.findings.terms import CLEAN, FOUND, USAGE, Kind
 from licorne.lockcheck.reports.documents import read_document
 
 SCHEMA = Path(__file__).parents[3] / "lockcheck" / "reports" / "report.schema.json"
@@ -92,7 +91,7 @@ def test_a_program_that_hangs_after_its_deadlock_was_broken_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The deadlock is confirmed all the same."""
-    monkeypatch.setattr("licorne.lockcheck.confirming.steered_runs.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("licorne.lockcheck.commands.confirm.GRACE_SECONDS", 0.1)
     report = tmp_path / "r.json"
     main(["run", f"--json={report}", crossed(tmp_path)])
     program = crossed(tmp_path, rest="threading.Event().wait()")
@@ -123,7 +122,7 @@ def test_a_source_that_is_no_text_is_refused(tmp_path: Path, capsys: pytest.Capt
     source.write_bytes(b"\xff\xfe\x00")
 
     assert USAGE == main(["confirm", str(source), crossed(tmp_path)])
-    assert f"{source}:1: byte 0xff is no UTF-8 text" in capsys.readouterr().err
+    assert f"{source}:1: byte 0xff is not UTF-8 text" in capsys.readouterr().err
 
 
 LOOPED = """

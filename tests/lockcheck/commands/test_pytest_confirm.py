@@ -9,7 +9,7 @@ from support.lockcheck.recorded_programs import ONE_BY_ONE
 from support.programs import written
 
 from licorne.lockcheck import Rung
-from licorne.lockcheck.findings.witness_file import read_witness
+from licorne.lockcheck.findings.json_files import read_witness
 from licorne.lockcheck.reports.documents import read_document
 
 MODULE = """

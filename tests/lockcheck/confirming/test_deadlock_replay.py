@@ -16,12 +16,12 @@ from support.lockcheck.pytest_runs import run_module
 from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, RWLock, session
-from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.checking.acquisition_checks import witness_of
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.confirming.confirmation import confirm
-from licorne.lockcheck.findings.errors import FOUND
 from licorne.lockcheck.findings.findings import role_of
-from licorne.lockcheck.findings.witness_file import read_witness
+from licorne.lockcheck.findings.json_files import read_witness
+from licorne.lockcheck.findings.terms import FOUND
 from licorne.lockcheck.reports.documents import read_document
 
 Met: TypeAlias = "Callable[[], object]"

@@ -45,14 +45,14 @@ from support.lockcheck.waiting_programs import (
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock, session
-from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.checking.acquisition_checks import witness_of
 from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome, confirm, steered
 from licorne.lockcheck.findings.findings import Witness
-from licorne.lockcheck.findings.witness_file import from_json, read_witness, to_json
+from licorne.lockcheck.findings.json_files import from_json, read_witness, to_json
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.prediction.predicted_findings import findings_of
 from licorne.lockcheck.sessions.recording import recording
-from licorne.lockcheck.traces.file import read_trace
+from licorne.lockcheck.traces.trace import read_trace
 
 PAUSE_SECONDS = 0.5
 

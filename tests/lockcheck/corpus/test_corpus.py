@@ -15,7 +15,7 @@ from sources import ABSENT, BUGS, ELSEWHERE, FALSE_ALARMS, HISTORY
 from support.lockcheck.lock_corpus import Bug, Cluster, Safe, look, nest
 
 from licorne.lockcheck import Kind, Lock, RLock, Rung, blocking, session
-from licorne.lockcheck.findings.text import scenario, suggestion
+from licorne.lockcheck.findings.findings import scenario, suggestion
 
 ROOT = Path(__file__).parents[3]
 

@@ -11,8 +11,8 @@ from support.programs import run_python, written
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.commands.command import main
-from licorne.lockcheck.findings.errors import FOUND
-from licorne.lockcheck.findings.witness_file import read_witness
+from licorne.lockcheck.findings.json_files import read_witness
+from licorne.lockcheck.findings.terms import FOUND
 
 AND_FORKS = "if os.fork() == 0: raise SystemExit\nos.wait()\n"
 

@@ -12,8 +12,8 @@ from support.lockcheck.lock_reports import a_cycle
 from support.waiting import EXPIRING_SECONDS
 
 from licorne.lockcheck import Condition, Edge, Lock, Rung, session, unit
-from licorne.lockcheck.findings.evidence import Frame, Kind
 from licorne.lockcheck.findings.findings import Finding, fingerprint_of, fingerprint_of_steps
+from licorne.lockcheck.findings.terms import Frame, Kind
 
 
 def test_two_kinds_of_blocking_call_at_one_place_are_two_findings() -> None:

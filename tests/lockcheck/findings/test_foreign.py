@@ -21,11 +21,11 @@ from support.lockcheck.lock_corpus import RECORD, hold, nest
 from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key, session, tree
-from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.checking.acquisition_checks import witness_of
 from licorne.lockcheck.confirming.confirmation import confirm
 from licorne.lockcheck.environment.ambient import open_ambient_session
 from licorne.lockcheck.findings.foreign import ByIdentity, name_of_work, shown
-from licorne.lockcheck.findings.levels import Environment, Level
+from licorne.lockcheck.findings.terms import Environment, Level
 from licorne.lockcheck.holding.chains import Execution
 from licorne.lockcheck.holding.runtime import LATCH, runtime
 from licorne.lockcheck.interception import found_late

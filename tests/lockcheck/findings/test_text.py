@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne.lockcheck import Lock, Order, Rung, RWLock, session, unit
-from licorne.lockcheck.findings.text import counted
+from licorne.lockcheck.findings.findings import counted
 from licorne.lockcheck.locks.rwlock import PlainRWLock
 
 

@@ -13,7 +13,7 @@ from support.lockcheck.lock_corpus import RECORD
 from support.lockcheck.steered_threads import nests_of, witnesses
 
 from licorne.lockcheck import Frame, Kind, LockUsageError, Rung, RWLock, session, unit
-from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.checking.acquisition_checks import witness_of
 from licorne.lockcheck.findings.findings import (
     SchedulingPoint,
     SourcePlace,
@@ -21,7 +21,7 @@ from licorne.lockcheck.findings.findings import (
     WitnessLock,
     waiting_order,
 )
-from licorne.lockcheck.findings.witness_file import from_json, read_witness, to_json, write_witness
+from licorne.lockcheck.findings.json_files import from_json, read_witness, to_json, write_witness
 from licorne.lockcheck.prediction.predicted_findings import finding_of
 
 SCHEMA = Path(__file__).parents[3] / "lockcheck" / "findings" / "witness.schema.json"
@@ -121,11 +121,11 @@ def test_a_writer_waits_before_the_readers_that_stand_behind_it() -> None:
     ("change", "message"),
     [
         ({"version": 9}, "of version 9 is not licorne.lockcheck.witness of version 1"),
-        ({"stops": []}, "stops: 0 is no number of threads from 2 to 64"),
-        ({"order": [0, 0]}, "order: [0, 0] is no order of the 2 threads"),
-        ({"order": [0, True]}, "order: [0, True] is no list of whole numbers"),
+        ({"stops": []}, "stops: expected a number of threads from 2 to 64, got 0"),
+        ({"order": [0, 0]}, "order: expected an order of the 2 threads, got [0, 0]"),
+        ({"order": [0, True]}, "order: expected a list of whole numbers"),
         ({"rung": "R1"}, "rung: 'R1' is not one of R2, R3, R4, R5"),
-        ({"aside": None}, "aside: None is no list"),
+        ({"aside": None}, "aside: expected a list, got None"),
     ],
 )
 def test_a_file_that_is_no_witness_is_refused(change: dict[str, object], message: str) -> None:

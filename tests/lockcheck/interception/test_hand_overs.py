@@ -18,7 +18,7 @@ from support.waiting import WAIT_SECONDS, wait_until
 from licorne.lockcheck import Finding, Rung, session
 from licorne.lockcheck.prediction.predicted_findings import findings_of
 from licorne.lockcheck.sessions.recording import recording
-from licorne.lockcheck.traces.file import read_trace
+from licorne.lockcheck.traces.trace import read_trace
 
 
 def nothing() -> None:

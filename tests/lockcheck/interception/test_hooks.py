@@ -23,6 +23,7 @@ from support.lockcheck.lock_corpus import RECORD
 from support.waiting import EXPIRING_SECONDS
 
 from licorne.lockcheck import LockOrderError, adopt, session
+from licorne.lockcheck.confirming import confirmation
 from licorne.lockcheck.interception import (
     awaited_ends,
     found_late,
@@ -31,7 +32,6 @@ from licorne.lockcheck.interception import (
     patches,
     queue_ends,
     signals,
-    steered_waits,
 )
 from licorne.lockcheck.interception.hooks import Hooks, guarded, like_original
 
@@ -138,7 +138,7 @@ def test_every_replaced_function_is_guarded(monkeypatch: pytest.MonkeyPatch) -> 
     """A new hook is put by `wrap`, or named above."""
     put: list[tuple[object, str, object]] = []
     monkeypatch.setattr(Hooks, "put", lambda _, *one: put.append(one))
-    for module in (awaited_ends, found_late, hand_overs, joins, patches, queue_ends, steered_waits):
+    for module in (awaited_ends, found_late, hand_overs, joins, patches, queue_ends, confirmation):
         module.HOOKS._put_all()
     signals._HOOKS._put_all()
     code = guarded(HALF, goes_through).__code__

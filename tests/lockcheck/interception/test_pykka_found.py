@@ -16,10 +16,10 @@ from support.programs import run_lockcheck, run_python, written
 from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import DeadlockError, Lock
-from licorne.lockcheck.findings.errors import CLEAN
+from licorne.lockcheck.findings.terms import CLEAN
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.sessions.recording import recording
-from licorne.lockcheck.traces.file import read_trace
+from licorne.lockcheck.traces.trace import read_trace
 
 UNDER_A_LOCK = """
 from licorne.lockcheck import Lock

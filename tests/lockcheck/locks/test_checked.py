@@ -20,7 +20,7 @@ from licorne.lockcheck.checking.policy import NOTE_ALL
 from licorne.lockcheck.holding.runtime import has_global_lock
 from licorne.lockcheck.locks.factories import ExclusiveLock
 from licorne.lockcheck.sessions.recording import recording
-from licorne.lockcheck.traces.file import read_trace
+from licorne.lockcheck.traces.trace import read_trace
 
 OWN = (Lock, RLock)
 ADOPTED = {

@@ -16,7 +16,7 @@ from support.lockcheck.lock_corpus import RECORD
 from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS
 
 from licorne.lockcheck import Condition, Kind, LockOrderError, Rung, session
-from licorne.lockcheck.checking.wait_in_loop import what_follows
+from licorne.lockcheck.locks.checked_condition import what_follows
 
 
 class Shelf:

@@ -23,8 +23,7 @@ from licorne.lockcheck.checking import acquisition_checks
 from licorne.lockcheck.prediction.trace_index import TraceIndex
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.sessions.session import Session
-from licorne.lockcheck.traces.file import read_trace
-from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock
+from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock, read_trace
 from licorne.lockcheck.traces.writer import TraceWriter
 
 HERE = str(Path(lockcheck.__file__).parent)

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from licorne.lockcheck import Order
-from licorne.lockcheck.findings.evidence import Mode
+from licorne.lockcheck.findings.terms import Mode
 from licorne.lockcheck.order import order
 from licorne.lockcheck.order.order import OrderStep, find_strong_cycle
 

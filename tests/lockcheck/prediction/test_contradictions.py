@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from licorne.lockcheck.findings.evidence import Frame, Kind, Rung
 from licorne.lockcheck.findings.findings import Finding, SchedulingPoint, SourcePlace, WitnessLock
-from licorne.lockcheck.prediction.contradictions import TIMES_MAX, contradictions_of
+from licorne.lockcheck.findings.terms import Frame, Kind, Rung
+from licorne.lockcheck.prediction.predicted_findings import TIMES_MAX, contradictions_of
 from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedExecution, TracedLock, TracedThing
 
 LOCKS = {1: TracedLock("a", None, None), 2: TracedLock("b", None, None)}

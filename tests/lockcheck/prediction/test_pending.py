@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from licorne.lockcheck.commands.command import gc_paused
-from licorne.lockcheck.findings.evidence import Mode, RWPolicy
+from licorne.lockcheck.findings.terms import Mode, RWPolicy
 from licorne.lockcheck.prediction.prediction import PendingAcquisitions, predict
 from licorne.lockcheck.prediction.trace_index import TraceIndex
 from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedExecution, TracedLock

@@ -30,7 +30,7 @@ from support.waiting import WAIT_SECONDS
 from licorne.lockcheck import Lock
 from licorne.lockcheck.prediction.predicted_findings import findings_of
 from licorne.lockcheck.sessions.recording import recording
-from licorne.lockcheck.traces.file import read_trace
+from licorne.lockcheck.traces.trace import read_trace
 
 
 @pytest.mark.parametrize(

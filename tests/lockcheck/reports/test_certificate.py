@@ -8,9 +8,9 @@ from support.lockcheck.lock_reports import a_cycle, a_sound_program
 
 from licorne.lockcheck import excludes, leaf, session
 from licorne.lockcheck.order.order import Order
-from licorne.lockcheck.reports.baseline import differences
 from licorne.lockcheck.reports.certificate import certify
 from licorne.lockcheck.reports.documents import from_json, to_json
+from licorne.lockcheck.reports.several_runs import differences
 from licorne.lockcheck.sessions.summaries import Declaration, Summary, merged
 
 

@@ -11,9 +11,9 @@ from support.lockcheck.lock_corpus import RECORD, Cluster, Guard, hold
 from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import Lock, Rung, session, unit
-from licorne.lockcheck.findings.text import finding_text
-from licorne.lockcheck.reports.across_sessions import MergedSummaries, cycles_across_sessions
+from licorne.lockcheck.findings.findings import finding_text
 from licorne.lockcheck.reports.documents import from_json, to_json
+from licorne.lockcheck.reports.several_runs import MergedSummaries, cycles_across_sessions
 from licorne.lockcheck.sessions.summaries import Summary, merged
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from support.lockcheck.lock_reports import summary_of_a_cycle
 from support.waiting import EXPIRING_SECONDS
 
 from licorne.lockcheck import Lock, session
-from licorne.lockcheck.findings.evidence import DEFAULT_FAIL_ON
+from licorne.lockcheck.findings.terms import DEFAULT_FAIL_ON
 from licorne.lockcheck.reports.annotations import to_annotations
 from licorne.lockcheck.reports.junit import to_junit
 from licorne.lockcheck.reports.sarif import to_sarif

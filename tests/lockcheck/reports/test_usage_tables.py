@@ -11,8 +11,8 @@ from support.lockcheck.lock_reports import spread_of
 from licorne.lockcheck import Lock, LockUsageError, RWLock, session
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.findings import statistics
-from licorne.lockcheck.findings.errors import CLEAN, USAGE
 from licorne.lockcheck.findings.statistics import OTHER_KEYS, Spread, Usage, usages_together
+from licorne.lockcheck.findings.terms import CLEAN, USAGE
 from licorne.lockcheck.reports.documents import from_json, to_json
 from licorne.lockcheck.reports.writing import usage_table
 

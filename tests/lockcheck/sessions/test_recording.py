@@ -29,8 +29,7 @@ from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.findings.findings import role_of
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.sessions.recording import events_written, recording
-from licorne.lockcheck.traces.file import is_trace, read_trace
-from licorne.lockcheck.traces.trace import EventKind, TracedLock, TraceFileError
+from licorne.lockcheck.traces.trace import EventKind, TracedLock, TraceFileError, is_trace, read_trace
 
 if TYPE_CHECKING:
     Job = Callable[[], None]

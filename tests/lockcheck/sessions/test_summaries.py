@@ -6,7 +6,7 @@ from support.lockcheck.lock_corpus import RECORD, hold
 from support.lockcheck.lock_reports import a_cycle, a_sound_program
 
 from licorne.lockcheck import Lock, Rung, session, summaries, unit
-from licorne.lockcheck.findings.text import suggestion
+from licorne.lockcheck.findings.findings import suggestion
 from licorne.lockcheck.sessions.summaries import merged
 
 

@@ -29,7 +29,7 @@ from support.lockcheck.lock_corpus import RECORD, hold
 from licorne.lockcheck import Lock, adopt, session
 from licorne.lockcheck.commands import command
 from licorne.lockcheck.environment import ambient
-from licorne.lockcheck.findings.errors import FAULT
+from licorne.lockcheck.findings.terms import FAULT
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.sessions.recording import recording
 
@@ -48,7 +48,7 @@ ENTRIES: Final = (
     "adoption/adopted.py ",
     "adoption/installation.py Lock",
     "adoption/installation.py RLock",
-    "checking/active.py current",
+    "checking/watch.py current",
     "checking/slow_path.py take_slow_path",
     "checking/slow_path.py here",
     "checking/slow_path.py entered",
@@ -61,7 +61,7 @@ ENTRIES: Final = (
     "checking/watch.py Watch.note_fault",
     "environment/settings.py ",
     "findings/foreign.py ByIdentity.put.<locals>.<lambda>",
-    "findings/levels.py level_of",
+    "findings/terms.py level_of",
     "holding/chains.py Acquisition.__init__",
     "holding/chains.py Execution.__init__",
     "holding/chains.py LockIdentity.__init__",
@@ -93,7 +93,7 @@ BEGINNINGS: Final = (
     "adoption/naming.py Scope.of",
     "checking/policy.py Policy.__post_init__",
     "findings/foreign.py ByIdentity.put.<locals>.<lambda>",
-    "findings/levels.py level_of",
+    "findings/terms.py level_of",
     "holding/runtime.py fails_open",
     "interception/hooks.py Hooks.install",
     "interception/hooks.py Hooks.uninstall",

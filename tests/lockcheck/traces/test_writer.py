@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
 
 from licorne.lockcheck import Lock
-from licorne.lockcheck.findings.evidence import Frame
+from licorne.lockcheck.findings.terms import Frame
 from licorne.lockcheck.prediction.trace_index import TraceIndex
 from licorne.lockcheck.sessions.recording import recording
-from licorne.lockcheck.traces.file import read_trace
-from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock
+from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock, read_trace
 from licorne.lockcheck.traces.writer import TraceWriter
 
 NUMBERS = st.integers(1, 1 << 40)

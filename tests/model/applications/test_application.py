@@ -6,8 +6,7 @@ import pytest
 from support.model.builders import FIVE, SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
 from support.model.driven_application import DrivenApplication, a_gang, running
 
-from licorne.model.applications.effects import StateEntered, TimerKind
-from licorne.model.applications.state import ApplicationState
+from licorne.model.applications.effects import ApplicationState, StateEntered, TimerKind
 from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.values.messages import TerminationType
 from licorne.proxy.core.documents.applications import application_document, summary_document

@@ -6,9 +6,8 @@ import pytest
 from support.model.builders import SECOND_NS, START_NS, TWENTY, a_resource, an_allocation, an_ask
 from support.model.driven_application import DrivenApplication, a_gang
 
-from licorne.model.applications.effects import TimerKind
+from licorne.model.applications.effects import ApplicationState, TimerKind
 from licorne.model.applications.gang import SwapWalk
-from licorne.model.applications.state import ApplicationState
 from licorne.model.values.messages import TerminationType
 from licorne.proxy.core.documents.applications import application_document
 

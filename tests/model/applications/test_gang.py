@@ -8,11 +8,10 @@ import pytest
 from support.model.builders import FIVE, SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
 
 from licorne.model.applications import gang
-from licorne.model.applications.effects import Effect, ReleaseWanted
+from licorne.model.applications.effects import ApplicationEvent, Effect, ReleaseWanted
 from licorne.model.applications.gang import GangSettings, SwapOffer, SwapWalk, TaskGroups
 from licorne.model.applications.holdings import HeldAllocation
 from licorne.model.applications.pending_asks import PendingAsks
-from licorne.model.applications.state import ApplicationEvent
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import TerminationType
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 from support.model.builders import START_NS
 
-from licorne.model.applications.effects import Effect, StateEntered, TimerKind, TimerSet
+from licorne.model.applications.effects import (
+    ApplicationEvent,
+    ApplicationState,
+    Effect,
+    StateEntered,
+    TimerKind,
+    TimerSet,
+)
 from licorne.model.applications.life import COMPLETING_TIMEOUT_NS, TERMINATED_RETENTION_NS, Life
-from licorne.model.applications.state import ApplicationEvent, ApplicationState
 
 RUN = ApplicationEvent.RUN
 COMPLETE = ApplicationEvent.COMPLETE

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from licorne.model.applications.state import (
+from licorne.model.applications.effects import (
     ACTIVE_STATES,
     TRANSITIONS,
     ApplicationEvent,

@@ -6,7 +6,7 @@ import pytest
 from support.model.builders import TEN, a_resource
 from support.model.harness import Harness, a_running_partition
 
-from licorne.model.applications.state import ApplicationState
+from licorne.model.applications.effects import ApplicationState
 from licorne.model.values.messages import ApplicationChanged, NodeAction, TerminationType
 
 TIMEOUT = TerminationType.TIMEOUT

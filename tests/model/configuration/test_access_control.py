@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.model.configuration.access_control import AccessControlError, AccessControlList
+from licorne.model.configuration.names import AccessControlError, AccessControlList
 from licorne.model.errors import LicorneError
 
 

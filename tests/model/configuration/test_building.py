@@ -13,7 +13,6 @@ from licorne.model.configuration.schema import (
     LimitConfig,
     PreemptionConfig,
     QueueConfig,
-    VictimOrdering,
 )
 from licorne.model.resources.resource import EMPTY, Resource
 
@@ -217,7 +216,7 @@ def test_rules_and_switches_of_a_partition_arrive() -> None:
     )
     assert written == partition.preemption
     assert partition.preemption.whole_jobs
-    assert VictimOrdering.LEAST_WORK is partition.preemption.order
+    assert partition.preemption.victims_word == "least-work"
     assert {"memory": 2.0, "vcore": 0.5} == dict(partition.node_sort_policy.resource_weights)
     assert ("binpacking", "os") == (partition.node_sort_policy.type, partition.user_group_resolver)
 
@@ -227,7 +226,7 @@ def test_switches_that_are_not_written_are_unknown() -> None:
     partition = the_partition(below_root("- name: a", "preemption: {}"))
 
     assert PreemptionConfig() == partition.preemption
-    assert VictimOrdering.YOUNGEST is partition.preemption.order
+    assert partition.preemption.victims_word == "youngest"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.model.configuration.patterns import PatternError, compile_pattern, is_pattern
+from licorne.model.configuration.names import PatternError, compile_pattern, is_pattern
 
 
 @pytest.mark.parametrize("text", ["user", "a.b", "user@x", "a-b:c/d#e", "", "a\\b", "a]"])

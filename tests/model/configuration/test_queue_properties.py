@@ -48,6 +48,14 @@ def test_a_leaf_without_properties_has_the_defaults() -> None:
     )
 
 
+def test_a_parent_names_the_order_of_its_queues() -> None:
+    """A leaf has none below it."""
+    properties = {"queue.sort.policy": "policy/credit"}
+
+    assert evaluate(properties, is_leaf=False).queue_sort_policy == "policy/credit"
+    assert evaluate(properties, is_leaf=True).queue_sort_policy == "fair"
+
+
 def test_a_parent_without_properties_serves_its_queues_fairly() -> None:
     """The only default that differs."""
     assert QueueProperties(application_sort_policy="fair") == evaluate({}, is_leaf=False)
@@ -79,6 +87,7 @@ def test_every_property_is_read() -> None:
         "runtime.default": "30m",
         "runtime.max": "1d",
         "runtime.overrun": "end",
+        "queue.sort.policy": "policy/credit",
     }
 
     assert set(PROPERTIES) == set(properties)

@@ -8,7 +8,7 @@ from support.model.explained import explained
 from support.model.harness import Harness, a_partition
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.applications.state import ApplicationState
+from licorne.model.applications.effects import ApplicationState
 from licorne.model.explanation.explain import explain
 from licorne.model.explanation.values import AHEAD_MAX
 from licorne.model.preemption.guarantee.attempt_budget import NoPreemption

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from licorne.model.errors import LicorneError
-from licorne.model.policies.interface import ApplicationView, NodeView, Wait
+from licorne.model.policies.interface import ApplicationView, AskView, NodeView, VictimView, Wait
 from licorne.model.policies.policies import (
     GivenPolicies,
     GuardedPolicy,
@@ -18,6 +18,10 @@ from licorne.model.policies.policies import (
 from licorne.model.resources.resource import EMPTY, Resource
 
 NODE = NodeView("n1", {}, Resource({"vcore": 8000}), Resource({"vcore": 2000}))
+
+ASK = AskView("key", "app-1", Resource({"vcore": 1000}), 0, 0, {}, False, "", None)
+
+VICTIM = VictimView(ASK, "n1", "root.q", "ada", 0, None)
 
 
 def application(application_id: str = "app-1") -> ApplicationView:
@@ -52,6 +56,15 @@ class Asked:
         return self._next()
 
     def may_start(self, _: ApplicationView, __: int) -> Any:
+        return self._next()
+
+    def victim_cost(self, _: VictimView, __: int) -> Any:
+        return self._next()
+
+    def spares(self, _: VictimView, __: int) -> Any:
+        return self._next()
+
+    def refuses(self, _: AskView, __: NodeView) -> Any:
         return self._next()
 
 
@@ -161,6 +174,45 @@ def test_starts_are_judged() -> None:
     assert asked.may_start(application(), 0) == Wait("after ten", 10)
 
 
+@pytest.mark.parametrize("answer", [False, True, "", 0, ["no"], Wait("no"), RuntimeError("a bug")])
+def test_a_filter_without_an_answer_refuses(answer: object) -> None:
+    """And the failure names the ask and the node."""
+    failures: list[Failure] = []
+    refusal = policy(failures, answer).refuses(ASK, NODE)
+
+    assert refusal is not None
+    assert refusal.startswith("it has failed: ")
+    assert [each[:2] for each in failures] == [("policy p.refuses", "key on n1")]
+
+
+def test_filters_refuse_and_let_through() -> None:
+    asked = policy([], None, "no licence", "x" * 1000)
+
+    assert asked.refuses(ASK, NODE) is None
+    assert asked.refuses(ASK, NODE) == "no licence"
+    assert asked.refuses(ASK, NODE) == "x" * 200
+
+
+@pytest.mark.parametrize("answer", [None, -1, 1.0, True, "5", 10**18 + 1, math.nan, RuntimeError("a bug")])
+def test_a_victim_without_a_cost_goes_last(answer: object) -> None:
+    failures: list[Failure] = []
+    asked = policy(failures, 10**18, answer)
+
+    assert asked.victim_cost(VICTIM, 0) < asked.victim_cost(VICTIM, 0)
+    assert [each[:2] for each in failures] == [("policy p.victim_cost", "key")]
+
+
+@pytest.mark.parametrize("answer", [False, "later", Wait(""), Wait("past", -1), RuntimeError("a bug")])
+def test_a_victim_that_is_not_judged_is_spared(answer: object) -> None:
+    """For a second."""
+    failures: list[Failure] = []
+    spared = policy(failures, answer).spares(VICTIM, 0)
+
+    assert spared is not None
+    assert spared.until_ns == 1_000_000_000
+    assert [each[:2] for each in failures] == [("policy p.spares", "key")]
+
+
 # ------------------------------------------------------------------------------------------ what is given
 
 
@@ -235,3 +287,26 @@ def test_a_name_is_refused_where_it_decides_nothing(
     points = {"p": frozenset(PolicyPoint), "hourly": frozenset({PolicyPoint.NODE_ORDER})}
 
     assert refused_name(word, point, points) == message
+
+
+def test_each_answer_is_noted_as_it_was_checked() -> None:
+    """And an error where there is none, so that a recording has both."""
+    asked = policy([], 3, (1, "a"), None, ValueError("a bug"))
+    noted: list[tuple[str, str, object]] = []
+    asked.note = lambda *args: noted.append(args)
+    asked.node_key(NODE)
+    asked.application_key(application())
+    asked.may_start(application(), 0)
+    asked.node_key(NODE)
+
+    error = noted.pop()[2]
+    assert isinstance(error, ValueError)
+    assert noted == [("p", "node_key", 3.0), ("p", "application_key", (1, "a")), ("p", "may_start", None)]
+
+
+def test_a_number_that_has_no_text_is_no_key() -> None:
+    """Python writes none of more than 4,300 digits, and a recording would need it."""
+    failures: list[Failure] = []
+
+    assert policy(failures, 10**5000).application_key(application()) == (1,)
+    assert len(failures) == 1

@@ -205,11 +205,11 @@ def test_victims_that_change_faster_than_the_rm_answers_are_given_up() -> None:
     scene = Checks()
     outcomes = []
     for number in range(ROUNDS_MAX + 3):
-        outcomes.append(scene.checks.preemption_index("a", "n000", (f"v{number}",), 0))
+        outcomes.append(scene.checks.preemption_index(an_ask("a"), "n000", (f"v{number}",), 0))
         scene.cycle()
 
     assert [Pending.PENDING] * (ROUNDS_MAX + 1) + [None, None] == outcomes
-    assert 0 == scene.checks.preemption_index("a", "n000", ("v0",), 0)
+    assert 0 == scene.checks.preemption_index(an_ask("a"), "n000", ("v0",), 0)
 
 
 def test_questions_about_victims_in_one_cycle_are_one_round() -> None:
@@ -217,7 +217,7 @@ def test_questions_about_victims_in_one_cycle_are_one_round() -> None:
     scene = Checks()
     for cycle in range(ROUNDS_MAX):
         for number in range(5):
-            index = scene.checks.preemption_index("a", "n000", (f"v{cycle}-{number}",), 0)
+            index = scene.checks.preemption_index(an_ask("a"), "n000", (f"v{cycle}-{number}",), 0)
             assert Pending.PENDING is index
         scene.cycle()
 
@@ -231,7 +231,7 @@ def test_an_ask_without_an_answer_is_refused_everything_for_a_second() -> None:
     reason = "the resource manager gave no answer within 2 s"
     assert "" == scene.search("a")
     assert reason == scene.checks.refuse(an_ask("a"), "n003", allocate=False)
-    assert scene.checks.preemption_index("a", "n000", ("v",), 0) is None
+    assert scene.checks.preemption_index(an_ask("a"), "n000", ("v",), 0) is None
     scene.checks.begin(2_999_999_999)
     assert "" == scene.search("a")
     scene.checks.begin(3_000_000_000)

@@ -13,8 +13,9 @@ from support.model.builders import TEN, a_queue_tree, a_resource, an_ask, memory
 from support.model.entries import a_leaf, an_entry, facts_of
 
 from licorne.model.applications.effects import ApplicationFacts
-from licorne.model.queues.order import ApplicationOrder, ChildOrder, child_key
+from licorne.model.queues.order import ApplicationOrder, ChildOrder
 from licorne.model.queues.queue import Queue
+from licorne.model.queues.queue_orders import QUEUE_ORDERS
 from licorne.model.resources.comparisons import shares
 from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource
@@ -39,7 +40,9 @@ def a_child(
 
 def in_order(*children: Queue, fair_max: Resource | None = None, by_priority: bool = True) -> list[str]:
     """Return the names of children, those first that go first."""
-    ranked = sorted(children, key=lambda child: child_key(child, fair_max, by_priority=by_priority))
+    ranked = sorted(
+        children, key=lambda child: QUEUE_ORDERS["fair"].key(child, fair_max, by_priority=by_priority)
+    )
     return [child.name for child in ranked]
 
 

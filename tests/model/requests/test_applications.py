@@ -240,8 +240,8 @@ def test_a_quota_that_is_none_is_ignored(text: str) -> None:
     [
         ({"namespace.resourcequota": "nonsense"}, "resourcequota is ignored: invalid resource JSON"),
         ({"namespace.resourceguaranteed": quota(memory=0)}, "no quantity of"),
-        ({"namespace.resourcemaxapps": "many"}, "'many' is no whole number below 2^64"),
-        ({"namespace.resourcemaxapps": "9" * 5_000}, "is no whole number below 2^64"),
+        ({"namespace.resourcemaxapps": "many"}, "'many' is not a whole number below 2^64"),
+        ({"namespace.resourcemaxapps": "9" * 5_000}, "is not a whole number below 2^64"),
     ],
 )
 def test_a_quota_that_is_ignored_is_a_warning_in_the_answer(tags: dict[str, str], why: str) -> None:
@@ -278,6 +278,19 @@ def test_quota_tags_count_from_the_next_cycle() -> None:
     h.submit("two", "root.parent.x", tags={"namespace.resourcequota": quota(memory=20)})
 
     assert (1, 1) == (first, h.run_until_idle())
+
+
+def test_an_application_that_is_sent_again_brings_the_quotas_that_it_names() -> None:
+    """It stays as it is; without the tags of quotas its queue does too."""
+    again = {"licorne/create-if-missing": "true"}
+    h = dynamic()
+    h.submit("one", "root.parent.x", tags={"namespace.resourcequota": quota(memory=7)})
+
+    h.submit("one", "root.parent.x", tags=again)
+    kept = h.queue("root.parent.x").maximum
+    h.submit("one", "root.parent.x", tags={**again, "namespace.resourcequota": quota(memory=9)})
+
+    assert (a_resource(memory=7), a_resource(memory=9)) == (kept, h.queue("root.parent.x").maximum)
 
 
 def test_configured_queues_and_the_recovery_queue_take_no_quota_tags() -> None:

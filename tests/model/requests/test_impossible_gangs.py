@@ -8,7 +8,7 @@ import pytest
 from support.model.builders import a_resource, memory
 from support.model.harness import Harness
 
-from licorne.model.applications.state import ApplicationState
+from licorne.model.applications.effects import ApplicationState
 from licorne.model.values.messages import AllocationsReleased, RejectionCode, TerminationType
 
 MAXIMUM = "- {name: leaf, resources: {max: {memory: 5}}, properties: {gang.placing: whole}}"

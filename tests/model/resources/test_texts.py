@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 
 from licorne.model.identifiers import id_refusal
 from licorne.model.resources.quantities import INT64_MAX, INT64_MIN, QuantityError
-from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.resources.texts import describe, resource_from_json, resource_from_texts
+from licorne.model.resources.resource import (
+    EMPTY,
+    Resource,
+    describe,
+    resource_from_json,
+    resource_from_texts,
+)
 
 
 @pytest.mark.parametrize(

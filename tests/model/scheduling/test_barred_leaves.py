@@ -9,12 +9,12 @@ from support.model.builders import a_resource
 from support.model.harness import Harness, a_partition
 from support.proxy.counted_lines import lines_executed
 
-from licorne.model.build_kind import is_compiled
 from licorne.model.queues.queue import Queue
 from licorne.model.scheduling import cycle
 from licorne.model.scheduling.cycle import run_cycle
 from licorne.model.scheduling.leaf_visit import visit_leaf
 from licorne.model.state.partition_state import PartitionState
+from licorne.proxy.base.process import is_compiled
 
 SIX_LEAVES: Final = "\n".join(f"- name: q{number}" for number in range(6))
 UNIT: Final = a_resource(memory=1)

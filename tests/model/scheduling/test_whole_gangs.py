@@ -17,7 +17,7 @@ from licorne.model.scheduling import gang_pass
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.allocation import RefusalReason
 from licorne.model.values.messages import AllocationPlaced, NodeAction, TerminationType
-from licorne.proxy.core.explanation.sentences import what_blocks
+from licorne.proxy.core.explanation.text import what_blocks
 
 WHOLE = "- {name: leaf, properties: {gang.placing: whole}}"
 

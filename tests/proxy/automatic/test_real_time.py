@@ -21,7 +21,7 @@ from support.proxy.running_scheduler import begin, reserved_in
 from licorne import Scheduler
 from licorne.actors.services.clocks import RealClock
 from licorne.model.applications import life as application_life
-from licorne.model.applications.state import ApplicationState
+from licorne.model.applications.effects import ApplicationState
 from licorne.model.state import host
 from licorne.model.state.host import ApplicationTimer
 from licorne.proxy.si import si_pb2 as si

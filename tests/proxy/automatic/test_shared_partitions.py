@@ -25,10 +25,10 @@ from licorne import LicorneError, Scheduler
 from licorne.actors.locks.guarded_partition import GuardedPartition
 from licorne.actors.locks.guards import LOCK_ORDER
 from licorne.lockcheck import session
-from licorne.model.build_kind import is_compiled
 from licorne.model.partition import Partition
 from licorne.model.queues.queue import Queue
 from licorne.model.scheduling.cycle import ConcurrentOutcome
+from licorne.proxy.base.process import is_compiled
 from licorne.proxy.si import si_pb2 as si
 
 LEAVES: Final = 6

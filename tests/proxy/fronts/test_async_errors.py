@@ -62,13 +62,16 @@ async def test_an_ask_that_would_get_no_answer_is_refused() -> None:
         for refused, why in (
             (front.place(an_ask("large")), "ask 'large' of application 'app' waits already"),
             (front.place(an_ask("task")), "ask 'task' of application 'app' runs on node 'n1' already"),
-            (front.place(an_ask("task", application="")), "ask 'task' has no applicationID"),
+            (front.place(an_ask("task", application="")), "ask 'task': expected an applicationID"),
             (front.place(node), "place: expected a message si.v1.Allocation, got si.v1.NodeInfo"),
-            (front.add_nodes(node), "node 'n2': DRAIN_NODE does not create it: use send"),
+            (front.add_nodes(node), "node 'n2': expected CREATE or CREATE_DRAIN, got DRAIN_NODE: use send"),
             (front.add_nodes(a_node("n3"), a_node("n3")), "node 'n3' waits already"),
-            (front.send(node_request("n2", rm_id="other")), "is of RM 'other', and this is RM 'rm'"),
+            (
+                front.send(node_request("n2", rm_id="other")),
+                "expected a request of RM 'rm', got one of RM 'other'",
+            ),
             (front.send(node), "AllocationRequest, got NodeInfo"),
-            (anext(front.events(limit=0)), "limit=0 is not above 0"),
+            (anext(front.events(limit=0)), "expected a limit above 0, got 0"),
         ):
             with pytest.raises(RequestError, match=why):
                 await refused
@@ -78,9 +81,9 @@ async def test_an_ask_that_would_get_no_answer_is_refused() -> None:
 @on_a_loop
 async def test_a_stepped_scheduler_is_refused() -> None:
     """Whichever way it is given; one that was made for it is stopped."""
-    text = "is stepped, and places nothing by itself"
+    text = "which is stepped"
     with Scheduler(engine="direct") as direct:
-        with pytest.raises(LicorneError, match=f"the engine direct {text}"):
+        with pytest.raises(LicorneError, match=f"got direct, {text}"):
             AsyncScheduler(ONE, scheduler=direct)
         assert not direct.resource_managers()
     made: list[Any] = [AsyncScheduler(ONE, engine="direct"), AsyncScheduler(ONE, stepped=True)]
@@ -98,7 +101,7 @@ async def test_what_cannot_begin_leaves_nothing() -> None:
     """A configuration that is refused, settings that do not go together, and a wait that is cancelled."""
     with pytest.raises(RequestError, match=r"queues\.yaml:5"):
         await AsyncScheduler(BROKEN).__aenter__()
-    with pytest.raises(LicorneError, match="engine: for a scheduler that is made, and one is given"):
+    with pytest.raises(LicorneError, match="expected no engine where a scheduler is given"):
         AsyncScheduler(ONE, scheduler=Scheduler, engine="threads")
     with pytest.raises(RequestError, match="predicate_timeout_seconds=0 is not above 0"):
         AsyncScheduler(ONE, predicate_timeout_seconds=0)

@@ -98,7 +98,11 @@ async def test_a_wait_cancelled_at_any_await_leaves_nothing(make: Make, is_full:
         await asyncio.gather(*front._withdrawals.values())
         left = await asyncio.to_thread(left_in, front.scheduler)
         assert left == {"asks": 0, "allocations": int(is_full)}
-        assert ({}, int(is_full), {}) == (dict(front._waits), len(front._placed), dict(front._queued))
+        assert ({}, int(is_full), []) == (
+            dict(front._waits),
+            len(front._placed),
+            front._requests.unfinished(),
+        )
 
 
 @on_a_loop
@@ -134,7 +138,7 @@ async def test_cancelled_asks_do_not_pile_up_behind_a_call_that_waits() -> None:
             await asyncio.sleep(0)
             task.cancel()
             await asyncio.wait({task})
-            most = max(most, len(front._queued) + len(front._withdrawals) + len(front._placed))
+            most = max(most, len(front._requests.unfinished()) + len(front._withdrawals) + len(front._placed))
         noting.gate.set()
         assert most < 4
         assert "n1" == (await first).node_id

@@ -119,7 +119,7 @@ def test_a_file_that_is_torn_by_a_full_disk_is_found(monkeypatch: pytest.MonkeyP
         except OSError as error:
             raise output_files.UnwritableFileError(str(error)) from error
 
-    monkeypatch.setattr("licorne.proxy.views.dumps.usage_file.write_whole", write)
+    monkeypatch.setattr("licorne.proxy.views.dumps.write_whole", write)
     summary = run_seeds(1, 20, steps=30, engines=["files"], until=lambda: False, jobs=1)
 
     assert "the usage file" in summary.failures[0].failure

@@ -15,13 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from licorne import LicorneError
-from licorne.model.build_kind import is_compiled
 from licorne.model.preemption.guarantee import attempt
 from licorne.model.preemption.guarantee.candidate_victims import CandidateVictims, collect_victims
-from licorne.model.queues import tree
-from licorne.model.queues.order import ChildKey, child_key
-from licorne.model.queues.queue import Queue
-from licorne.model.resources.resource import Resource
+from licorne.model.queues.order import ChildKey
+from licorne.model.queues.queue_orders import QUEUE_ORDERS
+from licorne.proxy.base.process import is_compiled
 from licorne.proxy.fuzz.manager.cluster_record import ClusterRecord, RecordError
 from licorne.proxy.fuzz.plans import Plan, drawn_plan
 from licorne.proxy.fuzz.runs import run_seeds, shrunk
@@ -156,12 +154,15 @@ def test_the_command_says_how_much_it_has_run() -> None:
 
 def test_a_wrong_order_is_found_by_the_second_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing else finds it: whatever is placed first, all of it agrees."""
+    rule = type(QUEUE_ORDERS["fair"])
+    right_key = rule.key
 
-    def reversed_key(child: Queue, fair_max: Resource | None, *, by_priority: bool, use: float) -> ChildKey:
-        priority, use, share, waiting, name = child_key(child, fair_max, by_priority=by_priority, use=use)
+    def reversed_key(*arguments: Any, **options: Any) -> ChildKey:
+        priority, use, share, waiting, name = right_key(*arguments, **options)
+        assert isinstance(share, float)
         return (priority, use, -share, waiting, name)
 
-    monkeypatch.setattr(tree, "child_key", reversed_key)
+    monkeypatch.setattr(rule, "key", reversed_key)
     summary = run_seeds(1, 50, steps=100, engines=["reference"], until=lambda: False, jobs=1)
 
     assert "and the second one" in summary.failures[0].failure

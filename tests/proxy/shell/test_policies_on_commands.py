@@ -68,6 +68,61 @@ def test_a_simulation_is_decided_by_a_policy(folder: Path) -> None:
     assert run(*options)[0] == 2
 
 
+@pytest.mark.usefixtures("folder")
+def test_an_explanation_names_the_policy_that_decides() -> None:
+    """At a moment of a simulation, and without the policy the queues are refused."""
+    options = ("--input", "day.yaml", "--config", "queues.yaml", "--at", "2m")
+    status, output, errors = run("explain", "ada-3", *options, "--policy", "bens=bens_policy:Bens")
+
+    assert (status, errors) == (0, "")
+    assert "the smaller key of policy bens" in output
+    status, output, errors = run(
+        *("dry-run", *options, "--user", "ben", "--queue", "root.q", "--resource", "vcore=1"),
+        *("--policy", "bens=bens_policy:Bens"),
+    )
+    assert (status, errors) == (0, "")
+    assert "root.q" in output
+    assert run("explain", "ada-3", *options)[0] == 2
+
+
+def test_a_transcript_is_replayed_and_recorded_with_a_policy(folder: Path) -> None:
+    """The recording then replays without it, and with it; another one of that name answers otherwise."""
+    core = {"resources": {"vcore": {"value": "1"}}}
+    nodes = [{"nodeID": "n", "action": "CREATE", "schedulableResource": core}]
+    asked = {"resourcePerAlloc": core}
+    users = {"a": "ada", "b": "ben"}
+    lines: list[dict[str, object]] = [{"register": {"rmID": "rm", "config": QUEUES}}]
+    for name, user in users.items():
+        application = {"applicationID": name, "queueName": "root.q", "ugi": {"user": user}}
+        lines.append({"application": {"rmID": "rm", "new": [application]}})
+        ask = {"allocationKey": name, "applicationID": name, **asked}
+        lines.append({"allocation": {"rmID": "rm", "allocations": [ask]}})
+    lines += [{"node": {"rmID": "rm", "nodes": nodes}}, {"schedule": "all"}]
+    (folder / "day.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    (folder / "other_policy.py").write_text(MODULE.replace("ben", "ada"), encoding="utf-8")
+    policy = ("--policy", "bens=bens_policy:Bens")
+    status, output, errors = run("replay", "day.jsonl", "--record", "kept", *policy)
+
+    assert (status, errors) == (0, "")
+    assert '"allocationKey": "b"' in output
+    assert run("replay", "kept")[0] == 0
+    assert run("replay", "kept", *policy)[0] == 0
+    status, _, errors = run("replay", "kept", "--policy", "bens=other_policy:Bens")
+    assert status == 2
+    assert "policy bens.application_key about 'a': recorded is [1], its code answers [0]" in errors
+    assert "transcript-000001.jsonl:" in errors
+    assert "no policy 'bens' was given to the scheduler" in run("replay", "day.jsonl")[1]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_door_refuses_policies() -> None:
+    """It says who has them."""
+    status, _, errors = run("door", "--policy", "bens=bens_policy:Bens")
+
+    assert status == 2
+    assert "--worker-options '--policy NAME=module:Class'" in " ".join(errors.split())
+
+
 def test_two_orders_are_compared(folder: Path) -> None:
     """The first come first, and a policy: who pays is named."""
     (folder / "fifo.yaml").write_text(QUEUES.replace("policy/bens", "fifo"), encoding="utf-8")

@@ -22,7 +22,7 @@ from typing import Final
 from support.proxy.processes import children, start_server
 
 from licorne import RemoteScheduler, ResourceManager, Scheduler
-from licorne.proxy.base.process_settings import prepare_process
+from licorne.proxy.base.process import prepare_process
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.door.door import Door
 from licorne.proxy.wire.door.launchers.local import LocalLauncher

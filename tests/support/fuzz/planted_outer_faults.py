@@ -197,7 +197,7 @@ OUTER_FAULTS: Final = (
     ),
     Fault(
         "an old dump is removed before the new one is complete",
-        "proxy/views/dumps/state_dump.py",
+        "proxy/views/dumps.py",
         "            unfinished.replace(path)\n        finally:\n",
         "            unfinished.replace(path)\n        except OSError:\n"
         "            min(self._folder.glob(_PATTERN), default=path).unlink(missing_ok=True)\n"
@@ -206,7 +206,7 @@ OUTER_FAULTS: Final = (
     ),
     Fault(
         "a torn usage file is read as far as it goes",
-        "proxy/views/dumps/usage_file.py",
+        "proxy/views/dumps.py",
         "        return read_use(parse_json(read_text(path)))\n",
         '        text = read_text(path)\n        return read_use(parse_json(text)) if text.endswith("}\\n")'
         " else (0, {})\n",

@@ -24,6 +24,32 @@ class Least:
         return application.allocated.get("memory"), -application.submitted_at_ns
 
 
+class Apart:
+    """A third of all pairs of an ask and a node do not go together."""
+
+    def refuses(self, ask: policies.AskView, node: policies.NodeView) -> str | None:
+        number = sum(map(ord, ask.allocation_key + node.node_id)) % 3
+        return None if number else "they do not go together"
+
+
+class Fewest:
+    """The queue that has least, and of these the one with the longest path."""
+
+    def queue_key(self, queue: policies.SiblingView) -> tuple[int, int]:
+        return queue.allocated.get("memory"), -len(queue.path)
+
+
+class Oldest:
+    """What runs longest ends first, and nothing in its first five seconds."""
+
+    def victim_cost(self, victim: policies.VictimView, _: int) -> int:
+        return victim.bound_at_ns
+
+    def spares(self, victim: policies.VictimView, now_ns: int) -> policies.Wait | None:
+        until_ns = victim.bound_at_ns + 5 * _SECOND
+        return policies.Wait("it has just begun", until_ns) if now_ns < until_ns else None
+
+
 class Later:
     """Half a minute after the submission, and it says so."""
 

@@ -21,7 +21,7 @@ from licorne.actors.services.log import Log
 from licorne.proxy.kubernetes.client.api_calls import ApiCalls
 from licorne.proxy.kubernetes.client.api_client import ApiClient
 from licorne.proxy.kubernetes.client.errors import ApiError, ApiUnreachable
-from licorne.proxy.kubernetes.client.list_watch import WatchChange
+from licorne.proxy.kubernetes.client.list_watch import WatchChange, read_object
 from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
 from licorne.proxy.kubernetes.objects import ConfigMap
 from licorne.proxy.kubernetes.running.coordinator import CLUSTER_KINDS, Coordinator, PodSchedulerOptions
@@ -137,7 +137,8 @@ class SteppedCluster:
 
     @staticmethod
     def _decoded(kind: type[Any], documents: Iterable[Document]) -> list[Any]:
-        return [msgspec.json.decode(msgspec.json.encode(each), type=kind) for each in documents]
+        decoder = msgspec.json.Decoder(kind)
+        return [read_object(decoder, msgspec.json.encode(each)) for each in documents]
 
     # ------------------------------------------------------------------------------------- time
 

@@ -18,8 +18,8 @@ from support.lockcheck.lock_programs import LEAVE, Act, Program, Take, Thread
 
 from licorne.lockcheck import LockUsageError, RLock, Rung, RWLock, Session, session, unit
 from licorne.lockcheck.checking.acquisition_checks import End
-from licorne.lockcheck.checking.taken import taken_by
-from licorne.lockcheck.findings.evidence import Mode, RWPolicy
+from licorne.lockcheck.checking.watch import taken_by
+from licorne.lockcheck.findings.terms import Mode, RWPolicy
 from licorne.lockcheck.holding.chains import Execution, learn
 from licorne.lockcheck.holding.runtime import local, runtime
 from licorne.lockcheck.locks import rwlock

@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement, permutations, product
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from licorne.lockcheck.findings.evidence import Mode, RWPolicy
+    from licorne.lockcheck.findings.terms import Mode, RWPolicy
     from licorne.lockcheck.holding.chains import Attempt
 
 LOCKS_MAX: Final = 3

@@ -32,7 +32,7 @@ from support.lockcheck.lock_programs import (
 )
 from support.lockcheck.lock_verdicts import compare
 
-from licorne.lockcheck.findings.evidence import RWPolicy
+from licorne.lockcheck.findings.terms import RWPolicy
 
 if TYPE_CHECKING:
     Family: TypeAlias = Callable[[], Iterator[Program]]

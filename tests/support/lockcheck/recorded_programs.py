@@ -12,7 +12,7 @@ from support.lockcheck.lock_programs import Act, Program, Take
 from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import DeadlockError, RWLock
-from licorne.lockcheck.findings.evidence import RWPolicy
+from licorne.lockcheck.findings.terms import RWPolicy
 
 ONE_BY_ONE: Final = """
 import _thread

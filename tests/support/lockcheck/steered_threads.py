@@ -15,7 +15,7 @@ from support.lockcheck.lock_oracle import acts_of
 from support.lockcheck.lock_programs import Program, Take
 
 from licorne.lockcheck import RWLock, session, unit
-from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.checking.acquisition_checks import witness_of
 from licorne.lockcheck.findings.findings import Witness
 from licorne.lockcheck.locks.rwlock import PlainRWLock
 

@@ -12,8 +12,7 @@ from support.lockcheck.lock_programs import Program
 
 from licorne.lockcheck.prediction.prediction import Prediction
 from licorne.lockcheck.sessions.recording import recording
-from licorne.lockcheck.traces.file import read_trace
-from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedExecution, TracedLock
+from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedExecution, TracedLock, read_trace
 
 
 def in_turn(program: Program) -> Trace:

@@ -6,6 +6,7 @@ from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_appl
 
 from licorne.model.applications.effects import (
     Answer,
+    ApplicationState,
     Effect,
     ReleaseWanted,
     StateEntered,
@@ -13,7 +14,6 @@ from licorne.model.applications.effects import (
     TimerSet,
 )
 from licorne.model.applications.gang import GangSettings
-from licorne.model.applications.state import ApplicationState
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.allocation import Allocation, Ask
 from licorne.model.values.messages import TerminationType

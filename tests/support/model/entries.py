@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from support.model.builders import START_NS, an_application
 
-from licorne.model.applications.effects import ApplicationFacts
-from licorne.model.applications.state import ApplicationState
+from licorne.model.applications.effects import ApplicationFacts, ApplicationState
 from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.quantities import INT32_MIN

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final, TypeVar
 
-from licorne.model.applications.state import TRANSITIONS, ApplicationState
+from licorne.model.applications.effects import TRANSITIONS, ApplicationState
 from licorne.model.values.states import MANAGER_TRANSITIONS, OBJECT_TRANSITIONS, ManagerState, ObjectState
 from licorne.proxy.wire.client.recovery_parts import RECOVERY_TRANSITIONS, RecoveryState
 

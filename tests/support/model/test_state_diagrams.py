@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.model.state_diagrams import application_states, manager_states, object_states, recovery_states
 
-from licorne.model.applications.state import TRANSITIONS
+from licorne.model.applications.effects import TRANSITIONS
 from licorne.model.values.states import MANAGER_TRANSITIONS, OBJECT_TRANSITIONS
 
 

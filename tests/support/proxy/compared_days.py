@@ -7,9 +7,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from licorne.proxy.play.comparison.comparison import Comparison, TwoRuns
-from licorne.proxy.play.simulation.core import SchedulerCore
-from licorne.proxy.play.simulation.simulation import read_queues
+from licorne.proxy.play.comparison.comparison import TwoRuns, compared, with_why
+from licorne.proxy.play.simulation.runs import run_each, run_settings
 from licorne.proxy.play.simulation.workloads.inputs import InputOptions, load_input
 
 from .simulation_builders import written
@@ -78,15 +77,10 @@ def _queues(limits: list[tuple[int, int, int]] | list[list[int]], **more: int) -
     return json.dumps({"partitions": [{"name": "default", "queues": [root]}]}, indent=1)
 
 
-def compared_with_reasons(a: Path, b: Path, input_path: Path) -> Comparison:
+def compared_with_reasons(a: Path, b: Path, input_path: Path) -> TwoRuns:
     """Compare two configurations, with the reasons."""
-    runs = TwoRuns(
-        load_input(InputOptions(path=input_path)),
-        (read_queues(a), read_queues(b)),
-        engine="direct",
-        open_core=SchedulerCore,
-        is_interrupted=lambda: False,
-    )
-    comparison = runs.compared((), with_reasons=True)
-    assert comparison is not None, "nothing interrupts it"
-    return comparison
+    work = load_input(InputOptions(path=input_path))
+    settings = (run_settings(queues=a), run_settings(queues=b))
+    runs = run_each(work, {"a": settings[0], "b": settings[1]})
+    both = (runs["a"], runs["b"])
+    return with_why(compared((str(a), str(b)), both, ()), work, settings, both, lambda: False)

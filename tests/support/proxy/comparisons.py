@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from licorne.proxy.play.simulation.job_figures import JobFigures, JobReport, JobRow
-from licorne.proxy.shell.commands.compare import compare
+from licorne.proxy.shell.commands.simulate import compare
 
 _NO_FIGURES = JobFigures(
     jobs=0, started=0, waited=0, completed=0, wait_ns=None, slowdown=None, makespan_ns=None, use={}

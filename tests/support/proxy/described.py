@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from starlette.applications import Starlette
 
-from licorne.proxy.views.rest.routes import description
+from licorne.proxy.views.rest.application import description
 
 _METHODS: Final = ("get", "post", "put", "delete", "patch", "head", "options")
 

@@ -14,7 +14,7 @@ from support.waiting import WAIT_SECONDS
 
 from licorne import RequestError, Scheduler
 from licorne.actors.engines.engine import ActorsEngine
-from licorne.model.build_kind import is_compiled
+from licorne.proxy.base.process import is_compiled
 from licorne.proxy.core.scheduler.engine_names import EngineName
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
-from licorne.model.applications.state import (
+from licorne.model.applications.effects import (
     ApplicationEvent,
     ApplicationState,
     IllegalTransitionError,

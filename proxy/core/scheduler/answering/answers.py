@@ -37,7 +37,7 @@ from ....si import licorne_v1_pb2 as v1
 from ....si import si_pb2 as si
 from ....si.older_generation import Generation
 from ....si.reading import RequestReader
-from ...health.checks import AskAll
+from ...health import AskAll
 from ...resolvers.resolver import with_groups
 from ..managers.extra_configurations import ExtraConfigurations
 from ..managers.managers import Manager, Managers
@@ -49,7 +49,7 @@ from .state_documents import saved
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What answers the questions of one scheduler."""
+    """The answers to the questions of one scheduler."""
 
     ask_all: AskAll
     check_running: Callable[[], None]

@@ -1,23 +1,24 @@
-"""What a scheduler shows of itself to those who watch over it: figures, its health, and its history."""
+"""The monitoring of a scheduler: its figures, its health, and its history."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
 from .....actors.engines.engine import Engine
-from .....model.applications.state import ApplicationState
+from .....model.applications.effects import ApplicationState
 from .....model.errors import error_text
 from .....model.partition import Partition
+from .....model.policies.policies import PolicyFacts
+from .....model.policies.watching import PolicyFigures
 from .....model.queues.use_order import KeptUse
 from .....model.values.documents import Document, Json
 from .....model.views.rows import PartitionFigures, partition_figures
 from .....model.views.shown import use_to_keep
 from ....si.api import StateDumpPlugin
-from ...health.checks import AskAll, HealthChecks, HealthReport
-from ...health.watch import HealthWatch, History
+from ...health import AskAll, HealthChecks, HealthReport, HealthWatch, History
 from ...metrics.figures import SchedulerFigures
 from ..managers.extra_configurations import ExtraConfigurations
 from ..managers.managers import Managers
@@ -27,7 +28,7 @@ from .views import LiveView
 
 @final
 class Monitoring:
-    """What watches over one scheduler: its server reads it.
+    """The monitoring of one scheduler: its server reads it.
 
     A scheduler that runs by itself checks its health when a resource manager registers for the first time,
     and then every `health.checkInterval`, and adds to its history every minute. A stepped one does so when it
@@ -53,12 +54,16 @@ class Monitoring:
         self.dumping = threading.Lock()
         """Held while a state dump is made: one at a time."""
         self.broken_interfaces: dict[str, str] = {}
-        """What does not answer now, such as `REST`, and why: its server writes it, health checks read it."""
+        """Interfaces that do not answer now, such as `REST`, and why: its server writes it, health checks
+        read it."""
         self.report: HealthReport | None = None
         """Of the last health check."""
         self.live_view = LiveView(ask_all, managers.life_of)
-        """What watchers read the state with, see `docs/page.md`."""
-        self._checks = HealthChecks(ask_all, managers.metrics, managers.lost, self.broken_interfaces)
+        """The views with which watchers read the state, see `docs/page.md`."""
+        self._checks = HealthChecks(
+            ask_all, managers.metrics, managers.lost, self.broken_interfaces, self.policies
+        )
+        managers.when_policy_fails = self._note_policy_failure
         self._checking = threading.Lock()
         log = extra.log("core.scheduler.health")
         self._watch = HealthWatch(self.check_health, self.record_history, extra.health_check_seconds, log)
@@ -80,9 +85,22 @@ class Monitoring:
             counted = self._managers.events.counters()
             managers, forgotten = self._managers.figures(), self._managers.metrics.forgotten.figures()
             figures = tuple(figures for _, figures in answers)
-            return SchedulerFigures(figures, managers, load, counted, forgotten)
+            return SchedulerFigures(figures, managers, load, counted, forgotten, self.policies())
 
         return self._ask_all("a question for figures", ask)
+
+    def policies(self) -> dict[str, PolicyFigures]:
+        """Return what each policy has answered so far; from any thread, without waiting."""
+        return {name: counts.figures() for name, counts in self._managers.policies.counts.items()}
+
+    def policy_facts(self) -> Mapping[str, PolicyFacts]:
+        """Return what the object of each policy has."""
+        return self._managers.policies.facts
+
+    def _note_policy_failure(self) -> None:
+        """Have the health checked soon, unless it is known already that policies fail."""
+        if not self._checks.policies_failed:
+            self.check_soon()
 
     def keep_use(self) -> dict[str, KeptUse]:
         """Return what all partitions have used, by full name, those that are not here now included.
@@ -138,7 +156,7 @@ class Monitoring:
         return self._extra.most_detailed().name.lower()
 
     def manager_diagnostics(self) -> Document:
-        """Return what the resource managers say of their own state: of one as it is, of several by their ids.
+        """Return the diagnostics of the resource managers: those of one directly, of several by their ids.
 
         A resource manager is asked if it has the method `get_state_dump`; what it raises is shown.
 
@@ -159,7 +177,7 @@ class Monitoring:
 
 
 def _diagnostics(plugin: StateDumpPlugin) -> Json:
-    """Return what a resource manager says of its state, or why it says nothing that can be read."""
+    """Return the diagnostics of a resource manager, or why they cannot be read."""
     try:
         said: Json = json.loads(plugin.get_state_dump())
     except BaseException as error:  # noqa: BLE001 - whatever it raises is shown

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from .....actors.engines.engine import EngineLoad
 from .....model.applications.ask_walk import TryingPass
+from .....model.applications.effects import ApplicationState
 from .....model.applications.report import Noted, TaskGroupCounts
-from .....model.applications.state import ApplicationState
 from .....model.configuration.extra import ExtraConfig, LogLevel
 from .....model.configuration.policies import (
     BackfillOrder,
@@ -47,7 +47,8 @@ from .....model.explanation.blockers import (
 from .....model.explanation.dry_run import DryRun, NextAsk, NextAsks, Prospect
 from .....model.explanation.planned_starts import PlannedStart
 from .....model.explanation.values import AskExplanation, AskStatus, Explanation, Gang, Place
-from .....model.placement.requests import RuleOutcome
+from .....model.placement.rules import RuleOutcome
+from .....model.policies.watching import PolicyFailure, PolicyFigures
 from .....model.queues.queue import QueueTemplate
 from .....model.queues.quota import Withheld
 from .....model.resources.resource import Resource
@@ -70,7 +71,7 @@ from .....model.values.messages import User
 from .....model.values.states import ManagerState, ObjectState
 from .....model.views.rows import NodeRow, PartitionFigures
 from .....model.views.shown import QueueView
-from ...health.checks import HealthCheck, HealthReport
+from ...health import HealthCheck, HealthReport
 from ...metrics.figures import EventCounters, ManagerFigures, SchedulerFigures, SentCounts
 from ..managers.manager_life import ManagerStatus
 from .questions import QueueAndUser
@@ -131,6 +132,8 @@ _VALUES: Final[tuple[type, ...]] = (
     PlannedStart,
     PartitionFigures,
     Place,
+    PolicyFailure,
+    PolicyFigures,
     Position,
     PreemptionRecord,
     Prospect,

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from ....base.files.input_files import InputError, read_text
 from ....base.files.json_text import JsonError, parse_json
-from ....base.terminal.tables import counted
+from ....base.terminal.standard_output import counted
 from .figures import FORMAT, KIND, QueueFigures, RunFigures
 from .page_parts import ShownRun, change_of, factor, number, percent, time
 from .page_sections import (
@@ -30,7 +30,7 @@ _TEMPLATE: Final = Path(__file__).with_name("page.html")
 _NOTES: Final = Path(__file__).with_name("figure_notes.html")
 _PLACE: Final = re.compile(r"@([a-z_]+)@")
 _COLUMNS: Final = ("figure", "queue", "item", "start_ns", "end_ns", "value")
-_Row = tuple[str, str, str, int, int, int]
+FigureRow = tuple[str, str, str, int, int, int]
 
 
 class _Tile(NamedTuple):
@@ -201,12 +201,12 @@ def to_csv(figures: RunFigures) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    writer.writerows(_rows(figures))
+    writer.writerows(figure_rows(figures))
     return file.getvalue()
 
 
-def _rows(figures: RunFigures) -> Iterator[_Row]:
-    """Yield all rows."""
+def figure_rows(figures: RunFigures) -> Iterator[FigureRow]:
+    """Yield a row for each value: figure, queue, item, start and end in nanoseconds, value."""
     for name, values in figures.cluster_capacity.items():
         yield from _over_time(figures, "capacity", "", name, values)
     for queue in (figures.total, *figures.queues):
@@ -223,7 +223,7 @@ def _rows(figures: RunFigures) -> Iterator[_Row]:
         yield ("preemptions", group.queue, item, 0, figures.end_ns, group.count)
 
 
-def _queue_rows(figures: RunFigures, queue: QueueFigures) -> Iterator[_Row]:
+def _queue_rows(figures: RunFigures, queue: QueueFigures) -> Iterator[FigureRow]:
     """Yield the rows of one queue."""
     name = queue.queue
     for kind, amounts in (("guaranteed", queue.guaranteed), ("maximum", queue.maximum)):
@@ -244,7 +244,7 @@ def _queue_rows(figures: RunFigures, queue: QueueFigures) -> Iterator[_Row]:
 
 def _over_time(
     figures: RunFigures, kind: str, queue: str, item: str, values: tuple[int | None, ...]
-) -> Iterator[_Row]:
+) -> Iterator[FigureRow]:
     """Yield a row for each interval that has a value."""
     for at, value in enumerate(values):
         if value is not None:

@@ -36,8 +36,13 @@ from .....model.configuration.durations import DurationError, parse_duration_ns
 from .....model.configuration.names import did_you_mean
 from .....model.configuration.problems import RuleFinding
 from .....model.resources.quantities import INT64_MAX, QuantityError, parse_quantity
-from ....base.files.input_files import NANOSECONDS_IN_SECOND, InputError, read_text
-from ....base.files.located_yaml import LocatedYaml, read_located_yaml
+from ....base.files.input_files import (
+    NANOSECONDS_IN_SECOND,
+    InputError,
+    LocatedYaml,
+    read_located_yaml,
+    read_text,
+)
 from .scenario_documents import text_of
 from .swf_log import BYTES_IN_KILOBYTE, UNKNOWN, SwfJob, SwfLog
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from ....base.files.input_files import InputError, read_text, unpacked_name
-from ....base.terminal.tables import counted
+from ....base.terminal.standard_output import counted
 from ...transcripts.transcript import Line, read_transcript
 from .csv_log import read_csv_log, read_csv_mapping
 from .openb import POD_COLUMNS, OpenbMode, read_openb
 from .scenario import read_scenario
 from .swf import JobOptions, read_swf, workload_of_log
-from .workload import Workload, WorkloadCut, cut_workload
+from .workload import SimulatedWorkload, WorkloadCut, cut_workload
 
 _COLUMNS_OF_A_JOB: Final = 18
 _FORMATS: Final = f"openb pods ({','.join(POD_COLUMNS)}), SWF, a transcript and a scenario"
@@ -58,6 +58,7 @@ class InputOptions:
         jobs: How the jobs of a log become applications.
         csv_mapping_path: What says which columns of a CSV file of jobs mean what; `None` for other inputs.
         cut: What part of the workload is taken, and how it is scaled; a transcript has no parts.
+        scenario: A scenario that is in no file, and which messages call `path`; `None` for the file.
     """
 
     path: Path
@@ -67,9 +68,10 @@ class InputOptions:
     jobs: JobOptions = field(default_factory=JobOptions)
     csv_mapping_path: Path | None = None
     cut: WorkloadCut = field(default_factory=WorkloadCut)
+    scenario: str | None = None
 
 
-def load_input(options: InputOptions) -> Workload | Transcript:
+def load_input(options: InputOptions) -> SimulatedWorkload | Transcript:
     """Read an input as a whole.
 
     Raises:
@@ -92,7 +94,9 @@ def checked_kind(options: InputOptions) -> InputKind:
     Raises:
         InputError: It cannot be read, is of no known kind, or an option is for inputs of other kinds.
     """
-    kind = kind_of_input(options.path, options.csv_mapping_path)
+    kind = InputKind.SCENARIO
+    if options.scenario is None:
+        kind = kind_of_input(options.path, options.csv_mapping_path)
     if options.nodes_path is not None and kind in {InputKind.SCENARIO, InputKind.TRANSCRIPT}:
         raise InputError(options.path, f"a {kind.value} brings its own nodes: leave out {options.nodes_path}")
     if options.jobs != JobOptions() and kind not in {InputKind.SWF, InputKind.CSV}:
@@ -104,7 +108,7 @@ def checked_kind(options: InputOptions) -> InputKind:
     return kind
 
 
-def _loaded(options: InputOptions, kind: InputKind) -> Workload | Transcript:
+def _loaded(options: InputOptions, kind: InputKind) -> SimulatedWorkload | Transcript:
     """Return the whole of an input."""
     match kind:
         case InputKind.OPENB:
@@ -127,7 +131,7 @@ def _loaded(options: InputOptions, kind: InputKind) -> Workload | Transcript:
         case InputKind.TRANSCRIPT:
             return read_timed_transcript(options.path)
         case InputKind.SCENARIO:
-            return read_scenario(options.path, options.seed)
+            return read_scenario(options.path, options.seed, options.scenario)
 
 
 def kind_of_input(path: Path, csv_mapping_path: Path | None = None) -> InputKind:

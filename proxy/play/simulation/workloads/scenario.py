@@ -16,8 +16,7 @@ from pydantic_core import ErrorDetails
 from .....model.configuration.names import did_you_mean
 from .....model.configuration.problems import Problem, RuleFinding
 from .....model.configuration.reader import inspect
-from ....base.files.input_files import NODES_MAX, unpacked_name
-from ....base.files.located_yaml import LocatedYaml, YamlValue, read_located_yaml
+from ....base.files.input_files import NODES_MAX, LocatedYaml, YamlValue, read_located_yaml, unpacked_name
 from .scenario_documents import (
     ApplicationsDocument,
     NodeEventDocument,
@@ -34,7 +33,7 @@ from .workload import (
     SimulatedApplication,
     SimulatedNode,
     SimulatedTask,
-    Workload,
+    SimulatedWorkload,
     configuration_for,
 )
 
@@ -49,25 +48,26 @@ _SECTIONS: Final[dict[str, type[BaseModel]]] = {
 }
 
 
-def read_scenario(path: Path, seed: int = 1) -> Workload:
+def read_scenario(path: Path, seed: int = 1, text: str | None = None) -> SimulatedWorkload:
     """Read a scenario.
 
     Args:
-        path: The YAML file.
+        path: The YAML file, or what messages call a scenario that is in none.
         seed: The seed with which durations between two bounds are drawn; the same seed draws the same.
+        text: The scenario that is in no file; `None` for that of the file.
 
     Raises:
         InputError: The file cannot be read.
         ConfigurationError: Something in it is wrong; the error has all problems, with their places.
     """
-    located = read_located_yaml(path)
+    located = read_located_yaml(path, text)
     document = _validated(located)
     findings = list(_contradictions(document, located))
     if findings:
         raise located.error(findings)
     configuration, notes = _configuration(document, located)
     random = Random(seed)  # noqa: S311 - a simulation has no secrets
-    return Workload(
+    return SimulatedWorkload(
         name=document.name or unpacked_name(path).stem,
         nodes=tuple(nodes_of(document.nodes)),
         applications=tuple(_applications(document, random)),

@@ -43,7 +43,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from .....model.configuration.durations import DurationError, parse_duration_ns
 from .....model.configuration.names import QUEUE_NAME_RULE, is_queue_name
 from .....model.resources.quantities import QuantityError
-from .....model.resources.texts import resource_from_texts
+from .....model.resources.resource import resource_from_texts
 
 _RANGE: Final = ".."
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
@@ -142,10 +142,10 @@ def _queue_path(text: str) -> str:
 
 
 _Duration: TypeAlias = Annotated[int, BeforeValidator(_duration_ns)]
-_Resources: TypeAlias = Annotated[dict[str, int], BeforeValidator(_resources)]
+Resources: TypeAlias = Annotated[dict[str, int], BeforeValidator(_resources)]
 _Name: TypeAlias = Annotated[str, AfterValidator(_name)]
 _Count: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
-_QueuePath: TypeAlias = Annotated[str, AfterValidator(_queue_path)]
+QueuePath: TypeAlias = Annotated[str, AfterValidator(_queue_path)]
 _Priority: TypeAlias = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 
 
@@ -160,14 +160,14 @@ class NodesDocument(_ScenarioMapping):
 
     prefix: _Name
     count: _Count = 1
-    resources: _Resources
+    resources: Resources
     attributes: dict[str, str] = {}
 
 
 class TasksDocument(_ScenarioMapping):
     """Equal tasks of an application."""
 
-    resources: _Resources
+    resources: Resources
     count: _Count = 1
     duration: Annotated[DurationRange | None, BeforeValidator(_duration_range)] = None
     after: _Duration = 0
@@ -178,7 +178,7 @@ class ApplicationsDocument(_ScenarioMapping):
     """Equal applications, one after the other."""
 
     name: _Name
-    queue: _QueuePath
+    queue: QueuePath
     user: Annotated[str, Field(min_length=1)]
     groups: list[str] = []
     count: _Count = 1

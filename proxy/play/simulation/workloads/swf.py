@@ -36,7 +36,7 @@ from typing import Final
 
 from .....model.resources.quantities import INT64_MAX
 from ....base.files.input_files import NANOSECONDS_IN_SECOND, InputError, unpacked_name
-from ....base.terminal.tables import counted
+from ....base.terminal.standard_output import counted
 from .swf_log import (
     BYTES_IN_KILOBYTE,
     CANCELLED,
@@ -55,14 +55,14 @@ from .workload import (
     InputNote,
     SimulatedApplication,
     SimulatedTask,
-    Workload,
+    SimulatedWorkload,
     configuration_for,
     queue_name,
 )
 
 _MILLI: Final = 1000
 _PROCESSORS_MAX: Final = 10**6
-_PLACEHOLDER_TIMEOUT_NS: Final = 100 * 365 * 86_400 * NANOSECONDS_IN_SECOND
+PLACEHOLDER_TIMEOUT_NS: Final = 100 * 365 * 86_400 * NANOSECONDS_IN_SECOND
 """How long the placeholders of a whole job wait for each other: longer than logs are, a hundred years."""
 _CHUNK: Final = re.compile(r"(?P<nodes>[0-9]{1,7})(?P<properties>(:[^:]+)*)")
 _PROCESSORS_OF_NODE: Final = re.compile(r"ppn=([0-9]{1,7})")
@@ -118,7 +118,9 @@ class _Reading:
         return sum(machine.nodes * machine.processors for machine in self.machines)
 
 
-def read_swf(path: Path, machines_path: Path | None = None, options: JobOptions = JobOptions()) -> Workload:
+def read_swf(
+    path: Path, machines_path: Path | None = None, options: JobOptions = JobOptions()
+) -> SimulatedWorkload:
     """Read a log and its machines.
 
     Args:
@@ -133,7 +135,7 @@ def read_swf(path: Path, machines_path: Path | None = None, options: JobOptions 
     return workload_of_log(read_swf_log(path), machines_path, options)
 
 
-def workload_of_log(log: SwfLog, machines_path: Path | None, options: JobOptions) -> Workload:
+def workload_of_log(log: SwfLog, machines_path: Path | None, options: JobOptions) -> SimulatedWorkload:
     """Return the workload of a log that was read, with its machines as `read_swf` finds them.
 
     Raises:
@@ -150,7 +152,7 @@ def workload_of_log(log: SwfLog, machines_path: Path | None, options: JobOptions
     ordered = sorted(log.jobs, key=lambda job: job.submit_ns)
     made = [_application(job, reading) for job in ordered if not _is_skipped(job, reading)]
     applications = [application for application in made if not _never_starts(application, reading)]
-    return Workload(
+    return SimulatedWorkload(
         name=unpacked_name(path).name,
         nodes=nodes,
         applications=tuple(applications),
@@ -256,7 +258,7 @@ def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
         submit_at_ns=submit_at_ns,
         tasks=tasks,
         gang=GangStyle.SOFT if whole else None,
-        placeholder_timeout_ns=_PLACEHOLDER_TIMEOUT_NS if whole else None,
+        placeholder_timeout_ns=PLACEHOLDER_TIMEOUT_NS if whole else None,
         walltime_ns=_walltime_ns(job, reading),
         tags=job.tags,
     )

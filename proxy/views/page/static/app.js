@@ -9,6 +9,7 @@ import { openApplication } from "./explain.js";
 import { counted, label, number, percent, quantity } from "./format.js";
 import * as locks from "./locks.js";
 import * as nodes from "./nodes.js";
+import { addPolicies, showPolicies } from "./policies.js";
 import { openQueue } from "./queue.js";
 import * as queues from "./queues.js";
 import { QUEUE, choose, isPaused, open, partition, pause, store, watch } from "./store.js";
@@ -144,6 +145,7 @@ function fillSummary() {
     figure("allocations", "Allocations", null),
   );
   addWorkers(element("summary"));
+  addPolicies(element("summary"));
 }
 
 function put(name, value, note, share) {
@@ -264,6 +266,7 @@ watch(() => {
   showHalted();
   showSummary();
   showWorkers();
+  showPolicies();
 });
 addEventListener("hashchange", show);
 store.wanted = { name: address().partition, type: address().type };

@@ -19,7 +19,7 @@ from ....core.documents.clusters import (
     node_document,
     utilizations_document,
 )
-from ....core.documents.operations import JSON, Operation, Parameter
+from ....core.documents.declarations import JSON, Operation, Parameter
 from ..limits import Pace
 from ..requests import pace_of, partition_of, queue_path_of, views_of
 from ..responses import JSON_TYPE, RestError, json_bytes, json_response
@@ -71,7 +71,7 @@ def _known_queue(request: Request) -> str:
     """Return the path of the queue in the path.
 
     Raises:
-        RestError: There is none.
+        RestError: It does not exist.
     """
     queue = queue_path_of(request)
     if not views_of(request).queue(partition_of(request), queue, subtree=False):
@@ -80,7 +80,7 @@ def _known_queue(request: Request) -> str:
 
 
 def _status(request: Request) -> str:
-    """Return the status that is asked for, in lower case; the empty text for none.
+    """Return the status that is asked for, in lower case; the empty text if there is none.
 
     Raises:
         RestError: It is not that of an active application.

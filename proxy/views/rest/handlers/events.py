@@ -11,14 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ....core.documents.declarations import JSON, UINT64_MAX, Operation, Parameter, numbered
 from ....core.documents.monitoring import EventBatchDocument, EventDocument, EventStreamDocument
-from ....core.documents.operations import JSON, UINT64_MAX, Operation, Parameter, numbered
 from ....core.events.log import TooManyStreamsError
 from ....core.events.streams import LOOK_INTERVAL_SECONDS
-from ..event_texts import EventTexts, EventTextStream
 from ..limits import Pace
 from ..requests import events_of, pace_of
-from ..responses import JSON_TYPE, RestError, json_bytes
+from ..responses import JSON_TYPE, EventTexts, EventTextStream, RestError, json_bytes
 
 _DIGITS: Final = re.compile("[0-9]+")
 _PARSING: Final = "strconv.ParseUint: parsing"
@@ -185,15 +184,15 @@ def message_of(number: int, text: bytes) -> bytes:
 
 @final
 class EventStreamResponse(Response):
-    """Sends events until the client goes, is too slow, or there are no more.
+    """Sends events until the client leaves or is too slow, or the stream ends.
 
     Args:
         stream: The events; closed at the end.
-        begin: What is sent first.
+        begin: The bytes that are sent first.
         write: Returns what is sent for an event, of its id and its JSON.
         content_type: The header.
         pace: Has it wait for its turn among the readers, unless it is far behind.
-        pause: What is sent when there was no event for a while, if anything.
+        pause: The bytes that are sent when there was no event for a while, if any.
     """
 
     def __init__(

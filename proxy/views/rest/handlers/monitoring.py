@@ -14,20 +14,23 @@ from typing import IO, Final
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
+from .....model.policies.policies import PolicyFacts
+from .....model.policies.watching import PolicyFigures
 from .....model.values.messages import short_partition_name
 from .....model.values.states import ManagerState
+from ....core.documents.declarations import JSON, Operation
 from ....core.documents.monitoring import (
     ApplicationCountDocument,
     ContainerCountDocument,
     HealthDocument,
     ManagedPartitionDocument,
     ManagerDocument,
+    PolicyDocument,
     StateDumpDocument,
 )
-from ....core.documents.operations import JSON, Operation
-from ....core.health.checks import health_document
+from ....core.health import health_document
 from ....core.scheduler.managers.manager_life import ManagerStatus
-from ...dumps.state_dump import state_dump_file
+from ...dumps import state_dump_file
 from ..requests import scheduler_of
 from ..responses import JSON_TYPE, RestError, error_response, json_response, redirect
 
@@ -40,10 +43,11 @@ _PROFILES = (
 
 
 def _metrics(request: Request) -> Response:
-    from ....core.metrics.exporter import exposition  # noqa: PLC0415 - loads `prometheus_client`
+    # It loads `prometheus_client`.
+    from ....core.metrics.exporter import CONTENT_TYPE, registry_of, text_of  # noqa: PLC0415
 
-    body, content_type = exposition(scheduler_of(request))
-    return Response(body, media_type=None, headers={"Content-Type": content_type})
+    families = [*registry_of(scheduler_of(request)).collect(), *request.app.state.more_metrics()]
+    return Response(text_of(families), media_type=None, headers={"Content-Type": CONTENT_TYPE})
 
 
 def _application_history(request: Request) -> Response:
@@ -74,7 +78,8 @@ def managers_document(
     Args:
         known: Their states, sorted by id.
         callbacks_waiting: Returns how many callbacks of the one of an id wait.
-        about: Returns what the one of an id has said of its program, and the documents of its partitions.
+        about: Returns the description of the program of the one of an id, and the documents of its
+            partitions.
     """
     documents: list[ManagerDocument] = []
     for status in sorted(known, key=lambda each: each.state is ManagerState.STOPPED):
@@ -117,6 +122,38 @@ def _managers(request: Request) -> Response:
     return json_response(documents)
 
 
+def _policies(request: Request) -> Response:
+    """Show the policies that the program has given, by name."""
+    monitoring = scheduler_of(request).monitoring
+    figures = monitoring.policies()
+    facts = sorted(monitoring.policy_facts().items())
+    return json_response([_policy(name, each, figures[name]) for name, each in facts])
+
+
+def _policy(name: str, facts: PolicyFacts, figures: PolicyFigures) -> PolicyDocument:
+    document: PolicyDocument = {
+        "name": name,
+        "madeOf": facts.made_of,
+        "methods": sorted(point.value for point in facts.points),
+        "dependsOn": sorted(facts.depends_on),
+        "answers": figures.answers,
+        "failures": figures.failures,
+        "meanNs": figures.total_ns // max(figures.answers, 1),
+        "longestNs": figures.longest_ns,
+    }
+    if facts.version:
+        document["version"] = facts.version
+    last = figures.last_failure
+    if last is not None:
+        document["lastFailure"] = {
+            "method": last.method,
+            "subject": last.subject,
+            "error": last.error,
+            "at": last.at_ns,
+        }
+    return document
+
+
 def _state_dump(request: Request) -> Response:
     """Make a state dump, then send it: a client that reads slowly keeps no other one waiting."""
     kept = ExitStack()
@@ -147,6 +184,14 @@ _MONITORING = [
         "The report, also if a check has failed",
         {JSON: HealthDocument},
         refusals=[404],
+    ),
+    Operation(
+        "/ws/v1/policies",
+        _policies,
+        "monitoring",
+        "The policies that the program has given, and what they have answered",
+        "The policies by name; empty where none were given",
+        {JSON: list[PolicyDocument]},
     ),
     Operation(
         "/ws/v1/history/apps",

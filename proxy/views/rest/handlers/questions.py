@@ -16,6 +16,7 @@ from .....model.errors import LicorneError, RequestError
 from .....model.explanation.dry_run import NEXT_ASKS_MAX
 from .....model.values.documents import Json
 from ....base.files.json_text import JsonError, MessageError, parse_json, read_message
+from ....core.documents.declarations import JSON, Operation, numbered, text
 from ....core.documents.explanations import (
     DryRunDocument,
     DryRunRequestDocument,
@@ -24,9 +25,12 @@ from ....core.documents.explanations import (
     SentencesDocument,
 )
 from ....core.documents.monitoring import LocksDocument
-from ....core.documents.operations import JSON, Operation, numbered, text
-from ....core.explanation.documents import document_of, next_asks_document, prospect_document
-from ....core.explanation.dry_run import dry_run_document
+from ....core.explanation.documents import (
+    document_of,
+    dry_run_document,
+    next_asks_document,
+    prospect_document,
+)
 from ....core.scheduler.answering.questions import NotKnownError, StoppedError
 from ....core.scheduler.scheduler import Scheduler
 from ....si import si_pb2 as si
@@ -109,7 +113,7 @@ def _read_body(body: bytes) -> dict[str, Json]:
     """Return the object in a body.
 
     Raises:
-        LicorneError: There is none, or it has an unknown key.
+        LicorneError: It is missing, or it has an unknown key.
     """
     try:
         wanted = parse_json(body.decode())
@@ -287,18 +291,20 @@ def whole_number(given: dict[str, str], name: str, *, least: int, most: int, oth
 
     Args:
         given: The parameters.
-        name: Which of them.
+        name: The name of one.
         least: The smallest number that is taken.
         most: The largest one.
         otherwise: The number where the parameter is not given.
 
     Raises:
-        RestError: It is no whole number, or out of this range.
+        RestError: It is not a whole number, or out of this range.
     """
     text = given.get(name)
     if text is None:
         return otherwise
     is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
     if not is_number or not least <= int(text) <= most:
-        raise RestError(HTTPStatus.BAD_REQUEST, f"{name}={text!r} is no whole number from {least} to {most}")
+        raise RestError(
+            HTTPStatus.BAD_REQUEST, f"{name}={text!r} is not a whole number from {least} to {most}"
+        )
     return int(text)

@@ -27,8 +27,8 @@ from ....core.documents.clusters import (
     partition_document,
 )
 from ....core.documents.configurations import ConfigurationDocument, configuration_document
+from ....core.documents.declarations import JSON, YAML, Operation, Parameter
 from ....core.documents.monitoring import ValidationDocument
-from ....core.documents.operations import JSON, YAML, Operation, Parameter
 from ....core.documents.queues import (
     GroupUsageDocument,
     QueueDocument,

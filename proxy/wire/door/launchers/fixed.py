@@ -8,7 +8,7 @@ from typing import Final, final
 
 from .....model.errors import LicorneError
 from ....si.arguments import check_texts
-from ...server.addresses import Address, read_address
+from ...server.access import Address, read_address
 from ..workers import GrowingPauses, LaunchedWorker, LaunchError
 
 _FORM: Final = "expected PARTITION=HOST:PORT,..., for example batch=10.0.0.7:3333,default=[fd00::7]:3333"

@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import Any, Final, TextIO, final
 
 from ....base.terminal.standard_output import BAD_INPUT
-from ...server.addresses import read_address
+from ...server.access import read_address
 from .ray_worker import RayWorker, WorkerSeen
 
 _LOOK_SECONDS: Final = 1.0

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final, TypedDict, final
 
 from .....model.errors import LicorneError
-from ...server.addresses import Address
+from ...server.access import Address
 from ..workers import LaunchError
 from .serving_process import ServingProcess
 

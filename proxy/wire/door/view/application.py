@@ -9,11 +9,10 @@ from typing import Any, Final, final
 
 from starlette.applications import Starlette
 
-from ....core.documents.operations import Operation
+from ....core.documents.declarations import Operation
 from ....views.page.application import Page, files_of_page
-from ....views.rest.application import application_of
+from ....views.rest.application import OPERATIONS, application_of
 from ....views.rest.limits import LimitsSettings, Pace
-from ....views.rest.routes import OPERATIONS
 from ....views.rest.running import ApplicationServer, RestSettings
 from .dumps import DUMPS
 from .events import EVENTS, DoorEvents

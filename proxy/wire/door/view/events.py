@@ -18,11 +18,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .....model.configuration.extra import ExtraConfig
-from ....core.documents.fields import time_text
+from ....core.documents.declarations import time_text
 from ....core.documents.monitoring import OpenStreamDocument
 from ....core.events.log import TooManyStreamsError
-from ....views.rest.event_texts import EventTextStream, TextBatch
 from ....views.rest.handlers.events import event_batch, event_stream, server_sent_events
+from ....views.rest.responses import EventTextStream, TextBatch
 from .reading import AskedWorker, DoorReader
 from .worker_client import WorkerClient, WorkerSilentError
 

@@ -16,7 +16,7 @@ from .....model.configuration.reader import load
 from .....model.configuration.schema import SchedulerConfig
 from ....core.documents.clusters import WorkerDocument
 from ....core.documents.monitoring import ManagedPartitionDocument
-from ....core.health.watch import HISTORY_MAX
+from ....core.health import HISTORY_MAX
 from ....views.rest.handlers.monitoring import managers_document
 from ....views.rest.handlers.questions import parameters_of
 from ....views.rest.handlers.queues import config_response
@@ -160,6 +160,30 @@ def locks(found: Sequence[tuple[AskedWorker, Json]]) -> Json:
     return {**first, "observed": [[held, taken, count] for (held, taken), count in counts.items()]}
 
 
+def policies(found: Sequence[tuple[AskedWorker, Sequence[Json]]]) -> list[Json]:
+    """Return the policies of all workers by name, with the sums of what they have answered."""
+    merged: dict[str, Json] = {}
+    for each in chain.from_iterable(document for _, document in found):
+        other = merged.get(each["name"])
+        merged[each["name"]] = each if other is None else _policy(other, each)
+    return [merged[name] for name in sorted(merged)]
+
+
+def _policy(one: Json, other: Json) -> Json:
+    answers = one["answers"] + other["answers"]
+    total_ns = sum(each["meanNs"] * each["answers"] for each in (one, other))
+    failures = [each["lastFailure"] for each in (one, other) if "lastFailure" in each]
+    last = {"lastFailure": max(failures, key=lambda each: each["at"])} if failures else {}
+    return {
+        **one,
+        "answers": answers,
+        "failures": one["failures"] + other["failures"],
+        "meanNs": total_ns // max(answers, 1),
+        "longestNs": max(one["longestNs"], other["longestNs"]),
+        **last,
+    }
+
+
 def missing_workers(missing: Sequence[tuple[PartitionPlace, str]]) -> Json:
     """Return the check that each partition has a worker that answers."""
     texts = [why or f"partition {full_name(place)}: its worker does not answer" for place, why in missing]
@@ -255,6 +279,15 @@ async def _locks(request: Request) -> Response:
     return noted(json_response(locks(found)), answers)
 
 
+async def _policies(request: Request) -> Response:
+    """Show the policies of the workers, which are given to each of them; none where there is no worker."""
+    try:
+        found, answers = await reader_of(request).documents(b"/ws/v1/policies")
+    except RestError as error:
+        found, answers = [], WorkerAnswers((), _all_missing(reader_of(request), error))
+    return noted(json_response(policies(found)), answers)
+
+
 async def _config(request: Request) -> Response:
     """Return the configuration of the first resource manager."""
     config, extra = await run_sync(effective_configuration, reader_of(request))
@@ -281,6 +314,7 @@ LISTS: Final = {
     "/ws/v1/config": _config,
     "/ws/v1/scheduler/node-utilizations": _utilizations,
     "/ws/v1/scheduler/healthcheck": _health,
+    "/ws/v1/policies": _policies,
     "/ws/v1/history/apps": _application_history,
     "/ws/v1/history/containers": _container_history,
     "/licorne/v1/workers": _workers,

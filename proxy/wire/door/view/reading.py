@@ -15,10 +15,10 @@ from starlette.responses import Response
 
 from .....model.configuration.extra import ExtraConfig
 from .....model.values.states import ManagerState
-from ....core.documents.fields import time_text
+from ....core.documents.declarations import time_text
 from ....core.scheduler.managers.manager_life import ManagerStatus
 from ....views.rest.responses import RestError
-from ...server.addresses import Address, read_address
+from ...server.access import Address, read_address
 from ..workers import LinkState, PartitionPlace
 from .worker_client import HeaderFields, WorkerClient, WorkerSilentError
 

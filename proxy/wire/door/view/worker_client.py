@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, final
 import h11
 
 from .....model.errors import LicorneError
-from ...server.addresses import read_address
+from ...server.access import read_address
 
 HeaderFields: TypeAlias = Sequence[tuple[bytes, bytes]]
 

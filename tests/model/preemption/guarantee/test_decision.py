@@ -21,6 +21,7 @@ from licorne.model.preemption.guarantee.decision import (
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
 from licorne.model.preemption.guarantee.nodes import CandidateNode
 from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.values.allocation import Ask
 
 FIVE = memory(5)
 
@@ -162,9 +163,9 @@ class Hesitating:
         return getattr(self._checks, name)
 
     def preemption_index(
-        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+        self, ask: Ask, node_id: str, victim_keys: tuple[str, ...], start_index: int
     ) -> int | Pending | None:
-        index = self._checks.preemption_index(allocation_key, node_id, victim_keys, start_index)
+        index = self._checks.preemption_index(ask, node_id, victim_keys, start_index)
         return index if "small" in victim_keys else Pending.PENDING
 
 

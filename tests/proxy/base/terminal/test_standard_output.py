@@ -138,7 +138,7 @@ def test_characters_that_an_encoding_lacks_are_escaped_as_json_does(tmp_path: Pa
 def test_the_package_is_a_command_and_says_its_version_and_build() -> None:
     """As `licorne` is, and in the words of the package."""
     from licorne import __version__
-    from licorne.model.build_kind import build_name
+    from licorne.proxy.base.process import build_name
 
     ended = run("--version")
 

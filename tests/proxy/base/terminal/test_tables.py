@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 from rich.table import Table
 
-from licorne.proxy.base.terminal.tables import output_console, print_table
+from licorne.proxy.base.terminal.standard_output import output_console, print_table
 
 
 def printed(*, plain: bool, width: int) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from licorne.proxy.core.documents.fields import ITEMS_WANTED, ROWS_MAX, paged
+from licorne.proxy.core.documents.declarations import ITEMS_WANTED, ROWS_MAX, paged
 
 
 @pytest.mark.parametrize("items", [1, 10, ITEMS_WANTED // 4, 5 * ITEMS_WANTED])

@@ -8,7 +8,7 @@ from enum import IntEnum
 import pytest
 
 from licorne.model.values.events import ChangeDetail, ChangeType, EventType
-from licorne.proxy.core.events.words import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
+from licorne.proxy.core.documents.monitoring import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def waiting(
         ),
         pytest.param(
             waiting(predicates=FakePredicates(refused={("ask", "n1"): "it has\na taint"}), memory=5),
-            "the resource manager refuses every node with room: it has a taint",
+            "every node with room is refused: it has a taint",
             id="what the RM says, without its line breaks",
         ),
         pytest.param(waiting(memory=5), "it runs on n1", id="an ask that runs"),

@@ -19,10 +19,9 @@ from licorne.model.explanation import (
     Place,
     SubjectKind,
 )
-from licorne.model.resources.resource import Resource
-from licorne.model.resources.texts import quantity_text, resource_text
+from licorne.model.resources.resource import Resource, quantity_text, resource_text
 from licorne.model.values.allocation import RefusalReason
-from licorne.proxy.core.explanation.sentences import (
+from licorne.proxy.core.explanation.text import (
     changes_of,
     lack_line,
     miss_line,
@@ -37,6 +36,7 @@ MEMORY: Final = Lack(name="memory", asked=8, available=2, limit=10, position=HER
 TOO_LARGE: Final = Lack(name="memory", asked=12, available=10, limit=10, position=HERE)
 ONE_APPLICATION: Final = Lack(name="applications", asked=1, available=-1, limit=2)
 REASON: Final = RefusalReason
+AGREEING: Final = "the resource manager, or the policy, must agree"
 KIND: Final = SubjectKind
 
 
@@ -117,8 +117,8 @@ def a_blocker(
         ),
         (
             a_blocker(REASON.PREDICATES, KIND.NODES, "", detail="n1 has a taint", until_ns=NOW_NS + 10**9),
-            "the resource manager refuses every node with room: n1 has a taint (until in 1s)",
-            ["the resource manager must agree: it is asked again in every cycle"],
+            "every node with room is refused: n1 has a taint (until in 1s)",
+            [f"{AGREEING}: asked again in every cycle"],
         ),
         (
             a_blocker(
@@ -137,13 +137,13 @@ def a_blocker(
         ),
         (
             a_blocker(REASON.PREDICATES, KIND.NODES, "", detail="n1 has a taint"),
-            "the resource manager refuses every node with room: n1 has a taint",
-            ["the resource manager must agree: it is asked again when it says that its answers change"],
+            "every node with room is refused: n1 has a taint",
+            [f"{AGREEING}: asked again when the resource manager says that its answers change"],
         ),
         (
             a_blocker(REASON.PREDICATES, KIND.NODE, "n1", detail="no"),
-            "the resource manager refuses node n1: no",
-            ["the resource manager must agree: it is asked again in every cycle"],
+            "node n1 is refused: no",
+            [f"{AGREEING}: asked again in every cycle"],
         ),
         (
             a_blocker(REASON.REQUIRED_NODE_UNKNOWN, KIND.NODE, "n9"),

@@ -21,7 +21,7 @@ from support.proxy.recorded_traffic import Hearing, callbacks_in, recorded_lines
 
 from licorne import LicorneError, Recording, RequestError, Scheduler
 from licorne.model.state.host import RetryAsks
-from licorne.proxy.core.explanation.sentences import what_blocks
+from licorne.proxy.core.explanation.text import what_blocks
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.play.transcripts.replay import Replay, replay
 from licorne.proxy.play.transcripts.transcript import (

@@ -11,6 +11,7 @@ import pytest
 from support.model.builders import a_configuration, a_host
 
 from licorne.model.partition import Partition
+from licorne.model.policies.policies import GivenPolicies
 from licorne.model.values.messages import NodeAction, NodesAnswered, NodeUpdate, Rejection
 from licorne.proxy.core.recording.observer import NewPartition
 from licorne.proxy.core.recording.recorder import TurnRecorder
@@ -41,7 +42,13 @@ class Recorded:
 
     def __init__(self, folder: Path) -> None:
         self.link = Announced()
-        self.recorder = TurnRecorder(Recording(folder), now_ns=lambda: 7, may_hold=True, reservations_on=True)
+        self.recorder = TurnRecorder(
+            Recording(folder),
+            now_ns=lambda: 7,
+            may_hold=True,
+            reservations_on=True,
+            policies=GivenPolicies({}),
+        )
 
     def partition(self, name: str = "default") -> Partition:
         """Make a partition in the change that is under way."""

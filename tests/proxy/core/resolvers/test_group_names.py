@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from licorne.proxy.core.resolvers.ldap_resolver import group_name
+from licorne.proxy.core.resolvers.ldap import group_name
 
 
 @pytest.mark.parametrize(

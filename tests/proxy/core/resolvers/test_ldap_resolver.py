@@ -13,8 +13,7 @@ import pytest
 from support.proxy.directory_server import BASE, Directory
 from support.proxy.ldap_folders import a_settings_folder
 
-from licorne.proxy.core.resolvers.ldap_resolver import LdapResolver
-from licorne.proxy.core.resolvers.ldap_settings import read_ldap_settings
+from licorne.proxy.core.resolvers.ldap import LdapResolver, read_ldap_settings
 from licorne.proxy.core.resolvers.partition_resolvers import TimedResolver
 from licorne.proxy.core.resolvers.resolver import ResolverUnavailableError, UserResolutionError
 

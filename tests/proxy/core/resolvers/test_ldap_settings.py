@@ -9,7 +9,7 @@ import pytest
 from loguru import logger
 from support.proxy.ldap_folders import SETTINGS, a_settings_folder
 
-from licorne.proxy.core.resolvers.ldap_settings import FILE_BYTES_MAX, LdapSettings, read_ldap_settings
+from licorne.proxy.core.resolvers.ldap import FILE_BYTES_MAX, LdapSettings, read_ldap_settings
 from licorne.proxy.core.resolvers.resolver import ResolverSettingsError
 
 
@@ -89,27 +89,27 @@ def test_the_server_can_be_named_or_numbered(tmp_path: Path, host: str, ssl: str
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
-        ("Host", "ldap://localhost", "'ldap://localhost' is no name or address of a host"),
-        ("Host", "localhost:389", "'localhost:389' is no name or address of a host"),
-        ("Host", "two hosts", "'two hosts' is no name or address of a host"),
+        ("Host", "ldap://localhost", "'ldap://localhost' is not a name or address of a host"),
+        ("Host", "localhost:389", "'localhost:389' is not a name or address of a host"),
+        ("Host", "two hosts", "'two hosts' is not a name or address of a host"),
         ("Host", "", "the file is empty"),
-        ("Port", "0", "'0' is no port, which is a number from 1 to 65535"),
-        ("Port", "65536", "'65536' is no port"),
-        ("Port", "ldap", "'ldap' is no port"),
-        ("Port", "+389", "'+389' is no port"),
-        ("Port", "3" * 5000, "is no port"),
-        ("BaseDN", "example.com", "'example.com' is no distinguished name: attribute type not present"),
-        ("BaseDN", "dc=a,,dc=b", "'dc=a,,dc=b' is no distinguished name"),
+        ("Port", "0", "'0' is not a port, which is a number from 1 to 65535"),
+        ("Port", "65536", "'65536' is not a port"),
+        ("Port", "ldap", "'ldap' is not a port"),
+        ("Port", "+389", "'+389' is not a port"),
+        ("Port", "3" * 5000, "is not a port"),
+        ("BaseDN", "example.com", "'example.com' is not a distinguished name: attribute type not present"),
+        ("BaseDN", "dc=a,,dc=b", "'dc=a,,dc=b' is not a distinguished name"),
         ("BaseDN", " ", "the file is empty"),
         ("Filter", "(uid=bob)", "'(uid=bob)' has no %s, which stands for the name of the user"),
-        ("Filter", "(&(uid=%s)", "'(&(uid=%s)' is no search filter: invalid filter"),
-        ("Filter", "(uid=%s))", "is no search filter"),
-        ("Filter", "uid=%s", "is no search filter"),
+        ("Filter", "(&(uid=%s)", "'(&(uid=%s)' is not a search filter: invalid filter"),
+        ("Filter", "(uid=%s))", "is not a search filter"),
+        ("Filter", "uid=%s", "is not a search filter"),
         ("Filter", "", "the file is empty"),
-        ("GroupAttr", "member of", "'member of' is no name of an attribute"),
+        ("GroupAttr", "member of", "'member of' is not a name of an attribute"),
         ("GroupAttr", "", "the file is empty"),
         ("ReturnAttr", "memberOf,", "the file is empty"),
-        ("ReturnAttr", "memberOf,*", "'*' is no name of an attribute"),
+        ("ReturnAttr", "memberOf,*", "'*' is not a name of an attribute"),
         ("ReturnAttr", "cn,mail", "'cn,mail' does not have the attribute of GroupAttr, 'memberOf'"),
         ("BindUser", "", "the file is empty"),
         ("BindUser", "cn=admin\nx", "holds a line break or another control character"),

@@ -11,8 +11,8 @@ from support.proxy.counted_lines import Count, package_counts
 from support.proxy.manager_requests import application_request, ask_request, keys, node_request
 
 from licorne import ResourceManager, Scheduler
-from licorne.model.build_kind import is_compiled
 from licorne.model.scheduling.cycle import run_cycle
+from licorne.proxy.base.process import is_compiled
 
 QUEUES = "{name: a, resources: {guaranteed: {memory: 900}}}, {name: leaf}"
 

@@ -10,7 +10,7 @@ import pytest
 from support.proxy.wire_manager import amount
 
 from licorne import ResourceManager, Scheduler
-from licorne.model.applications.state import ACTIVE_STATES, ApplicationState
+from licorne.model.applications.effects import ACTIVE_STATES, ApplicationState
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:

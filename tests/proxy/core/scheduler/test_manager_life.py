@@ -20,7 +20,7 @@ from support.proxy.manager_requests import (
 from licorne import LicorneError, RequestError, ResourceManager, Scheduler
 from licorne.model.values.allocation import RefusalReason
 from licorne.model.values.states import ManagerState
-from licorne.proxy.core.explanation.sentences import what_blocks
+from licorne.proxy.core.explanation.text import what_blocks
 from licorne.proxy.si import si_pb2 as si
 
 SECOND_NS: Final = 1_000_000_000

@@ -18,7 +18,6 @@ from support.transcripts.transcript_witness import make_replay
 from licorne import RequestError, Scheduler
 from licorne.actors.engines.handles import PARTS
 from licorne.model.applications.application import Application
-from licorne.model.build_kind import is_compiled
 from licorne.model.cluster import Cluster
 from licorne.model.explanation.dry_run import next_asks, prospects
 from licorne.model.explanation.explain import explain
@@ -55,6 +54,7 @@ from licorne.model.views.shown import (
     unknown_to_nodes,
     use_to_keep,
 )
+from licorne.proxy.base.process import is_compiled
 from licorne.proxy.play.transcripts.transcript import Line, read_transcript
 from licorne.proxy.si import si_pb2 as si
 

@@ -2,87 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from support.proxy.listening import Listener
+from support.proxy.policy_clusters import GPU, HOUR, MIDNIGHT, Cluster, quantities, text
 
-from licorne import CallbackFailure, LicorneError, RequestError, Scheduler, policies, si
-from licorne.model.applications.state import ApplicationState
-from licorne.proxy.core.explanation.sentences import changes_of, what_blocks
+from licorne import LicorneError, RequestError, Scheduler, policies, si
+from licorne.model.applications.effects import ApplicationState
 from licorne.proxy.core.scheduler.engine_names import EngineName
-
-HOUR: Final = 3_600_000_000_000
-MIDNIGHT: Final = 946_684_800_000_000_000
-GPU: Final = "nvidia.com/gpu"
-
-
-def text(queues: str = "[{name: a}, {name: b}]", partition: str = "", root: str = "") -> str:
-    """Return a configuration with the settings that a test is about."""
-    return f"""
-partitions:
-  - name: default
-    {partition}
-    queues:
-      - name: root
-        submitacl: "*"
-        properties: {{{root}}}
-        queues: {queues}
-"""
-
-
-class Cluster:
-    """A scheduler that is stepped, and what its RM has heard."""
-
-    def __init__(
-        self, given: Mapping[str, Callable[[], object]], configuration: str, *, engine: EngineName = "direct"
-    ) -> None:
-        self.failures: list[CallbackFailure] = []
-        self.scheduler = Scheduler(engine=engine, stepped=True, policies=given, on_error=self.failures.append)
-        self.listener = Listener()
-        self.scheduler.register("rm", self.listener, configuration=configuration)
-
-    def nodes(self, **sizes: Mapping[str, int]) -> None:
-        for name, size in sizes.items():
-            node = {"nodeID": name, "action": "CREATE", "schedulableResource": quantities(size)}
-            self.scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node]))
-
-    def application(self, name: str, queue: str = "root.a", **tags: str) -> None:
-        new = {"applicationID": name, "queueName": queue, "ugi": {"user": "ada"}, "tags": tags}
-        self.scheduler.update_application(si.ApplicationRequest(rmID="rm", new=[new]))
-
-    def ask(self, key: str, application: str, count: int = 1, **size: int) -> None:
-        asks = [
-            {
-                "allocationKey": f"{key}{number or ''}",
-                "applicationID": application,
-                "resourcePerAlloc": quantities(size),
-            }
-            for number in range(count)
-        ]
-        self.scheduler.update_allocation(si.AllocationRequest(rmID="rm", allocations=asks))
-
-    def run(self) -> list[str]:
-        """Return the keys that are placed now, in order."""
-        before = len(self.listener.all("placed "))
-        self.scheduler.run_until_idle()
-        self.scheduler.deliver()
-        return self.listener.all("placed ")[before:]
-
-    def blocked(self, application: str) -> list[str]:
-        found = self.scheduler.explain(application)
-        assert found is not None
-        now_ns = found.time_ns
-        return [
-            f"{what_blocks(each, now_ns)}; {', '.join(changes_of(each, now_ns))}" for each in found.blockers
-        ]
-
-
-def quantities(size: Mapping[str, int]) -> dict[str, Any]:
-    return {"resources": {name.replace("gpu", GPU): {"value": value} for name, value in size.items()}}
-
 
 # ------------------------------------------------------------------------------------- the three examples
 
@@ -384,14 +312,6 @@ def test_what_is_no_policy_is_refused_by_the_scheduler(given: Any) -> None:
         Scheduler(engine="direct", policies=given)
 
 
-def test_what_policies_answer_is_not_recorded(tmp_path: Path) -> None:
-    """A recording that no replay could follow is refused, and nothing is written."""
-    with pytest.raises(LicorneError, match="what policies answer is not recorded"):
-        Scheduler(engine="direct", policies={"sjf": ShortestFirst}, record=tmp_path / "recording")
-
-    assert not list(tmp_path.iterdir())
-
-
 def test_views_cannot_be_changed() -> None:
     """What tries to goes last, and is reported."""
 
@@ -468,3 +388,74 @@ def test_gangs_are_taken_that_are_placed_whole(placing: str, is_taken: bool) -> 
     assert ("accepted gang" in cluster.listener.heard) is is_taken
     if not is_taken:
         assert "unsupported sort type policy/sjf: it could put others between" in cluster.listener.heard[0]
+
+
+# ------------------------------------------------------------------------------------------- sibling queues
+
+
+class Credit:
+    """The queue with the most credit less what it uses."""
+
+    def queue_key(self, queue: policies.SiblingView) -> int:
+        return queue.allocated.get("vcore") - int(queue.properties["credit"])
+
+
+CREDITS = "[{name: a, properties: {credit: '1'}}, {name: b, properties: {credit: '3'}}]"
+
+
+@pytest.mark.parametrize("backfill", ["", ", backfill.reservations: '1'"])
+@pytest.mark.parametrize("engine", ["direct", "actors", "threads"])
+def test_queues_are_served_in_the_order_of_a_policy(engine: EngineName, backfill: str) -> None:
+    """Whatever their priorities, and an explanation names it."""
+    configuration = text(CREDITS, root=f"queue.sort.policy: policy/credit{backfill}")
+    cluster = Cluster({"credit": Credit}, configuration, engine=engine)
+    for name in "ab":
+        cluster.application(name, f"root.{name}", walltime="1h")
+        cluster.ask(name, name, 4, vcore=1)
+    place = cluster.scheduler.explain("a").places[1]
+    cluster.nodes(n1={"vcore": 6})
+
+    assert cluster.run() == ["b", "b1", "a", "b2", "a1", "b3"]
+    assert place.order == ("the smaller key of policy credit, then the name: root.a has -1; root.b has -3")
+    assert (place.number, place.position is not None) == (2, True)
+
+
+def test_a_queue_that_a_policy_fails_for_goes_last() -> None:
+    """Nothing is lost."""
+    configuration = text(CREDITS.replace("'3'", "much"), root="queue.sort.policy: policy/credit")
+    cluster = Cluster({"credit": Credit}, configuration)
+    for name in "ba":
+        cluster.application(name, f"root.{name}")
+        cluster.ask(name, name, 2, vcore=1)
+    cluster.nodes(n1={"vcore": 3})
+
+    assert cluster.run() == ["a", "a1", "b"]
+    assert {(each.callback, each.subject) for each in cluster.failures} == {
+        ("policy credit.queue_key", "root.b")
+    }
+
+
+def test_queues_are_ordered_anew_when_the_program_says_so_and_after_a_reload() -> None:
+    """What a key depends on outside is asked for again."""
+
+    class Named:
+        depends_on = frozenset({"outside"})
+
+        def queue_key(self, queue: policies.SiblingView) -> int:
+            return first.index(queue.path)
+
+    first = ["root.b", "root.a"]
+    configuration = text(root="queue.sort.policy: policy/named")
+    cluster = Cluster({"named": Named}, configuration)
+    for name in "ab":
+        cluster.application(name, f"root.{name}")
+        cluster.ask(name, name, 9, vcore=1)
+    cluster.nodes(n1={"vcore": 1})
+    assert cluster.run() == ["b"]
+    first.reverse()
+    cluster.scheduler.reconsider("rm")
+    cluster.nodes(n2={"vcore": 1})
+    assert cluster.run() == ["a"]
+    cluster.scheduler.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=text()))
+    cluster.nodes(n3={"vcore": 2})
+    assert cluster.run() == ["a1", "b1"]

@@ -53,6 +53,7 @@ DEFAULTS: Final[dict[str, object]] = {
     "system_users": ["^system:serviceaccount:kube-system:"],
     "external_users": [],
     "external_groups": [],
+    "unsigned_users": None,
     "hot_reload": True,
 }
 
@@ -71,6 +72,7 @@ KEYS: Final[dict[str, tuple[str, str, str, object]]] = {
     "the queue of pods without one": (f"{FILTERING}defaultQueue", "root.d", "default_queue", "root.d"),
     "no check of users": (f"{ACCESS}bypassAuth", "T", "bypass_auth", True),
     "no trust in controllers": (f"{ACCESS}trustControllers", "0", "trust_controllers", False),
+    "users that are not signed": (f"{ACCESS}unsignedUsers", "refused", "unsigned_users", "refused"),
     "system users": (f"{ACCESS}systemUsers", "^s", "system_users", ["^s"]),
     "external users": (f"{ACCESS}externalUsers", "^e", "external_users", ["^e"]),
     "external groups": (f"{ACCESS}externalGroups", "^g", "external_groups", ["^g"]),

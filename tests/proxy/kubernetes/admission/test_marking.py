@@ -12,6 +12,7 @@ from support.kubernetes.reviews import a_review, patch_of, patched
 from licorne.proxy.kubernetes.admission.marking import Marking
 from licorne.proxy.kubernetes.admission.reviews import AdmissionVerdict, encoded_review, request_of
 from licorne.proxy.kubernetes.admission.settings import admission_settings
+from licorne.proxy.kubernetes.mapping.user_signatures import SIGNATURE, Subject, UserSigner
 from licorne.proxy.kubernetes.objects import ConfigMap, Namespace, ObjectMeta, PriorityClass
 
 DOMAIN: Final = "yunikorn.apache.org/"
@@ -25,6 +26,7 @@ GENERATED: Final = {APP: "yunikorn-team-autogen", "applicationId": "yunikorn-tea
 YES: Final = {PREEMPTION: "true"}
 CONTROLLER: Final = "system:serviceaccount:kube-system:replicaset-controller"
 FILTERING: Final = "admissionController.filtering."
+SIGNER: Final = UserSigner(b"k" * 32)
 ACCESS: Final = "admissionController.accessControl."
 
 
@@ -52,7 +54,7 @@ def answered(
 ) -> AdmissionVerdict:
     """Return the verdict under some settings, in a cluster whose namespace has annotations."""
     maps = ConfigMap(metadata=ObjectMeta(name="yunikorn-configs"), data=dict(data))
-    marking = Marking("yunikorn", admission_settings(None, maps), Known(namespace))
+    marking = Marking("yunikorn", admission_settings(None, maps), Known(namespace), SIGNER)
     return marking.verdict(request_of(json.dumps(review).encode()))
 
 
@@ -197,27 +199,18 @@ PODS: Final = {
     "a namespace may say that it is not labelled": UNLABELLED._replace(
         namespace={f"{DOMAIN}namespace.generateAppId": "false"}
     ),
-    "a pod of the scheduler passes": UNTOUCHED._replace(
-        labels={"app": "yunikorn"}, expected_labels={"app": "yunikorn"}
+    "a label lets no pod pass": Row(
+        labels={"app": "yunikorn"}, expected_labels={"app": "yunikorn", **GENERATED}
     ),
     # Users.
-    "a controller may name a user": Row(
-        annotations=BOB, asked={"user": CONTROLLER}, expected_annotations={**BOB, **YES}
-    ),
-    "a user may not": Row(
+    "a user may not name another one": Row(
         annotations=BOB, reason=f"user ann with groups [dev] may not set the annotation {USER}"
     ),
-    "a controller may not where they are not trusted": Row(
+    "a user may name himself": Row(annotations=ANN),
+    "nor may an account with the name of a controller": Row(
         annotations=BOB,
-        data={f"{ACCESS}trustControllers": "false"},
         asked={"user": CONTROLLER},
         reason=f"user {CONTROLLER} with groups [dev] may not set the annotation {USER}",
-    ),
-    "another system user may where it is one": Row(
-        annotations=BOB,
-        data={f"{ACCESS}systemUsers": "^robot$"},
-        asked={"user": "robot"},
-        expected_annotations={**BOB, **YES},
     ),
     "an external user may": Row(
         annotations=BOB, data={f"{ACCESS}externalUsers": "^x$,^an"}, expected_annotations={**BOB, **YES}
@@ -264,6 +257,11 @@ def test_a_pod_is_marked_when_it_is_created(case: Row) -> None:
     assert (not case.reason, case.reason) == (verdict.is_allowed, verdict.reason)
     if verdict.is_allowed:
         result = patched(pod, patch_of(json.loads(encoded_review("u", verdict))))
+        signature = result["metadata"]["annotations"].pop(SIGNATURE, "")
+        is_checked = f"{ACCESS}bypassAuth" not in case.data
+        text = case.expected_annotations.get(USER, "") if is_checked else ""
+        subject = Subject("Pod", str(case.asked.get("namespace", "team")) or "default", "p")
+        assert (SIGNER.signature(subject, text) if text else "") == signature
         assert case.expected_labels == result["metadata"]["labels"]
         assert case.expected_annotations == result["metadata"]["annotations"]
         assert case.scheduler == result["spec"].get("schedulerName", "")
@@ -276,6 +274,7 @@ def test_a_pod_without_labels_and_annotations_gets_both() -> None:
     verdict = answered(a_review("Pod", pod), {}, {})
 
     metadata = patched(pod, [dict(each) for each in verdict.patch])["metadata"]
+    metadata["annotations"].pop(SIGNATURE)
     assert {"name": "p", "labels": GENERATED, "annotations": {**ANN, **YES}} == metadata
 
 

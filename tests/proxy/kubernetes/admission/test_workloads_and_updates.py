@@ -19,12 +19,14 @@ from licorne.proxy.kubernetes.admission.reviews import (
     request_of,
 )
 from licorne.proxy.kubernetes.admission.settings import admission_settings
+from licorne.proxy.kubernetes.mapping.user_signatures import SIGNATURE, Subject, UserSigner
 from licorne.proxy.kubernetes.objects import ConfigMap, ObjectMeta
 
 USER: Final = "yunikorn.apache.org/user.info"
 ANN: Final = {USER: '{"user":"ann","groups":["dev"]}'}
 BOB: Final = {USER: '{"user":"bob"}'}
 CONTROLLER: Final = "system:serviceaccount:kube-system:deployment-controller"
+SIGNER: Final = UserSigner(b"k" * 32)
 FILTERING: Final = "admissionController.filtering."
 BYPASS: Final = {"admissionController.accessControl.bypassAuth": "true"}
 REFUSED: Final = f"user ann with groups [dev] may not set the annotation {USER}"
@@ -43,16 +45,24 @@ class Unknown:
 def answered(review: Mapping[str, Any], data: Mapping[str, str]) -> AdmissionVerdict:
     """Return the verdict under some settings."""
     maps = ConfigMap(metadata=ObjectMeta(name="yunikorn-configs"), data=dict(data))
-    marking = Marking("yunikorn", admission_settings(None, maps), Unknown())
+    marking = Marking("yunikorn", admission_settings(None, maps), Unknown(), SIGNER)
     return marking.verdict(request_of(json.dumps(review).encode()))
 
 
 def a_workload(kind: str, template: Mapping[str, Any]) -> dict[str, Any]:
     """Return a workload with a template of pods."""
     spec: dict[str, Any] = {"template": {**template, "spec": {"containers": []}}}
+    if kind == "PodTemplate":
+        return {"metadata": {"name": "w"}, **spec}
     if kind == "CronJob":
         spec = {"schedule": "@daily", "jobTemplate": {"spec": spec}}
     return {"metadata": {"name": "w"}, "spec": spec}
+
+
+KINDS: Final = (
+    *("Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "CronJob"),
+    *("ReplicationController", "PodTemplate"),
+)
 
 
 class Row(NamedTuple):
@@ -62,24 +72,25 @@ class Row(NamedTuple):
     kind: str = "Deployment"
     data: Mapping[str, str] = {}
     asked: Mapping[str, Any] = {}
+    owner: str = ""
     expected: Mapping[str, str] | None = ANN
     reason: str = ""
 
 
 WORKLOADS: Final = {
-    **{
-        f"the pods of a {kind} run for who creates it": Row(kind=kind)
-        for kind in ("Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "CronJob")
-    },
+    **{f"the pods of a {kind} run for who creates it": Row(kind=kind) for kind in KINDS},
     "other annotations stay": Row(
         {"metadata": {"annotations": {"note": "x"}}}, expected={"note": "x", **ANN}
     ),
     "a template without metadata gets them": Row({}),
     "a template of a CronJob without metadata gets them": Row({}, "CronJob"),
     "a template with empty metadata gets annotations": Row({"metadata": {}}),
-    "a replica set of a controller passes": Row(kind="ReplicaSet", asked={"user": CONTROLLER}, expected=None),
+    "a replica set of a controller passes": Row(
+        kind="ReplicaSet", owner="Deployment", asked={"user": CONTROLLER}, expected=None
+    ),
     "it passes also where controllers are not trusted": Row(
         kind="ReplicaSet",
+        owner="Deployment",
         data={"admissionController.accessControl.trustControllers": "false"},
         asked={"user": CONTROLLER},
         expected=None,
@@ -89,10 +100,7 @@ WORKLOADS: Final = {
         asked={"user": CONTROLLER, "groups": ()},
         expected={USER: json.dumps({"user": CONTROLLER, "groups": []}, separators=(",", ":"))},
     ),
-    "a controller may name a user": Row(
-        {"metadata": {"annotations": BOB}}, "Job", asked={"user": CONTROLLER}, expected=BOB
-    ),
-    "a user may not": Row({"metadata": {"annotations": BOB}}, reason=REFUSED),
+    "a user may not name another one": Row({"metadata": {"annotations": BOB}}, reason=REFUSED),
     "a user may not in a namespace that passes either": Row(
         {"metadata": {"annotations": BOB}}, asked={"namespace": "kube-system"}, reason=REFUSED
     ),
@@ -123,35 +131,75 @@ WORKLOADS: Final = {
 def test_the_template_of_a_workload_names_its_user(case: Row) -> None:
     """So that its pods do, which a controller creates."""
     workload = a_workload(case.kind, case.template)
+    if case.owner:
+        owner = {"kind": case.owner, "name": "o", "controller": True}
+        workload["metadata"]["ownerReferences"] = [owner]
 
     verdict = answered(a_review(case.kind, workload, **case.asked), case.data)
 
     assert (not case.reason, case.reason) == (verdict.is_allowed, verdict.reason)
     if verdict.is_allowed:
-        spec = patched(workload, [dict(each) for each in verdict.patch])["spec"]
-        template = spec["jobTemplate"]["spec"]["template"] if case.kind == "CronJob" else spec["template"]
-        assert case.expected == template.get("metadata", {}).get("annotations")
+        annotations = annotations_of(case.kind, patched(workload, [dict(each) for each in verdict.patch]))
+        signature = (annotations or {}).pop(SIGNATURE, "")
+        text = (case.expected or {}).get(USER, "") if case.data != BYPASS else ""
+        subject = Subject(case.kind, case.asked.get("namespace", "team"), "w")
+        assert case.expected == annotations
+        assert (SIGNER.signature(subject, text) if text else "") == signature
+
+
+def annotations_of(kind: str, workload: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the annotations in the template of a workload."""
+    spec = workload if kind == "PodTemplate" else workload["spec"]
+    template = (spec["jobTemplate"]["spec"] if kind == "CronJob" else spec)["template"]
+    found: dict[str, str] | None = template.get("metadata", {}).get("annotations")
+    return found
 
 
 def pod(annotations: Mapping[str, str], **labels: str) -> dict[str, Any]:
     return {"metadata": {"annotations": dict(annotations), "labels": labels}, "spec": {"containers": []}}
 
 
+def signed(annotations: Mapping[str, str], kind: str = "Deployment", name: str = "w") -> dict[str, str]:
+    """Return annotations with the signature of their user."""
+    signature = SIGNER.signature(Subject(kind, "team", name), annotations[USER])
+    return {**annotations, SIGNATURE: signature}
+
+
 FIXED: Final = denied(f"the annotation {USER} of a pod cannot be changed")
 UPDATES: Final = {
     "the user of a pod cannot be changed": ("Pod", pod(ANN), pod(BOB), {}, FIXED),
-    "nor taken away": ("Pod", pod(ANN), pod({}), {}, FIXED),
+    "nor exchanged": ("Pod", pod(ANN), pod(BOB, app="yunikorn"), {}, FIXED),
     "nor added": ("Pod", pod({}), pod(ANN), {}, FIXED),
     "nor by a controller": ("Pod", pod(ANN), pod(BOB), {"user": CONTROLLER}, FIXED),
     "nor in a namespace that passes": ("Pod", pod(ANN), pod(BOB), {"namespace": "kube-system"}, FIXED),
-    "nor in a pod of the scheduler": ("Pod", pod(ANN), pod(BOB, app="yunikorn"), {}, FIXED),
     "other annotations can be changed": ("Pod", pod(ANN), pod({**ANN, "note": "x"}), {}, ADMITTED),
     "a pod that is not marked stays so": ("Pod", pod({}), pod({"note": "x"}), {}, ADMITTED),
-    "an update of a workload passes": (
+    "an update of a workload whose user is signed passes": (
         "Deployment",
-        a_workload("Deployment", pod(ANN)),
-        a_workload("Deployment", pod({**ANN, "note": "x"})),
+        a_workload("Deployment", pod(signed(ANN))),
+        a_workload("Deployment", pod({**signed(ANN), "note": "x"})),
+        {"user": "bob"},
+        ADMITTED,
+    ),
+    "one that changes no template passes": (
+        "Deployment",
+        a_workload("Deployment", pod({})),
+        {**a_workload("Deployment", pod({})), "status": {}},
         {},
+        ADMITTED,
+    ),
+    "the template of a job cannot be changed": (
+        "Job",
+        a_workload("Job", pod({})),
+        a_workload("Job", pod({"note": "x"})),
+        {},
+        ADMITTED,
+    ),
+    "controllers change templates without becoming their users": (
+        "Deployment",
+        a_workload("Deployment", pod({})),
+        a_workload("Deployment", pod({"note": "x"})),
+        {"user": CONTROLLER},
         ADMITTED,
     ),
     "the user of a workload cannot be changed by one who may not name it": (
@@ -160,13 +208,6 @@ UPDATES: Final = {
         a_workload("CronJob", pod(BOB)),
         {},
         denied(REFUSED),
-    ),
-    "it can by a controller": (
-        "Deployment",
-        a_workload("Deployment", pod(ANN)),
-        a_workload("Deployment", pod(BOB)),
-        {"user": CONTROLLER},
-        ADMITTED,
     ),
     "so does one of any other kind": ("Widget", {}, {}, {}, ADMITTED),
 }
@@ -180,6 +221,51 @@ def test_an_update_passes_unless_it_changes_the_user(
     kind, old, new, asked, expected = case
 
     assert expected == answered(a_review(kind, new, old=old, **asked), {})
+
+
+REWRITTEN: Final = {
+    "a user that is taken away from a pod is put back": ("Pod", signed(ANN), {}, signed(ANN)),
+    "so is one beside others": ("Pod", signed(ANN), {"note": "x"}, {"note": "x", **signed(ANN)}),
+    "so is the signature": ("Pod", signed(ANN), ANN, signed(ANN)),
+    "a user that is taken away from a workload is put back": ("Deployment", signed(ANN), {}, signed(ANN)),
+    "so is the signature of a workload": ("CronJob", signed(ANN, "CronJob"), ANN, signed(ANN, "CronJob")),
+    "who changes a template without user is its user": (
+        "Deployment",
+        {},
+        {"n": "x"},
+        {"n": "x", **signed(ANN)},
+    ),
+    "so is who changes one whose user is not signed": (
+        "Deployment",
+        BOB,
+        {**BOB, "n": "x"},
+        {"n": "x", **signed(ANN)},
+    ),
+    "and one whose signature is that of another workload": (
+        "Deployment",
+        signed(BOB, name="v"),
+        {**signed(BOB, name="v"), "n": "x"},
+        {"n": "x", **signed(ANN)},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REWRITTEN.values(), ids=REWRITTEN)
+def test_an_update_leaves_no_user_out(
+    case: tuple[str, dict[str, str], dict[str, str], dict[str, str]],
+) -> None:
+    """What was signed stays, and what was not is rewritten."""
+    kind, before, after, expected = case
+    old, new = (
+        pod(each) if kind == "Pod" else a_workload(kind, {"metadata": {"annotations": each}})
+        for each in (before, after)
+    )
+
+    verdict = answered(a_review(kind, new, old=old), {})
+
+    changed = patched(new, [dict(each) for each in verdict.patch])
+    found = changed["metadata"]["annotations"] if kind == "Pod" else annotations_of(kind, changed)
+    assert (True, expected) == (verdict.is_allowed, found)
 
 
 @pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
@@ -218,6 +304,33 @@ def test_a_question_that_cannot_be_read_has_no_answer(case: tuple[bytes, str]) -
     assert text in str(caught.value)
 
 
+NULLS: Final = {
+    "a template as older API servers write it": {
+        "metadata": {"creationTimestamp": None, "labels": {"a": "b"}}
+    },
+    "no annotations": {"metadata": {"annotations": None, "ownerReferences": None}},
+    "no metadata": {"metadata": None},
+}
+
+
+@pytest.mark.parametrize("template", NULLS.values(), ids=NULLS)
+def test_null_is_as_nothing(template: dict[str, Any]) -> None:
+    """What could not be read would pass without a judgement."""
+    workload = a_workload("Deployment", template)
+
+    verdict = answered(a_review("Deployment", workload), {})
+
+    assert (True, 1) == (verdict.is_allowed, len(verdict.patch))
+    assert "add" == verdict.patch[0]["op"]
+
+
+def test_null_hides_no_user() -> None:
+    """It is denied as without."""
+    metadata = {"creationTimestamp": None, "annotations": BOB}
+
+    assert denied(REFUSED) == answered(a_review("Pod", {"metadata": metadata, "spec": {"volumes": None}}), {})
+
+
 OBJECTS: Final = {
     "a pod that is a list": ("Pod", []),
     "a workload whose template is a list": ("Job", {"spec": {"template": []}}),
@@ -241,6 +354,7 @@ def test_an_answer_has_the_uid_of_its_question_and_the_reason() -> None:
 
     answer = json.loads(encoded_review("question-1", verdict))
 
-    expected = {"uid": "question-1", "allowed": False, "status": {"message": "no"}, "warnings": ["w" * 256]}
+    status = {"code": 403, "reason": "Forbidden", "message": "no"}
+    expected = {"uid": "question-1", "allowed": False, "status": status, "warnings": ["w" * 256]}
     assert expected == answer["response"]
     assert ("admission.k8s.io/v1", "AdmissionReview") == (answer["apiVersion"], answer["kind"])

@@ -15,7 +15,13 @@ from support.waiting import wait_until
 
 from licorne.proxy.kubernetes.client.api_client import ApiClient
 from licorne.proxy.kubernetes.client.errors import ApiUnreachable
-from licorne.proxy.kubernetes.client.list_watch import ListWatch, WatchChange, WatchedResource
+from licorne.proxy.kubernetes.client.list_watch import (
+    ListWatch,
+    Read,
+    UnreadableObject,
+    WatchChange,
+    WatchedResource,
+)
 from licorne.proxy.kubernetes.objects import Pod
 
 ALL_PODS: Final = "/api/v1/pods"
@@ -30,6 +36,7 @@ class Follower:
         lists: The names in each list.
         changes: All changes, as type and name.
         batches: How many changes came at a time.
+        unreadable: The names of those that could not be read.
     """
 
     def __init__(self) -> None:
@@ -39,16 +46,21 @@ class Follower:
         self.changes: list[tuple[str, str]] = []
         self.batches: list[int] = []
         self.pods: dict[str, Pod] = {}
+        self.unreadable: list[str] = []
 
-    def on_list(self, pods: Sequence[Pod], version: str) -> None:
-        self.pods = {pod.metadata.name: pod for pod in pods}
+    def on_list(self, pods: Sequence[Read[Pod]], version: str) -> None:
+        self.unreadable += [pod.metadata.name for pod in pods if isinstance(pod, UnreadableObject)]
+        self.pods = {pod.metadata.name: pod for pod in pods if isinstance(pod, Pod)}
         self.names = set(self.pods)
         self.lists.append(sorted(self.names))
         self.versions.append(version)
 
-    def on_events(self, changes: Sequence[tuple[WatchChange, Pod]]) -> None:
+    def on_events(self, changes: Sequence[tuple[WatchChange, Read[Pod]]]) -> None:
         self.batches.append(len(changes))
         for change, pod in changes:
+            if isinstance(pod, UnreadableObject):
+                self.unreadable.append(pod.metadata.name)
+                continue
             self.pods[pod.metadata.name] = pod
             (self.names.discard if change is WatchChange.DELETED else self.names.add)(pod.metadata.name)
             self.changes.append((change.value, pod.metadata.name))
@@ -237,8 +249,8 @@ def test_changes_that_arrive_together_are_handed_over_together(
     assert len(follower.batches) < 50
 
 
-def test_an_object_that_cannot_be_read_is_left_out(stub: StubApiServer, client: ApiClient) -> None:
-    """The others are handed over, from the list and as changes."""
+def test_an_object_that_cannot_be_read_is_handed_over_as_such(stub: StubApiServer, client: ApiClient) -> None:
+    """With its name, beside the others, from the list and as changes."""
     stub.add(PODS, a_pod("good"))
     stub.add(PODS, {"metadata": {"name": "bad"}, "spec": {"containers": 7}})
 
@@ -248,6 +260,7 @@ def test_an_object_that_cannot_be_read_is_left_out(stub: StubApiServer, client: 
         wait_until(lambda: follower.changes)
 
         assert ({"good", "better"}, None) == (follower.names, watch.failure)
+        assert ["bad", "worse"] == follower.unreadable
 
 
 def test_a_server_that_is_away_is_noted_until_it_is_back(stub: StubApiServer, client: ApiClient) -> None:

@@ -17,7 +17,7 @@ from licorne.proxy.kubernetes.client.api_calls import ApiCalls
 from licorne.proxy.kubernetes.client.api_client import ApiClient
 from licorne.proxy.kubernetes.client.errors import ApiError, ApiUnreachable
 from licorne.proxy.kubernetes.client.kubeconfig import kubeconfig_credentials
-from licorne.proxy.kubernetes.client.list_watch import ListWatch, WatchChange, WatchedResource
+from licorne.proxy.kubernetes.client.list_watch import ListWatch, Read, WatchChange, WatchedResource
 from licorne.proxy.kubernetes.objects import Lease, LeaseSpec, ObjectMeta, Pod
 
 pytestmark = pytest.mark.kubernetes
@@ -169,7 +169,7 @@ def followed(
 ) -> Iterator[ListWatch[Pod]]:
     """Follow the pods of a namespace, two a page; note changes, and the size of each list."""
 
-    def note(batch: Sequence[tuple[WatchChange, Pod]]) -> None:
+    def note(batch: Sequence[tuple[WatchChange, Read[Pod]]]) -> None:
         changes.extend(f"{change} {found.metadata.name}" for change, found in batch)
 
     watch = ListWatch(

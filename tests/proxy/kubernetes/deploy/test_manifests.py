@@ -43,6 +43,9 @@ RIGHTS: dict[str, Right] = {
     "it watches its configuration": Right("watch", "", "configmaps", NAMESPACE),
     "it creates its lease": Right("create", "coordination.k8s.io", "leases", NAMESPACE),
     "it renews its lease": Right("update", "coordination.k8s.io", "leases", NAMESPACE, "licorne"),
+    "it renews that of the other name": Right(
+        "update", "coordination.k8s.io", "leases", NAMESPACE, "licorne-yunikorn"
+    ),
     "it labels its own pod": Right("patch", "", "pods", NAMESPACE),
 }
 NO_RIGHTS: dict[str, Right] = {

@@ -105,7 +105,7 @@ def test_another_user_cannot_be_named(api: Api, ada: Api, webhook: Replica, name
 
     status, answer = ada.request("POST", f"/api/v1/namespaces/{namespace}/pods", other)
 
-    assert (400, True) == (status, "denied the request" in answer["message"]), answer
+    assert (403, True) == (status, "denied the request" in answer["message"]), answer
 
 
 def test_the_pods_of_a_workload_run_for_its_user(
@@ -120,6 +120,28 @@ def test_the_pods_of_a_workload_run_for_its_user(
     api.until(f"{path}/web", lambda document: document["status"].get("readyReplicas") == 2)
     pods = api.ok("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
     assert [f"system:serviceaccount:{namespace}:{ADA}"] * 2 == [user_of(each) for each in pods]
+
+
+def test_the_scheduler_believes_what_is_signed_alone(
+    api: Api, ada: Api, webhook: Replica, namespace: str
+) -> None:
+    """What was created while no replica answered runs for nobody; who sees that are the limits of users."""
+    assert happens(lambda: is_asked(api, namespace)), webhook.log.read_text()
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    ada.ok("POST", path, pod("mine"))
+    others = f"/api/v1/namespaces/{namespace}/replicationcontrollers"
+    template = {"metadata": {"labels": {"a": "b"}, "annotations": {USER_INFO: '{"user": "root"}'}}}
+    template["spec"] = pod("x")["spec"]
+    controller = {"metadata": {"name": "rc"}, "spec": {"selector": {"a": "b"}, "template": template}}
+
+    status, answer = ada.request("POST", others, controller)
+
+    assert (403, True) == (status, "denied the request" in answer["message"]), answer
+    assert happens(lambda: "nodeName" in api.ok("GET", f"{path}/mine")["spec"])
+    signature = api.ok("GET", f"{path}/mine")["metadata"]["annotations"]["licorne.io/user-signature"]
+    taken = {"metadata": {"annotations": {USER_INFO: None, "licorne.io/user-signature": None}}}
+    after = api.ok("PATCH", f"{path}/mine", taken, MERGE_PATCH)
+    assert signature == after["metadata"]["annotations"]["licorne.io/user-signature"]
 
 
 def test_queues_that_cannot_be_used_are_denied(api: Api, webhook: Replica, namespace: str) -> None:
@@ -205,7 +227,7 @@ def test_the_user_of_a_workload_is_not_changed_by_another_one(
 
     status, answer = ada.request("PATCH", f"{path}/web", {"spec": {"template": template}}, MERGE_PATCH)
 
-    assert (400, True) == (status, "denied the request" in answer["message"]), answer
+    assert (403, True) == (status, "denied the request" in answer["message"]), answer
 
 
 def test_the_right_to_secrets_is_for_the_certificate_alone(

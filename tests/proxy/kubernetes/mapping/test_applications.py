@@ -122,12 +122,12 @@ def test_a_pod_says_its_user(case: tuple[str, tuple[str, tuple[str, ...]]]) -> N
     """In JSON, which an admission controller writes."""
     text, expected = case
 
-    assert expected == user_and_groups(pod_of(annotations={f"{D}user.info": text}))
+    assert expected == user_and_groups(pod_of(annotations={f"{D}user.info": text}), KubernetesSettings())
 
 
 def test_a_pod_without_the_annotation_runs_for_nobody() -> None:
     """Limits by user then count all such pods together."""
-    assert ("nobody", ()) == user_and_groups(pod_of())
+    assert ("nobody", ()) == user_and_groups(pod_of(), KubernetesSettings())
 
 
 class Tagged(NamedTuple):

@@ -211,7 +211,17 @@ def test_a_foreign_pod_is_an_allocation_without_an_application(owner: str, expec
         "resourcePerAlloc": {"resources": {"vcore": {"value": "1000"}, "pods": {"value": "1"}}},
         "priority": 3,
         "nodeID": "node-1",
-    } == MessageToDict(foreign_allocation(pod))
+    } == MessageToDict(foreign_allocation(pod, KubernetesSettings()))
+
+
+def test_labels_are_left_out_where_everybody_reads() -> None:
+    """A REST interface without a token shows the tags of asks."""
+    pod = pod_of(labels={"secret": "x"}, spec={"containers": CONTAINERS, "nodeName": "n1"})
+    settings = KubernetesSettings(shows_labels=False)
+
+    made = ask(pod, "app", {}, settings), foreign_allocation(pod, settings)
+
+    assert [] == [tag for each in made for tag in each.allocationTags if "label" in tag]
 
 
 def test_a_foreign_pod_ends() -> None:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import pytest
 from support.kubernetes.decoded import namespace_of
 
-from licorne.model.resources.texts import resource_from_json
+from licorne.model.resources.resource import resource_from_json
 from licorne.proxy.kubernetes.mapping.applications import namespace_tags
 
 QUOTA: Final = "namespace.resourcequota"

@@ -35,6 +35,10 @@ DEFAULTS: Final = {
     "placeholder_pods": True,
     "evict_preempted": False,
     "instance_type_label": "node.kubernetes.io/instance-type",
+    "signer": None,
+    "unsigned_users": None,
+    "bypass_auth": False,
+    "shows_labels": True,
 }
 KEYS: Final[dict[str, tuple[str, str, object]]] = {
     "the id of the cluster": ("service.clusterId", "rm_id", "prod"),
@@ -47,6 +51,12 @@ KEYS: Final[dict[str, tuple[str, str, object]]] = {
         "admissionController.filtering.generateUniqueAppId",
         "generate_unique_app_id",
         True,
+    ),
+    "no check of users": ("admissionController.accessControl.bypassAuth", "bypass_auth", True),
+    "users that are not signed": (
+        "admissionController.accessControl.unsignedUsers",
+        "unsigned_users",
+        "refused",
     ),
     "the image of placeholders": ("service.placeholderImage", "placeholder_image", "pause:1"),
     "the user of placeholders": ("service.placeholderRunAsUser", "placeholder_user_id", 1000),
@@ -69,6 +79,11 @@ DURATIONS: Final = {
 }
 BAD: Final = {
     "a flag": ("service.disableGangScheduling", "yes", "neither true nor false"),
+    "a word for users that are not signed": (
+        "admissionController.accessControl.unsignedUsers",
+        "root",
+        "none of believed, nobody, refused",
+    ),
     "a duration without a unit": ("service.volumeBindTimeout", "10", "no duration, such as 1m30s or 300ms"),
     "a negative duration": ("service.volumeBindTimeout", "-1s", "no duration"),
     "an interval that has no effect": ("service.schedulingInterval", "often", "no duration"),

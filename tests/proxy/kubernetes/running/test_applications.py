@@ -134,55 +134,95 @@ def strict() -> SteppedCluster:
     return found
 
 
-def test_the_pods_of_a_rejected_application_fail(strict: SteppedCluster) -> None:
-    """With the reason of the scheduler, so that whoever has made them sees it."""
+def submissions(cluster: SteppedCluster) -> list[int]:
+    """Return a list that grows: the seconds from now on at which an application is submitted."""
+    found: list[int] = []
+    requests, begun = cluster.parts().requests, cluster.loop.now()
+    add = requests.add
+
+    def noted(entry: Any) -> None:
+        if isinstance(entry, si.AddApplicationRequest):
+            found.append(round(cluster.loop.now() - begun))
+        add(entry)
+
+    requests.add = noted
+    return found
+
+
+def test_the_pods_of_a_rejected_application_wait(strict: SteppedCluster) -> None:
+    """With the reason of the scheduler; nothing fails, and more nodes would not help."""
     strict.add_pod(labels=REJECTED)
     strict.settle()
-    status = strict.pod()["status"]
+    status, reason, message = strict.condition()
 
-    assert ("Failed", "ApplicationRejected") == (status["phase"], status["reason"])
-    assert "failed to place application app" in status["message"]
-    assert ["TaskFailed"] == strict.events("p")
-    assert None is strict.application()
+    assert ("Pending", "False", "SchedulingSkipped") == (strict.pod()["status"]["phase"], status, reason)
+    assert "failed to place application app" in message
+    assert ["ApplicationRejected"] == strict.events("p")
 
 
-def test_a_rejected_application_is_submitted_again_only_after_a_pause(strict: SteppedCluster) -> None:
-    """A controller that makes a new pod for each that has failed does not go round in circles."""
-    begun = strict.loop.now()
-    failed_after = []
-    for _ in range(6):
+def test_a_controller_makes_no_pods_without_end(strict: SteppedCluster) -> None:
+    """It makes a new pod for each that has failed, and there is none."""
+    made = 0
+    for _ in range(600):
+        alive = [pod for pod in strict.stub.objects(PODS) if pod["status"]["phase"] == "Pending"]
+        for _ in range(3 - len(alive)):
+            owner = {"kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}
+            strict.add_pod(f"r{made}", labels=REJECTED, metadata={"ownerReferences": [owner]})
+            made += 1
+        strict.advance(1)
+
+    assert 3 == made
+
+
+def test_a_rejected_application_is_submitted_again_after_a_pause_that_doubles(strict: SteppedCluster) -> None:
+    """Up to five minutes."""
+    found = submissions(strict)
+    strict.add_pod(labels=REJECTED)
+    strict.advance(1000)
+
+    assert [0, 10, 30, 70, 150, 310, 610, 910] == found
+
+
+def test_a_rejected_application_that_is_made_anew_waits_as_long(strict: SteppedCluster) -> None:
+    """Its pods are deleted and come again; the new one gives the reason at once."""
+    found = submissions(strict)
+    for _ in range(8):
         strict.add_pod(labels=REJECTED)
         strict.settle()
-        while strict.pod()["status"]["phase"] == "Pending":
-            strict.advance(1)
-        failed_after.append(round(strict.loop.now() - begun))
+
+        assert "SchedulingSkipped" == strict.condition()[1]
+
+        strict.advance(5)
         strict.stub.remove(f"{PODS}/p")
 
-    assert [0, 10, 30, 70, 150, 310] == failed_after
+    assert [0, 10, 30] == found
 
 
 def test_a_pod_that_comes_to_a_rejected_application_is_not_forgotten(strict: SteppedCluster) -> None:
-    """It is tried when the pause is over, also if pods that are to fail are there still."""
-    strict.stub.fail("PATCH", f"{PODS}/a/status", status=500, times=None)
+    """It gives the same reason, and is tried with the others."""
     strict.add_pod("a", labels=REJECTED)
     strict.settle()
-    strict.add_pod("b", labels=REJECTED)
+    strict.add_pod("b", labels={"yunikorn.apache.org/queue": "root.jobs"})
     strict.settle()
 
-    assert "Pending" == strict.pod("b")["status"]["phase"]
+    assert strict.condition("a") == strict.condition("b")
 
+    strict.stub.remove(f"{PODS}/a")
     strict.advance(15)
 
-    assert "Failed" == strict.pod("b")["status"]["phase"]
+    assert "SchedulingSkipped" == strict.condition("b")[1]
 
 
-def test_the_failure_of_a_pod_is_written_until_it_is_there(strict: SteppedCluster) -> None:
-    """A request that fails is made again."""
-    strict.stub.fail("PATCH", f"{PODS}/p/status", status=503, times=3)
-    strict.add_pod(labels=REJECTED)
-    strict.advance(10)
+def test_a_queue_that_comes_takes_what_was_rejected(strict: SteppedCluster) -> None:
+    """With the next attempt."""
+    strict.add_pod(labels={"yunikorn.apache.org/queue": "root.later"})
+    strict.settle()
+    queues = STRICT.replace("jobs", "later")
+    data = {"metadata": {"name": "yunikorn-configs"}, "data": {"queues.yaml": queues}}
+    strict.stub.add("/api/v1/namespaces/default/configmaps", data)
+    strict.advance(11)
 
-    assert "Failed" == strict.pod()["status"]["phase"]
+    assert "n1" == strict.node_of()
 
 
 def test_an_accepted_application_ends_the_pauses(strict: SteppedCluster) -> None:
@@ -207,7 +247,7 @@ def test_pods_that_run_are_counted_though_their_application_is_rejected(strict: 
     strict.advance(20)
 
     assert strict.pod_places == strict.core_places
-    assert ["b"] == list(strict.places)
+    assert {"a": "n1", "b": "n1"} == strict.places
 
 
 # ------------------------------------------------------------------------------------------- namespaces
@@ -231,6 +271,30 @@ def test_an_application_waits_for_its_namespace(cluster: SteppedCluster) -> None
 
     assert {"vcore": 3000} == quotas["root.blue"]
     assert "n1" == cluster.node_of()
+
+
+def test_a_quota_that_is_raised_reaches_pods_that_wait(cluster: SteppedCluster) -> None:
+    """As does one that is exchanged for a guarantee alone."""
+    quota = "yunikorn.apache.org/namespace.quota"
+    guarantee = "yunikorn.apache.org/namespace.guaranteed"
+    path = f"{NAMESPACES}/blue"
+    cluster.stub.change(path, {"metadata": {"annotations": {quota: '{"cpu": "1"}'}}})
+    cluster.add_node()
+    for name in "abc":
+        cluster.add_pod(name)
+    cluster.advance(5)
+
+    assert 1 == len(cluster.places)
+
+    cluster.stub.change(path, {"metadata": {"annotations": {quota: '{"cpu": "2"}'}}})
+    cluster.advance(5)
+
+    assert 2 == len(cluster.places)
+
+    cluster.stub.change(path, {"metadata": {"annotations": {quota: None, guarantee: '{"cpu": "1"}'}}})
+    cluster.advance(5)
+
+    assert 3 == len(cluster.places)
 
 
 def test_an_application_does_not_wait_for_ever_for_its_namespace(cluster: SteppedCluster) -> None:

@@ -122,6 +122,26 @@ def test_the_pods_of_a_hard_gang_fail_when_its_time_is_over(cluster: SteppedClus
     assert ["a2"] == [name for name in cluster.places if not name.startswith("tg-")]
 
 
+def test_a_hard_gang_of_a_controller_waits_and_is_reserved_anew(cluster: SteppedCluster) -> None:
+    """A new pod for each that fails would go on without end."""
+    owner = {"kind": "Job", "name": "j", "uid": "u", "controller": True}
+    annotations = gang_annotations({"minMember": 2}, policy=HARD, member="workers")
+    cluster.add_node(cpu="1")
+    for name in "ab":
+        cluster.add_pod(name, annotations=annotations, metadata={"ownerReferences": [owner]})
+    settle(cluster, 65)
+
+    assert ["Pending", "Pending"] == [cluster.pod(name)["status"]["phase"] for name in "ab"]
+    expected = ("False", "SchedulingSkipped", "Scheduling has timed out due to insufficient resources")
+    assert [expected] * 2 == [cluster.condition(name) for name in "ab"]
+    assert [] == cluster.placeholders
+
+    cluster.add_node("n2", cpu="1")
+    settle(cluster, 60)
+
+    assert ["a", "b"] == sorted(name for name in cluster.places if not name.startswith("tg-"))
+
+
 def test_a_pod_that_comes_while_its_gang_fails_begins_it_anew(cluster: SteppedCluster) -> None:
     """It does not wait in an application that has failed."""
     cluster.add_node(cpu="1")

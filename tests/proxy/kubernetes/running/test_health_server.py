@@ -12,7 +12,7 @@ from support.waiting import WAIT_SECONDS
 
 from licorne.model.errors import LicorneError
 from licorne.proxy.kubernetes.running.service import HealthServer
-from licorne.proxy.wire.server.addresses import Address
+from licorne.proxy.wire.server.access import Address
 
 FREE = Address("127.0.0.1", 0)
 
@@ -26,11 +26,14 @@ class Probe:
     text: str
     stuck: str = ""
     not_ready: str = ""
+    note: str = ""
 
 
 CASES: dict[str, Probe] = {
     "a process that works lives": Probe("/livez", 200, "ok\n"),
     "a process that works is ready": Probe("/readyz", 200, "ok\n"),
+    "one that leaves something out says so": Probe("/readyz", 200, "ok\n1 Node\n", note="1 Node"),
+    "what is left out does not concern the other": Probe("/livez", 200, "ok\n", note="1 Node"),
     "one that is stuck says why": Probe("/livez", 503, "it hangs\n", stuck="it hangs"),
     "one that waits says for what": Probe("/readyz", 503, "no list\n", not_ready="no list"),
     "one that waits lives": Probe("/livez", 200, "ok\n", not_ready="no list"),
@@ -56,7 +59,7 @@ def test_a_probe_gets_its_answer(case: Probe) -> None:
     """Over HTTP, in plain text."""
     checks = {"why_stuck": always(case.stuck), "why_not_ready": always(case.not_ready)}
 
-    with HealthServer(FREE, **checks) as server:
+    with HealthServer(FREE, **checks, ready_note=always(case.note)) as server:
         assert (case.status, case.text) == answer(server.port, case.path)
 
 

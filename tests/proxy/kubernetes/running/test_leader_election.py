@@ -12,7 +12,7 @@ from support.kubernetes.stub_server import StubApiServer
 from support.waiting import WAIT_SECONDS
 
 from licorne.proxy.kubernetes.client.api_calls import ApiCalls
-from licorne.proxy.kubernetes.running.service import LEASE_SECONDS, LeaderElection
+from licorne.proxy.kubernetes.running.service import LEASE_SECONDS, LeaderElection, lease_name
 
 LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/default/leases/licorne"
 
@@ -183,3 +183,8 @@ def test_a_new_process_with_the_name_of_the_holder_waits_for_its_time(elections:
     elections.now += LEASE_SECONDS + 1
     again.step()
     assert again.leads()
+
+
+def test_each_name_of_a_scheduler_has_a_lease() -> None:
+    """Two schedulers in one namespace lead both, each for its own pods."""
+    assert ["licorne", "licorne-yunikorn"] == [lease_name(name) for name in ("licorne", "yunikorn")]

@@ -12,6 +12,7 @@ from support.kubernetes.stub_server import StubApiServer
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import Scheduler
+from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
 from licorne.proxy.kubernetes.running import service as module
 from licorne.proxy.kubernetes.running.coordinator import Coordinator, PodSchedulerOptions
 from licorne.proxy.kubernetes.running.service import LeaderElection, PodService
@@ -32,10 +33,11 @@ def start(stub: StubApiServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     monkeypatch.setattr(module, "_ANSWER_SECONDS", WAIT_SECONDS)
     with ExitStack() as stack:
 
-        def started(*, waits_for_lead: bool = False) -> PodService:
+        def started(*, waits_for_lead: bool = False, scheduler_name: str = "licorne") -> PodService:
             scheduler = stack.enter_context(Scheduler())
             client = stack.enter_context(client_of(stub, patience_seconds=0))
-            options = PodSchedulerOptions(identity="one", waits_for_lead=waits_for_lead)
+            defaults = KubernetesSettings(scheduler_name=scheduler_name)
+            options = PodSchedulerOptions(identity="one", waits_for_lead=waits_for_lead, defaults=defaults)
             service = PodService(scheduler, client, options, on_lost=lambda: None, pod_name="own")
             return stack.enter_context(service)
 
@@ -50,6 +52,42 @@ def test_a_process_that_schedules_is_ready_and_works(start: Callable[..., PodSer
     assert (True, "") == (service.pods.is_ready, service.why_stuck())
 
 
+def test_what_is_left_out_is_in_readyz_and_metrics(
+    stub: StubApiServer, start: Callable[..., PodService]
+) -> None:
+    """With the reason in an event on the object."""
+    stub.add(
+        "/api/v1/nodes", {"metadata": {"name": "bad"}, "status": {"allocatable": {"cpu": "1", "vcore": "1"}}}
+    )
+
+    service = start()
+
+    wait_until(lambda: service.why_not_ready() == "" and service.ready_note())
+    assert service.ready_note().startswith("left out, since they cannot be read: 1 Node;")
+    samples = [sample for family in service.metrics() for sample in family.samples]
+    assert [("licorne_kubernetes_objects_left_out", {"kind": "Node"}, 1.0)] == [each[:3] for each in samples]
+    wait_until(lambda: stub.objects("/apis/events.k8s.io/v1/events"))
+    (event,) = stub.objects("/apis/events.k8s.io/v1/events")
+    assert ("Node", "bad", "Unreadable") == (
+        event["regarding"]["kind"],
+        event["regarding"]["name"],
+        event["reason"],
+    )
+
+
+def test_a_process_whose_start_fails_is_not_ready(
+    stub: StubApiServer, start: Callable[..., PodService]
+) -> None:
+    """It says so, and the configuration has an event."""
+    maps = "/api/v1/namespaces/default/configmaps"
+    stub.add(maps, {"metadata": {"name": "yunikorn-configs"}, "data": {"queues.yaml": "partitions: 7"}})
+
+    service = start()
+
+    expected = "the start has failed, and is tried again: the log gives the reason"
+    wait_until(lambda: service.why_not_ready() == expected)
+
+
 def test_a_standby_is_ready_when_it_has_listed_all(
     stub: StubApiServer, start: Callable[..., PodService]
 ) -> None:
@@ -61,6 +99,18 @@ def test_a_standby_is_ready_when_it_has_listed_all(
 
     wait_until(lambda: service.why_not_ready() == "")
     assert (False, "") == (service.pods.is_ready, service.why_stuck())
+
+
+def test_a_process_for_other_pods_leads_beside_another_one(
+    stub: StubApiServer, start: Callable[..., PodService]
+) -> None:
+    """Its name of a scheduler is another one, and so is its lease."""
+    spec = {"holderIdentity": "another", "leaseDurationSeconds": 10}
+    stub.add(LEASES, {"metadata": {"name": "licorne"}, "spec": spec})
+
+    service = start(waits_for_lead=True, scheduler_name="other")
+
+    wait_until(lambda: service.leads and service.pods.is_ready)
 
 
 def test_a_process_without_a_list_is_not_ready(stub: StubApiServer, start: Callable[..., PodService]) -> None:

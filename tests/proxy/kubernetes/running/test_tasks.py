@@ -51,7 +51,7 @@ def test_a_pod_waits_for_its_claims(cluster: SteppedCluster) -> None:
     uid = cluster.add_pod(volumes=CLAIM)
     cluster.advance(60)
 
-    assert ("False", "Unschedulable", "persistentvolumeclaim 'data' not found") == cluster.condition()
+    assert ("False", "SchedulingSkipped", "persistentvolumeclaim 'data' not found") == cluster.condition()
     assert ["FailedScheduling"] == cluster.events("p")
     assert TaskState.NEW is cluster.task(uid).state
 
@@ -249,7 +249,7 @@ def test_a_rejected_pod_is_asked_for_again_after_a_pause(cluster: SteppedCluster
         pauses.append(round(cluster.loop.now() - begun))
 
     assert [10, 20, 40] == pauses
-    assert ("False", "Unschedulable", "too large") == cluster.condition()
+    assert ("False", "SchedulingSkipped", "too large") == cluster.condition()
     assert ["TaskRejected"] == cluster.events("p")
 
 

@@ -15,7 +15,8 @@ from support.waiting import happens
 
 from licorne import Scheduler
 from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
-from licorne.proxy.kubernetes.running.coordinator import PodScheduler, PodSchedulerOptions
+from licorne.proxy.kubernetes.running.coordinator import PodSchedulerOptions
+from licorne.proxy.kubernetes.running.pod_scheduler import PodScheduler
 
 PODS: Final = "/api/v1/namespaces/blue/pods"
 NODES: Final = "/api/v1/nodes"
@@ -134,7 +135,8 @@ def test_a_node_is_drained(whole: Whole) -> None:
         whole.add(name)
     whole.until_placed("a", "b", "c", "d")
     whole.stub.change(f"{NODES}/n1", {"spec": {"unschedulable": True}})
-    whole.until(lambda: any(each["schedulable"] is False for each in _nodes(whole)))
+    known: Any = whole.pods._coordinator._cache.nodes
+    whole.until(lambda: known["n1"].node.spec.unschedulable)
     moved = [name for name, node_name in whole.places.items() if node_name == "n1"]
     for name in moved:
         whole.stub.remove(f"{PODS}/{name}")

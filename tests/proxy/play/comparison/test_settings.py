@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from support.proxy.simulation_builders import written
 
-from licorne.proxy.base.files.located_yaml import LocatedYaml, read_located_yaml
+from licorne.proxy.base.files.input_files import LocatedYaml, read_located_yaml
 from licorne.proxy.play.comparison.settings import changed_text, differing_settings, places_in_both
 
 

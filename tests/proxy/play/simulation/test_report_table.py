@@ -10,7 +10,7 @@ from support.proxy.fake_core import FakeCore
 from support.proxy.simulation_builders import SECOND, a_node, a_task, an_application, run
 
 from licorne.model.configuration.durations import parse_duration_ns, short_duration_text
-from licorne.proxy.base.terminal.tables import counted
+from licorne.proxy.base.terminal.standard_output import counted
 from licorne.proxy.play.simulation.accounts import Owner
 from licorne.proxy.play.simulation.driver import RunResult
 from licorne.proxy.play.simulation.record import AskEntry, SimulationRecord

@@ -17,7 +17,7 @@ from licorne import RemoteScheduler
 from licorne.actors.services.log import Log
 from licorne.model.errors import LicorneError
 from licorne.proxy.core.scheduler.managers.callbacks import CallbackFailures
-from licorne.proxy.shell.commands.output import JsonHandler, log_format_named, reporter, write_record
+from licorne.proxy.shell.commands.options import JsonHandler, log_format_named, reporter, write_record
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from support.proxy.page_cluster import fetch, serving_page
 
 import licorne.proxy.views.page
 from licorne import LicorneError, Scheduler
-from licorne.proxy.core.events.words import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
+from licorne.proxy.core.documents.monitoring import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
 from licorne.proxy.views.page.application import Page
 
 STATIC = Path(licorne.proxy.views.page.__file__).parent / "static"

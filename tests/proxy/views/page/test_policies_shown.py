@@ -1,4 +1,4 @@
-"""What the page shows of policies, in a real browser: promised starts, and what was used on average."""
+"""What the page shows of policies, in a real browser: promised starts, mean use, and those of programs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import pytest
 from playwright.sync_api import Browser, expect
 from support.proxy.browsing import visiting
 from support.proxy.decayed_use import DECAYING, PLAIN, use_for_ten_seconds
+from support.proxy.manager_requests import node_request
 from support.proxy.page_cluster import GIB, serving_page
 from support.proxy.promised_starts import promise_starts
 
-from licorne import Scheduler
+from licorne import ResourceManager, Scheduler, policies
 
 
 def test_an_application_says_when_it_is_expected_to_start(browser: Browser) -> None:
@@ -55,3 +56,32 @@ def test_the_mean_use_stands_beside_the_use_where_the_past_counts(
             notes = visit.page.locator(".limit .note").all_inner_texts()
 
     assert texts == [in_tree, in_panel, next((note for note in notes if "mean use" in note), None)]
+
+
+class Breaking:
+    """Fails for each node."""
+
+    def node_key(self, node: policies.NodeView) -> float:
+        raise RuntimeError(f"no price for {node.node_id}")
+
+
+def test_a_policy_that_fails_is_seen(browser: Browser) -> None:
+    """While the page is open, with what it was asked about and why it failed."""
+    ordered = PLAIN.replace("default\n", "default\n  nodesortpolicy: {type: policy/breaking}\n")
+    with Scheduler(policies={"breaking": Breaking}, on_error=lambda _: None) as scheduler:
+        scheduler.register("rm", ResourceManager(), configuration=ordered)
+        scheduler.update_node(node_request("n1"))
+        with serving_page(scheduler) as origin, visiting(browser, origin) as visit:
+            visit.open("queues")
+            box = visit.page.locator("details.policies", has_text="Policies that fail: breaking")
+            box.locator("summary").click()
+            expect(box).to_contain_text(": RuntimeError: no price for ")
+
+
+def test_without_policies_there_is_no_table_of_them(browser: Browser) -> None:
+    with Scheduler(engine="direct") as scheduler:
+        use_for_ten_seconds(scheduler, PLAIN, memory=8 * GIB)
+        with serving_page(scheduler) as origin, visiting(browser, origin) as visit:
+            visit.open("queues")
+            expect(visit.page.locator("#connection")).to_have_text("live")
+            expect(visit.page.locator("details.policies:visible")).to_have_count(0)

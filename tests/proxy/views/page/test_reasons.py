@@ -135,7 +135,7 @@ def test_a_predicate_that_refuses_and_a_cordoned_node_are_named_at_once(schedule
     (waiting,) = reasons(scheduler, "picky")["waiting"]
 
     (blocker,) = waiting["blockers"]
-    assert blocker["text"].startswith("the resource manager refuses every node with room: ")
+    assert blocker["text"].startswith("every node with room is refused: ")
     assert "open has no SSD" in blocker["text"]
     assert "nodes: 1 of 2 cordoned (closed)" in waiting["nodes"]
 

@@ -33,6 +33,18 @@ def test_a_token_is_wanted_where_there_is_one() -> None:
     assert ("Bearer", 401) == (refused.headers["www-authenticate"], refused.json()["status_code"])
 
 
+def test_closed_paths_want_a_token() -> None:
+    """Also where others do not; with a token they are open."""
+    closed = {"closed": ("/debug/",)}
+    dump = "/debug/fullstatedump"
+    with rest(**closed) as url:
+        found = [httpx.get(url + path).status_code for path in (dump, "/debug/nope", CLUSTERS)]
+    with rest(**closed, tokens=(TOKEN,)) as url:
+        found.append(httpx.get(url + dump, headers={"authorization": f"Bearer {TOKEN}"}).status_code)
+
+    assert [403, 403, 200, 200] == found
+
+
 def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
     """Newlines around it do not count; what is no token is refused and not quoted."""
     file = tmp_path / "token"

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import json
 
+import httpx
 import pytest
 from support.proxy.metric_texts import kinds_of
 from support.proxy.rest_clients import Reader, reader
 from support.proxy.rest_scenario import RECORDED, rest_scenario
 
-from licorne import ResourceManager
+from licorne import ResourceManager, Scheduler
+from licorne.proxy.core.metrics.exporter import single
+from licorne.proxy.views.rest.running import RestServer
+
+
+def test_a_program_adds_its_own_metrics() -> None:
+    """Those of what is around the scheduler, in the same text."""
+    more = [single("program_queue", "What waits", 7)]
+    with Scheduler() as scheduler, RestServer(scheduler, more_metrics=lambda: more) as server:
+        address = f"http://127.0.0.1:{server.port}/ws/v1/metrics"
+        text = httpx.get(address).text
+
+    assert "\nprogram_queue 7" in text
 
 
 def test_metrics_are_a_text_for_prometheus() -> None:

@@ -29,7 +29,7 @@ from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.state.partition_state import PartitionState
 from licorne.model.views.shown import ShownNode, holders
 from licorne.proxy.core.documents.clusters import utilizations_document
-from licorne.proxy.core.documents.fields import ROWS_MAX, time_text
+from licorne.proxy.core.documents.declarations import ROWS_MAX, time_text
 from licorne.proxy.core.scheduler.answering import views
 from licorne.proxy.views.rest.handlers import queues as configurations
 

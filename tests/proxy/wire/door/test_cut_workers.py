@@ -15,7 +15,7 @@ from support.door.cluster_round import SECONDS, Round
 from support.proxy.cutting_proxy import BOTH_WAYS, TO_CLIENT, TO_SERVER
 from support.waiting import let_time_pass, wait_until
 
-from licorne.model.build_kind import is_compiled
+from licorne.proxy.base.process import is_compiled
 from licorne.proxy.wire.door.workers import LinkState
 
 WAYS = {"both ways": BOTH_WAYS, "to the worker": (TO_SERVER,), "from the worker": (TO_CLIENT,)}

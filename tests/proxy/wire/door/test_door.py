@@ -22,8 +22,8 @@ from support.proxy.manager_requests import (
 from support.waiting import wait_until
 
 from licorne import LicorneError, RequestError, Scheduler
-from licorne.model.build_kind import is_compiled
 from licorne.model.values.states import ManagerState
+from licorne.proxy.base.process import is_compiled
 from licorne.proxy.wire.door.door import Door
 from licorne.proxy.wire.door.workers import LinkState
 

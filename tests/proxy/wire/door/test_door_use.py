@@ -22,7 +22,7 @@ from licorne import LicorneError, RemoteScheduler
 from licorne.model.queues.use_order import KeptUse
 from licorne.model.resources.decayed_use import decayed_means, no_use, with_past
 from licorne.proxy.core.scheduler.answering.state_documents import read_use
-from licorne.proxy.views.dumps.usage_file import read_usage, usage_text
+from licorne.proxy.views.dumps import read_usage, usage_text
 from licorne.proxy.wire.door.linked_manager import DoorUse
 
 HOUR_SECONDS: Final = 3600

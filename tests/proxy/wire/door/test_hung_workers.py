@@ -12,7 +12,7 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
 from support.waiting import wait_until
 
-from licorne.model.build_kind import is_compiled
+from licorne.proxy.base.process import is_compiled
 from licorne.proxy.wire.door.door import Door
 from licorne.proxy.wire.door.session import SILENCE_SECONDS
 from licorne.proxy.wire.door.workers import LinkState, PartitionPlace

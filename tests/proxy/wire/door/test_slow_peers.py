@@ -21,7 +21,7 @@ from support.proxy.manager_requests import ONE, application_request, ask_request
 from support.waiting import WAIT_SECONDS, let_time_pass, stays, wait_until
 
 from licorne import ResourceManager
-from licorne.model.build_kind import is_compiled
+from licorne.proxy.base.process import is_compiled
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.client.callbacks import WAITING_MAX
 from licorne.proxy.wire.door.door import Door

@@ -9,7 +9,7 @@ from support.door.fake_sessions import FakeSession, LinkBench
 from support.proxy.manager_requests import ONE, application_request, ask_request, keys, node_request
 from support.waiting import WAIT_SECONDS, wait_until
 
-from licorne.model.build_kind import is_compiled
+from licorne.proxy.base.process import is_compiled
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.door.link import PartitionLink
 from licorne.proxy.wire.door.session import SILENCE_SECONDS

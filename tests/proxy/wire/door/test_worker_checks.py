@@ -19,7 +19,7 @@ from support.waiting import WAIT_SECONDS
 
 import licorne
 from licorne import ConnectionLostError, LicorneError, RemoteScheduler, Scheduler, __version__
-from licorne.proxy.si.build_hash import build_hash, hash_of_sources
+from licorne.proxy.base.process import build_hash, hash_of_sources
 from licorne.proxy.wire.client.connection import Transport
 from licorne.proxy.wire.door.session import check_build, unusable_worker
 from licorne.proxy.wire.door.workers import LaunchedWorker

@@ -13,8 +13,8 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
 
 from licorne import LicorneError, RemoteScheduler, RequestError, Scheduler
-from licorne.model.build_kind import is_compiled
 from licorne.model.explanation import Explanation
+from licorne.proxy.base.process import is_compiled
 from licorne.proxy.core.scheduler.answering.questions import DOCUMENTS, TITLES
 from licorne.proxy.core.scheduler.answering.sent_values import (
     VALUE_VERSION,

@@ -14,7 +14,7 @@ from support.waiting import WAIT_SECONDS
 
 from licorne import RemoteScheduler
 from licorne.proxy.si.api import StateDumpPlugin
-from licorne.proxy.views.dumps.state_dump import state_dump
+from licorne.proxy.views.dumps import state_dump
 from licorne.proxy.wire.client import callbacks
 from licorne.proxy.wire.client.recovery_parts import watcher_of
 from licorne.proxy.wire.server import later_answers

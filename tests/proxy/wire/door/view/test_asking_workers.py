@@ -23,7 +23,7 @@ from support.waiting import WAIT_SECONDS
 
 from licorne import RemoteScheduler, ResourceManager, Scheduler
 from licorne.proxy.views.page.application import Page
-from licorne.proxy.views.rest.routes import OPERATIONS
+from licorne.proxy.views.rest.application import OPERATIONS
 from licorne.proxy.views.rest.running import RestServer, RestSettings
 from licorne.proxy.wire.door.view.application import OWN_PATHS, DoorRest, door_operations
 from licorne.proxy.wire.door.view.worker_client import WorkerClient, WorkerSilentError

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from prometheus_client.parser import text_string_to_metric_families
 from support.proxy.door_views import Both, place_at
 
-from licorne.proxy.wire.door.view.merging import summed_history
+from licorne.proxy.wire.door.view.merging import policies, summed_history
 from licorne.proxy.wire.door.view.questions import merged_metrics
 from licorne.proxy.wire.door.view.reading import AskedWorker, Said
 
@@ -66,3 +68,17 @@ def test_histories_are_added_minute_by_minute() -> None:
     found = [(each["timestamp"], each["n"]) for each in summed_history(histories, "n")]
     late = [5, *(minute * MINUTE_NS + 9 for minute in (1, 2, 3, 4))]
     assert [*zip(late, ["1", "12", "22", "34", "44"], strict=True)] == found
+
+
+def test_policies_of_workers_are_added_by_name() -> None:
+    """Means count by their answers, and of failures the last one is shown."""
+
+    def row(name: str, answers: int, mean_ns: int, failures: int = 0, at: int = 0) -> dict[str, Any]:
+        last = {"lastFailure": {"at": at}} if at else {}
+        times = {"meanNs": mean_ns, "longestNs": 10 * mean_ns}
+        return {"name": name, "answers": answers, "failures": failures, **times, **last}
+
+    worker: Any = None
+    found = [(worker, [row("b", 1, 100, 1, 9), row("a", 0, 0)]), (worker, [row("b", 3, 20, 2, 7)])]
+
+    assert policies(found) == [row("a", 0, 0), {**row("b", 4, 40, 3, 9), "longestNs": 1000}]

@@ -1,0 +1,79 @@
+"""The orders of victims: each with its word in the configuration, and what it measures.
+
+They decide among possible victims that are equal by priority, willingness and gangs. A further order of ours
+is a class here and its word in `licorne.model.configuration.policies`; one that a program gives is asked by
+`_CostByPolicy`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Final, final
+
+from ..configuration.policies import VICTIM_ORDER_WORDS
+from ..policies.policies import GuardedPolicy, is_policy_word
+from ..resources.resource import EMPTY
+from ..state.partition_state import PartitionState
+from .losses import VictimMeasure, WorkLost
+from .victims import Victim, view_of_victim
+
+
+class VictimOrderRule(ABC):
+    """Which possible victims go first among equals.
+
+    Args:
+        word: What the configuration says.
+    """
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    @abstractmethod
+    def measure(self, state: PartitionState) -> VictimMeasure | None:
+        """Return what measures victims now, `None` if the youngest go first."""
+
+
+@final
+class _Youngest(VictimOrderRule):
+    """What was asked for last goes first."""
+
+    def measure(self, _: PartitionState) -> VictimMeasure | None:
+        return None
+
+
+@final
+class _LeastWork(VictimOrderRule):
+    """That goes first with which the least work is lost."""
+
+    def measure(self, state: PartitionState) -> VictimMeasure | None:
+        return WorkLost(state.tree.root.maximum or EMPTY, state.now_ns())
+
+
+@final
+class _CostByPolicy(VictimMeasure):
+    """That goes first which costs least by a policy."""
+
+    def __init__(self, policy: GuardedPolicy, now_ns: int) -> None:
+        self._policy = policy
+        self._now_ns = now_ns
+
+    def measured(self, victim: Victim) -> Victim:
+        cost = self._policy.victim_cost(view_of_victim(victim), self._now_ns)
+        return victim._replace(lost=cost, policy=self._policy.name)
+
+
+VICTIM_ORDERS: Final[Mapping[str, VictimOrderRule]] = {
+    rule.word: rule for rule in (_Youngest("youngest"), _LeastWork("least-work"))
+}
+"""The orders of ours, by their words."""
+
+assert tuple(VICTIM_ORDERS) == VICTIM_ORDER_WORDS, "an order without a word, or a word without an order"
+
+
+def measure_in(state: PartitionState) -> VictimMeasure | None:
+    """Return what measures victims now by the order of a partition, `None` if the youngest go first."""
+    word = state.config.preemption.victims_word
+    if is_policy_word(word):
+        return _CostByPolicy(state.host.policies.named(word), state.now_ns())
+    return VICTIM_ORDERS[word].measure(state)

@@ -1,0 +1,129 @@
+"""For whom a pod runs: who creates it, who has made the workload that it is of, or another user.
+
+What a controller creates runs for the user of its workload, whose signature the annotations of the template
+bring along. No name of an account is trusted with another user: a template that was written while no replica
+answered has no signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, final
+
+import msgspec
+
+from ..mapping.applications import UserAndGroups, UserInfoError, parsed_user_info
+from ..mapping.settings import DEFAULT_NAMESPACE, DEFAULT_USER, USER_INFO, UnsignedUsers
+from ..mapping.user_signatures import SIGNATURE, UserSigner, subject_of, subjects_of_owner
+from ..objects import ObjectMeta, OwnerReference
+from .reviews import AdmissionRequest
+from .settings import AdmissionSettings
+
+
+class ChosenUser(NamedTuple):
+    """The annotations that say for whom a pod runs; or why the write is refused."""
+
+    annotations: Mapping[str, str] = {}
+    problem: str = ""
+
+
+_NOBODY: Final = UserAndGroups(DEFAULT_USER, ())
+
+
+@final
+class PodUsers:
+    """Chooses users, and signs them.
+
+    Args:
+        settings: The settings that are in force.
+        signer: Signs what is chosen.
+    """
+
+    def __init__(self, settings: AdmissionSettings, signer: UserSigner) -> None:
+        self._settings = settings
+        self._signer = signer
+
+    def of_created(
+        self, request: AdmissionRequest, whole: ObjectMeta, annotations: Mapping[str, str]
+    ) -> ChosenUser:
+        """Return the user of a pod, or of the pods of a workload, that is created.
+
+        Args:
+            request: Who creates it, and of which kind it is.
+            whole: The metadata of the object.
+            annotations: Those of the pod, or of the template of pods.
+        """
+        owner = controller_of(whole)
+        if owner is None or not self._settings.is_trusted_controller(request.user_info.username):
+            return self.of_named(request, whole, annotations)
+        said = annotations.get(USER_INFO)
+        subjects = subjects_of_owner(namespace_of(request), owner, whole)
+        if said is not None and self._signer.is_signed(subjects, said, annotations.get(SIGNATURE, "")):
+            return self._signed(request, whole, said)
+        match self._settings.unsigned_users:
+            case UnsignedUsers.BELIEVED:
+                return self._signed(request, whole, said or _text(_NOBODY))
+            case UnsignedUsers.NOBODY | None:
+                return self._signed(request, whole, _text(_NOBODY))
+            case _:
+                return ChosenUser(problem=_unsigned(owner))
+
+    def of_named(
+        self, request: AdmissionRequest, whole: ObjectMeta, annotations: Mapping[str, str]
+    ) -> ChosenUser:
+        """Return the user that annotations name, or who makes the request."""
+        said = annotations.get(USER_INFO)
+        user, groups = request.user_info.username, request.user_info.groups
+        own = UserAndGroups(user, groups)
+        if said is None:
+            return self._signed(request, whole, _text(own))
+        try:
+            named = parsed_user_info(said)
+        except UserInfoError as error:
+            return ChosenUser(problem=f"the annotation {USER_INFO} cannot be used: {error}")
+        if named == own or self._settings.may_name_user(user, groups):
+            return self._signed(request, whole, said)
+        listed = ",".join(groups)
+        return ChosenUser(
+            problem=f"user {user} with groups [{listed}] may not set the annotation {USER_INFO}"
+        )
+
+    def _signed(self, request: AdmissionRequest, whole: ObjectMeta, text: str) -> ChosenUser:
+        subject = subject_of(request.kind.kind, namespace_of(request), whole)
+        return ChosenUser({USER_INFO: text, SIGNATURE: self._signer.signature(subject, text)})
+
+    def is_signed(self, request: AdmissionRequest, whole: ObjectMeta, annotations: Mapping[str, str]) -> bool:
+        """Return whether the user in annotations was signed for the object that has them."""
+        subject = subject_of(request.kind.kind, namespace_of(request), whole)
+        said = annotations.get(USER_INFO)
+        return said is not None and self._signer.is_signed((subject,), said, annotations.get(SIGNATURE, ""))
+
+
+def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
+    """Return the object for which a controller has made another one, `None` without any."""
+    return next((owner for owner in metadata.owner_references if owner.controller), None)
+
+
+def namespace_of(request: AdmissionRequest) -> str:
+    """Return the namespace that a request is about."""
+    return request.namespace or DEFAULT_NAMESPACE
+
+
+def kept_user(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """Return what is put back of a user that was there before an update, and of its signature."""
+    return {
+        key: before[key]
+        for key in (USER_INFO, SIGNATURE)
+        if USER_INFO in before and key in before and after.get(key) != before[key]
+    }
+
+
+def _unsigned(owner: OwnerReference) -> str:
+    return (
+        f"the webhook has not signed the annotation {USER_INFO} of {owner.kind} {owner.name}: "
+        "change its template, or create it anew"
+    )
+
+
+def _text(user: UserAndGroups) -> str:
+    return msgspec.json.encode({"user": user.user, "groups": user.groups}).decode()

@@ -1,0 +1,80 @@
+"""Whether the user that a pod names was written by the webhook: its signature stands beside the user.
+
+A signature is for one namespace, and one name of a pod or workload there, or the beginning of names that the
+API server generates. A controller copies the annotations of a template: they tell from which one they come.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable
+from typing import Final, NamedTuple, final
+
+from ..objects import ObjectMeta, OwnerReference
+
+SIGNATURE: Final = "licorne.io/user-signature"
+"""The annotation beside that of the user."""
+_HASH_LABEL: Final = "pod-template-hash"
+"""The label of pods of a Deployment with the end of the name of their ReplicaSet."""
+_GENERATED_LENGTH: Final = 5
+_PREFIX_LENGTH_MAX: Final = 58
+"""The API server cuts a name before it adds as many characters as it generates."""
+
+
+class Subject(NamedTuple):
+    """What a signature is for."""
+
+    kind: str
+    """`Pod`, or the kind of the workload whose template it is in."""
+    namespace: str
+    name: str
+
+
+@final
+class UserSigner:
+    """Signs users, and tells whether one is signed. Threads share it.
+
+    Args:
+        key: The secret that all replicas have.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def signature(self, subject: Subject, user_info: str) -> str:
+        """Return the signature of a user, 64 hexadecimal digits."""
+        text = json.dumps([*subject, user_info])
+        return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+    def is_signed(self, subjects: Iterable[Subject], user_info: str, signature: str) -> bool:
+        """Return whether a signature is that of a user for one of the subjects."""
+        given = signature.encode("utf-8", "surrogatepass")
+        return any(
+            hmac.compare_digest(self.signature(subject, user_info).encode(), given) for subject in subjects
+        )
+
+
+def subject_of(kind: str, namespace: str, metadata: ObjectMeta) -> Subject:
+    """Return what the signature of an object is for; its name may not be generated yet."""
+    return Subject(kind, namespace, metadata.generate_name[:_PREFIX_LENGTH_MAX] or metadata.name)
+
+
+def subjects_of_owner(namespace: str, owner: OwnerReference, metadata: ObjectMeta) -> list[Subject]:
+    """Return the workloads that an object may have its annotations from, which a controller has created.
+
+    Args:
+        namespace: The namespace of both.
+        owner: The workload that the controller has created it for.
+        metadata: Its own labels.
+    """
+    owners = [(owner.kind, owner.name)]
+    ending = f"-{metadata.labels.get(_HASH_LABEL, '')}"
+    if owner.kind == "ReplicaSet" and len(ending) > 1 and owner.name.endswith(ending):
+        owners.append(("Deployment", owner.name.removesuffix(ending)))
+    return [
+        Subject(kind, namespace, name)
+        for kind, whole in owners
+        for name in (whole, whole[:-_GENERATED_LENGTH])
+    ]

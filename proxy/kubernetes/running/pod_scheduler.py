@@ -1,0 +1,108 @@
+"""The scheduler of pods with its threads: the watches, and the one that carries everything out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, final
+
+from ....actors.services.log import Log
+from ..client.api_calls import ApiCalls
+from ..client.api_client import ApiClient
+from ..client.list_watch import ListWatch, WatchedResource
+from ..objects import ConfigMap
+from .coordinator import CLUSTER_KINDS, Coordinator, PodSchedulerOptions
+from .event_loop import EventThread
+from .tasks import PodTask
+
+if TYPE_CHECKING:
+    from ...core.scheduler.scheduler import Scheduler
+    from ...wire.client.remote_scheduler import RemoteScheduler
+
+
+@final
+class PodScheduler:
+    """Schedules the pods of a cluster, from `start` to `stop`.
+
+    Args:
+        scheduler: Who decides where pods run; it is not stopped at the end.
+        client: The API server.
+        options: What the command line says.
+        log: Where failures are logged.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler | RemoteScheduler,
+        client: ApiClient,
+        options: PodSchedulerOptions,
+        log: Log | None = None,
+    ) -> None:
+        self._log = log if log is not None else Log()
+        self._loop = EventThread()
+        self._coordinator = Coordinator(scheduler, self._loop, ApiCalls(client), options, self._log)
+        self._watches = [self._watch(client, kind, path) for kind, path in CLUSTER_KINDS]
+        self._watches.append(
+            self._watch(client, ConfigMap, f"/api/v1/namespaces/{options.namespace}/configmaps")
+        )
+
+    def _watch(self, client: ApiClient, kind: type[Any], path: str) -> ListWatch[Any]:
+        loop, coordinator = self._loop, self._coordinator
+        return ListWatch(
+            client,
+            WatchedResource(path, kind),
+            on_list=lambda items, _: loop.post(coordinator.listed, kind, items),
+            on_events=lambda changes: loop.post(coordinator.changed, kind, changes),
+            log=self._log,
+        )
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it schedules: it leads, and the scheduler has all that the cluster has."""
+        return self._coordinator.is_ready
+
+    @property
+    def tasks(self) -> Mapping[str, PodTask]:
+        """The pods of ours that have not ended, by uid; another thread changes them."""
+        return self._coordinator.tasks
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """How many objects are left out because they cannot be read, by kind."""
+        return self._coordinator.left_out
+
+    @property
+    def start_failure(self) -> str:
+        """Why the last attempt to begin has failed; empty if none has, or it has begun."""
+        return self._coordinator.start_failure
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it has all that the cluster has, so that it could schedule at once."""
+        return self._coordinator.is_listed
+
+    def answers_within(self, seconds: float) -> bool:
+        """Return whether its thread carries out what is posted, after waiting so long at most."""
+        answered = threading.Event()
+        self._loop.post(answered.set)
+        return answered.wait(seconds)
+
+    def start(self) -> None:
+        """Watch the cluster, and schedule as soon as everything is listed and it leads."""
+        self._loop.start(on_idle=self._coordinator.flush, on_error=self._coordinator.note_error)
+        for watch in self._watches:
+            watch.start()
+
+    def lead(self) -> None:
+        """Take that this process is the one that schedules."""
+        self._loop.post(self._coordinator.lead)
+
+    def stop(self) -> None:
+        """Watch nothing any more, finish the calls that are under way, and start no others."""
+        for watch in self._watches:
+            watch.stop()
+        self._loop.stop()
+
+    def stop_acting(self) -> None:
+        """Change nothing in the cluster any more: another process does."""
+        self._coordinator.stop_acting()

@@ -1,0 +1,177 @@
+"""One run of a simulation, as commands and programs ask for it: its settings, and what comes of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias, final
+
+from ....actors.services.clocks import EPOCH_2000_NS
+from ....model.configuration.problems import ConfigurationError
+from ....model.configuration.reader import policy_problems
+from ....model.policies.policies import GivenPolicies, PolicyFactory, PolicyPoint
+from ....model.queues.use_order import KeptUse
+from ...base.files.input_files import GivenConfiguration
+from ...core.resolvers.resolver import UserResolver, read_users
+from ...core.scheduler.engine_names import EngineName, engine_named
+from ...views.dumps import begun_at, read_usage
+from .core import Core, SchedulerCore
+from .driver import HELD_LIMIT_NS, QUIET_LIMIT_NS, NoProgress, never, progress_on
+from .record import Decision, Decisions
+from .report import SimulationReport
+from .simulation import GivenQueues, given_queues, simulate
+from .workloads.inputs import Transcript
+from .workloads.workload import SimulatedWorkload
+
+GivenPath: TypeAlias = "str | os.PathLike[str]"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """What a run has besides its input.
+
+    Attributes:
+        queues: The queues that replace those of the input; `None` keeps those.
+        policies: The policies that the queues may name.
+        resolver: Who knows the groups of users, in place of the configured resolvers; `None` keeps those.
+        usage: What queues and users have used when the simulation begins.
+        engine: The engine of the scheduler.
+        threads: How many threads the engine has; `None` for one.
+        quiet_limit_ns: After how long without any change the run ends: longer where a policy holds starts.
+    """
+
+    queues: GivenQueues | None = None
+    policies: Mapping[str, PolicyFactory] = field(default_factory=dict)
+    resolver: UserResolver | None = None
+    usage: Mapping[str, KeptUse] = field(default_factory=dict)
+    engine: EngineName = "direct"
+    threads: int | None = None
+    quiet_limit_ns: int = QUIET_LIMIT_NS
+
+
+CoreOfSettings: TypeAlias = "Callable[[RunSettings], Core]"
+
+
+def run_settings(
+    *,
+    name: str = "queues",
+    queues: GivenConfiguration | None = None,
+    policies: Mapping[str, PolicyFactory] | None = None,
+    users: GivenPath | UserResolver | None = None,
+    usage: GivenPath | None = None,
+    engine: str = "direct",
+    threads: int | None = None,
+) -> RunSettings:
+    """Read the settings of a run.
+
+    Args:
+        name: What messages call queues that are in no file.
+        queues: The queues: a path, YAML text or a mapping; `None` for those of the input.
+        policies: Classes of policies, or other factories, by the names that queues have for them.
+        users: A file of users with lists of groups, or a resolver; `None` for what is configured.
+        usage: A file of what queues and users have used, as `licorne serve --usage-file` keeps it.
+        engine: The name of an engine.
+        threads: How many threads the engine `threads` has.
+
+    Raises:
+        LicorneError: Something cannot be read, is wrong or unknown.
+    """
+    given = None if queues is None else given_queues(queues, name)
+    points = GivenPolicies(policies or {}).points
+    holds = any(PolicyPoint.ADMISSION in each for each in points.values())
+    if given is not None and (problems := policy_problems(given.config, points, source=str(given.path))):
+        raise ConfigurationError(problems)
+    return RunSettings(
+        queues=given,
+        policies=dict(policies or {}),
+        resolver=read_users(Path(users)) if isinstance(users, str | os.PathLike) else users,
+        usage={} if usage is None else begun_at(EPOCH_2000_NS, *read_usage(Path(usage))),
+        engine=engine_named(engine),
+        threads=threads,
+        quiet_limit_ns=HELD_LIMIT_NS if holds else QUIET_LIMIT_NS,
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """One simulation: its report with figures of jobs, and its decisions."""
+
+    report: SimulationReport
+    decisions: Sequence[Decision]
+
+
+def opened_core(settings: RunSettings) -> SchedulerCore:
+    """Open the scheduler that the settings ask for.
+
+    Raises:
+        LicorneError: The engine cannot have that number of threads, or a policy cannot be given.
+    """
+    return SchedulerCore(
+        settings.engine, settings.resolver, settings.threads, settings.usage, settings.policies
+    )
+
+
+def run_each(
+    work: SimulatedWorkload | Transcript,
+    settings: Mapping[str, RunSettings],
+    *,
+    is_shown: bool = False,
+    is_interrupted: Callable[[], bool] = never,
+    with_figures: bool = False,
+    open_core: CoreOfSettings = opened_core,
+) -> dict[str, FinishedRun]:
+    """Simulate a workload or a transcript under each of some settings, one after the other.
+
+    Args:
+        work: What is simulated.
+        settings: What else each run has, by the name of the run; a name may be empty.
+        is_shown: Whether a bar on standard error shows how far a run is, if that is a terminal.
+        is_interrupted: Returns whether to stop, with what is known so far.
+        with_figures: Whether to collect figures over time as well.
+        open_core: Opens the scheduler.
+
+    Returns:
+        The runs by name. Where one was interrupted, it is the last.
+
+    Raises:
+        LicorneError: Queues do not fit the work, and nothing has been simulated; or the scheduler refuses
+            them.
+    """
+    notes = {
+        name: () if one.queues is None else one.queues.checked_notes(work) for name, one in settings.items()
+    }
+    finished: dict[str, FinishedRun] = {}
+    for name, one in settings.items():
+        description = f"{work.name} under {name}" if name else work.name
+        decisions = Decisions()
+        with progress_on(sys.stderr, description) if is_shown else nullcontext(NoProgress()) as progress:
+            report = simulate(
+                work,
+                partial(_opened, open_core, one),
+                engine=one.engine,
+                configuration=None if one.queues is None else one.queues.text,
+                configuration_notes=notes[name],
+                progress=progress,
+                stopwatch=time.perf_counter,
+                is_interrupted=is_interrupted,
+                quiet_limit_ns=one.quiet_limit_ns,
+                with_figures=with_figures,
+                with_jobs=True,
+                decisions=decisions,
+            )
+        finished[name] = FinishedRun(report=report, decisions=tuple(decisions))
+        if report.is_interrupted:
+            break
+    return finished
+
+
+def _opened(open_core: CoreOfSettings, settings: RunSettings, _: EngineName) -> Core:
+    return open_core(settings)
