@@ -21,9 +21,9 @@ FAULTS: Final = (
     ),
     Fault(
         "of two children the one that uses more goes first",
-        "model/queues/order.py",
-        "        return (priority, use, share, waiting, child.name)",
-        "        return (priority, use, -share, waiting, child.name)",
+        "model/queues/queue_orders.py",
+        "            return (priority, use, share, waiting, child.name)",
+        "            return (priority, use, -share, waiting, child.name)",
     ),
     Fault(
         "a whole gang that found no room is not tried when a node gains some",
