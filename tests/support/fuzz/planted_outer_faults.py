@@ -114,13 +114,6 @@ OUTER_FAULTS: Final = (
         _DOOR,
     ),
     Fault(
-        "a worker refuses no change that was prepared before another one",
-        "proxy/wire/server/session_requests.py",
-        "        if prepared.number != change.number:\n",
-        "        if not prepared.number:\n",
-        _DOOR,
-    ),
-    Fault(
         "a request that waited while its RM registered elsewhere is carried out",
         "proxy/wire/server/session_requests.py",
         "                    self._check_own(request.rmID)  # It may have registered elsewhere meanwhile.\n",
