@@ -161,7 +161,7 @@ class Fields:
         """Return the value that a name stands for."""
         found = self.text(name)
         if found not in choices:
-            raise self.error(name, found, f"not one of {', '.join(choices)}")
+            raise self.error(name, found, f"one of {', '.join(choices)}")
         return choices[found]
 
     def error(self, name: str, found: object, expected: str) -> LockUsageError:

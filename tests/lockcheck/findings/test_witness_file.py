@@ -124,7 +124,7 @@ def test_a_writer_waits_before_the_readers_that_stand_behind_it() -> None:
         ({"stops": []}, "stops: expected a number of threads from 2 to 64, got 0"),
         ({"order": [0, 0]}, "order: expected an order of the 2 threads, got [0, 0]"),
         ({"order": [0, True]}, "order: expected a list of whole numbers"),
-        ({"rung": "R1"}, "rung: 'R1' is not one of R2, R3, R4, R5"),
+        ({"rung": "R1"}, "rung: expected one of R2, R3, R4, R5, got 'R1'"),
         ({"aside": None}, "aside: expected a list, got None"),
     ],
 )

@@ -117,8 +117,8 @@ def test_applications_that_wait_have_a_reason_in_few_words(page: str) -> None:
             "101 applications are asked for",
         ),
         ("page/timeline", 400, "the parameter partition is missing"),
-        ("page/timeline?partition=x&since=soon", 400, "since='soon' is no time"),
-        ("page/timeline?partition=x&since=-1", 400, "since='-1' is no time"),
+        ("page/timeline?partition=x&since=soon", 400, "expected a time in milliseconds, got since='soon'"),
+        ("page/timeline?partition=x&since=-1", 400, "expected a time in milliseconds, got since='-1'"),
         (
             "page/timeline?partition=x&since=9999999999999999999",
             400,
