@@ -1,7 +1,7 @@
 """Executes notebooks: `python tests/support/executed_notebooks.py FILE...`, in an environment with nbclient.
 
-A cell that raises fails, and so does one that writes to standard error: a policy that fails is logged there, and
-the run goes on.
+A cell that raises fails, and so does one that writes to standard error: a policy that fails is logged there,
+and the run goes on.
 """
 
 from __future__ import annotations
