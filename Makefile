@@ -89,7 +89,7 @@ $(RAY_VENV)/.ready: pyproject.toml
 # Executes the notebooks from their first cell to the last, and stores nothing of it. They have an environment of their own.
 NOTEBOOKS_VENV := .venv-notebooks
 notebooks: $(NOTEBOOKS_VENV)/.ready
-	for each in examples/notebooks/*.ipynb; do $(NOTEBOOKS_VENV)/bin/jupyter execute $$each || exit 1; done
+	$(NOTEBOOKS_VENV)/bin/python tests/support/executed_notebooks.py examples/notebooks/*.ipynb
 
 $(NOTEBOOKS_VENV)/.ready: pyproject.toml
 	test -x $(NOTEBOOKS_VENV)/bin/python || $(PYTHON) -m venv $(NOTEBOOKS_VENV)

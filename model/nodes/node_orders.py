@@ -36,7 +36,7 @@ class NodeOrderRule(ABC):
 
 
 @final
-class _Fair(NodeOrderRule):
+class _EmptiestFirst(NodeOrderRule):
     """The emptier node first, by the weights of resource types."""
 
     def key(self, entry: NodeEntry, available: Resource, weights: Weights) -> float:
@@ -44,7 +44,7 @@ class _Fair(NodeOrderRule):
 
 
 @final
-class _Binpacking(NodeOrderRule):
+class _FullestFirst(NodeOrderRule):
     """The fuller node first, by the weights of resource types."""
 
     def key(self, entry: NodeEntry, available: Resource, weights: Weights) -> float:
@@ -64,7 +64,7 @@ class _NodesByPolicy(NodeOrderRule):
 
 
 NODE_ORDERS: Final[Mapping[str, NodeOrderRule]] = {
-    rule.word: rule for rule in (_Fair("fair"), _Binpacking("binpacking"))
+    rule.word: rule for rule in (_EmptiestFirst("fair"), _FullestFirst("binpacking"))
 }
 """The orders of ours, by their words."""
 

@@ -92,7 +92,9 @@ class RecordedTurns:
         Raises:
             ReplayDifferenceError: it has not.
         """
-        if not has_failed:
+        if has_failed:
+            self._policies.end()
+        else:
             self.check_policies()
         self._answers.end_turn(has_failed=has_failed)
 
