@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final, Protocol, final
 
 import msgspec
 
+from ...si import constants
 from ...si import si_pb2 as si
 from ..mapping.applications import placeholder_manifest
 from ..mapping.gangs import DeclaredTaskGroup, missing_placeholders, scheduling_policy
@@ -187,7 +189,7 @@ class GangLife:
         own, declared = pod_resource(task.pod), group.resource
         names = sorted(name for name in {*own, *declared} if own.get(name, 0) != declared.get(name, 0))
         if names:
-            parts = (f"{name} {own.get(name, 0)} and not {declared.get(name, 0)}" for name in names)
+            parts = (f"{name} {_text(name, own)} and not {_text(name, declared)}" for name in names)
             self._tell(task, f"the pod needs other resources than its task group says: {', '.join(parts)}")
 
     def _tell(self, task: PodTask, note: str) -> None:
@@ -259,6 +261,10 @@ class GangLife:
     def _event(self, application: PodApplication, action: str, note: str) -> None:
         is_warning = action != "GangReservationComplete"
         self._reporter.event(application.first, "GangScheduling", action, note, is_warning=is_warning)
+
+
+def _text(name: str, sizes: Mapping[str, int]) -> str:
+    return f"{sizes.get(name, 0)}{'m' if name == constants.CPU else ''}"
 
 
 def _owner(application: PodApplication) -> Pod | None:

@@ -331,7 +331,7 @@ def test_a_member_of_another_size_than_its_group_says_so(cluster: SteppedCluster
         if event["action"] == "TaskGroupMatch"
     ]
 
-    assert ["the pod needs other resources than its task group says: vcore 1500 and not 1000"] == notes
+    assert ["the pod needs other resources than its task group says: cpu 1500m and not 1000m"] == notes
     assert "n1" == cluster.node_of("a")
 
 
