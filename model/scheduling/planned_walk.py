@@ -144,7 +144,8 @@ class PlannedWalk:
         until_ns = scope.until_ns if retry_ns is None else min(retry_ns, scope.until_ns or retry_ns)
         until_ns = earlier(until_ns, scope.held_until_ns)
         if scope.is_unclear:
-            until_ns, wakes = self._now_ns + _LATER_NS, Wake.IN_EACH_CYCLE
+            until_ns = earlier(self._now_ns + _LATER_NS, scope.held_until_ns)
+            wakes = Wake.IN_EACH_CYCLE
         sleep = Sleep(state.stamp, until_ns, wakes, placed=state.placed.allocations)
         state.ends.rests[scope.queue.path] = sleep
         for leaf in scope.visited:
