@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench lines page-frames free-threaded attacks proto soak drop-in mutants proofs verified-days planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray door-pace verdicts sizes kubernetes-kills kubernetes-pace clean
+.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench lines page-frames free-threaded attacks proto soak drop-in mutants proofs verified-days planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray notebooks door-pace verdicts sizes plugins kubernetes-kills kubernetes-pace clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -86,6 +86,17 @@ $(RAY_VENV)/.ready: pyproject.toml
 		pytest pytest-timeout
 	touch $@
 
+# Executes the notebooks from their first cell to the last, and stores nothing of it. They have an environment of their own.
+NOTEBOOKS_VENV := .venv-notebooks
+notebooks: $(NOTEBOOKS_VENV)/.ready
+	$(NOTEBOOKS_VENV)/bin/python tests/support/executed_notebooks.py examples/notebooks/*.ipynb
+
+$(NOTEBOOKS_VENV)/.ready: pyproject.toml
+	test -x $(NOTEBOOKS_VENV)/bin/python || $(PYTHON) -m venv $(NOTEBOOKS_VENV)
+	$(NOTEBOOKS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(NOTEBOOKS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[notebooks]'
+	touch $@
+
 # Rounds of pods in which the scheduler, the API server or both are killed; then the accounts. A few minutes.
 kubernetes-kills: cluster
 	PYTHONPATH=tests $(BIN)/python -m support.kubernetes.kill_rounds 30
@@ -108,6 +119,11 @@ verdicts: $(VENV)/.ready
 sizes: $(VENV)/.ready
 	mkdir -p .cache && cd tests/cluster && CGO_ENABLED=0 GOFLAGS=-mod=readonly nice go build -p 2 -trimpath -o ../../.cache/ ./sizes
 	PYTHONPATH=tests nice $(BIN)/python -m support.kubernetes.sizes .cache/sizes
+
+# The default plugins of kube-scheduler and their gates, by which a test checks the table of docs/kubernetes-plugins.md.
+plugins: $(VENV)/.ready
+	mkdir -p .cache && cd tests/cluster && CGO_ENABLED=0 GOFLAGS=-mod=readonly nice go build -p 2 -trimpath -o ../../.cache/ ./plugins
+	.cache/plugins > tests/data/kubernetes/plugins.json
 
 check: $(VENV)/.ready $(LINKS)
 	$(BIN)/ruff check .
@@ -224,4 +240,4 @@ $(LINKS): $(VENV)/.ready
 	cd .typing/licorne && ln -sfn ../../__init__.py ../../__main__.py ../../py.typed ../../actors ../../lockcheck ../../model ../../proxy .
 
 clean:
-	rm -rf $(VENV) $(RAY_VENV) .typing .cache .compiled build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(RAY_VENV) $(NOTEBOOKS_VENV) .typing .cache .compiled build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -29,7 +29,7 @@ def queues(leaf: str, *, nodes: str = "fair", jobs: str = "fifo", gangs: str = "
 
 
 def rank(values: list[float], share: float) -> float:
-    """Return the value that so many do not exceed, by nearest rank."""
+    """Return the value that this share of the values does not exceed, by nearest rank."""
     return sorted(values)[max(-int(-share * len(values) // 1), 1) - 1]
 
 

@@ -1,8 +1,8 @@
 """Lockcheck: locks whose order is declared, learned and checked. See docs/lockcheck.md.
 
-The public names are here. `locks` makes the locks, `checking` checks them, `findings` says what was found;
-the rooms import downwards only, in the order that docs/lockcheck.md lists. It imports no other room of the
-package.
+The public names are here. `locks` makes the locks, `checking` checks them, `findings` has the values that it
+reports; the rooms import downwards only, in the order that docs/lockcheck.md lists. It imports no other room
+of the package.
 """
 
 import os
@@ -113,11 +113,11 @@ _MODULES = {
     "sarif": "reports",
     "summaries": "sessions",
 }
-"""The modules for programs that write reports of their own, and the rooms they are in."""
+"""The modules for programs that write other reports, and the rooms they are in."""
 
 
 def _adopt_as_environment_says() -> None:
-    """Adopt the locks of a program that is not changed but for the import of this package."""
+    """Adopt the locks of a program whose only change is the import of this package."""
     whose = os.environ.get("LOCKCHECK_ADOPT")
     if whose and Environment.read().level is not Level.OFF:
         from .adoption.installation import adopt  # noqa: PLC0415 - not loaded where nothing is checked

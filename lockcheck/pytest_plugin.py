@@ -1,4 +1,4 @@
-"""The pytest plugin: each test runs in a session of its own, and fails where it breaks the order of locks.
+"""The pytest plugin: each test runs in its own session, and fails where it breaks the order of locks.
 
     pytest --lockcheck=full
 
@@ -44,9 +44,9 @@ _Result = TypeVar("_Result")
 
 
 def _or_else(result: _Result) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
-    """Let a part of the plugin return a result if it has a fault, and say so on standard error.
+    """Let a part of the plugin return a result if it has a fault, and report that on standard error.
 
-    What the plugin says of wrong options, and what it finds, are no faults.
+    Errors of options and findings are not faults.
     """
 
     def decorated(part: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
@@ -224,7 +224,7 @@ def lockcheck(request: pytest.FixtureRequest) -> Session:
 def pytest_runtest_protocol(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, object, object]:
-    """Run a test in a session of its own, fixtures included."""
+    """Run a test in its own session, fixtures included."""
     outer = item.config.stash.get(_SESSION, None)
     marker = item.get_closest_marker("lockcheck")
     options = marker.kwargs if marker is not None else {}
@@ -237,10 +237,10 @@ def pytest_runtest_protocol(
             return (yield)
     order = options.get("order", outer.order)
     if order is not None and not isinstance(order, Order):
-        raise pytest.UsageError(f"{item.nodeid}: lockcheck(order={order!r}) is no Order")
+        raise pytest.UsageError(f"{item.nodeid}: expected an Order, got lockcheck(order={order!r})")
     role = options.get("role")
     if role is not None and not isinstance(role, str):
-        raise pytest.UsageError(f"{item.nodeid}: lockcheck(role={role!r}) is no string")
+        raise pytest.UsageError(f"{item.nodeid}: expected a string, got lockcheck(role={role!r})")
     with Session(
         order, level=outer.level, on=NOTE_ALL, fail_on=_failing(item.config), name=item.nodeid, role=role,
         max_hold_seconds=_max_hold(item.config) if outer.level >= Level.FULL else None,
@@ -349,7 +349,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if outer is None:
         return
     for report in terminalreporter.getreports("error"):
-        # The reports are printed. What pytest lists after this has them again, whole ones when `CI` is set.
+        # The reports are printed. Pytest's list after this has them again, in full when `CI` is set.
         report.longrepr = getattr(report, "lockcheck_summary", report.longrepr)
     rungs, across = config.stash[_RUNGS].copy(), config.stash[_ACROSS_SESSIONS]
     for one in (*config.stash[_FOUND], *outer.findings, *across):

@@ -98,13 +98,13 @@ class Cluster:
         are checked as well, and each finding has its position.
 
         Args:
-            registration: What the RM says.
+            registration: The registration of the RM.
             maker: Makes the partitions.
             config: The configuration of the registration, if that has been read already.
 
         Raises:
-            ConfigurationError: the configuration is refused. An RM that was registered stays as it was, as
-                it does whatever else is raised.
+            ConfigurationError: the configuration is refused. An RM that was registered stays unchanged, as
+                with any other error.
             RequestError: the RM gives no id, or names a partition that the configuration lacks.
         """
         rm_id = registration.rm_id
@@ -124,11 +124,11 @@ class Cluster:
         Args:
             rm_id: The id of the RM.
             text: The configuration, empty for the default.
-            maker: Prepares what the partitions need.
-            config: What the text says, if it has been read already.
+            maker: Prepares the parts of partitions.
+            config: The configuration in the text, if it has been read already.
 
         Returns:
-            What the text says, `None` if that is in effect already.
+            The configuration in the text, `None` if it is in effect already.
 
         Raises:
             ConfigurationError: the configuration is refused.
@@ -160,7 +160,7 @@ class Cluster:
             rm_id: The id of the RM.
             text: The configuration, empty for the default.
             maker: Makes the partitions.
-            config: What the text says, if it has been read already.
+            config: The configuration in the text, if it has been read already.
 
         Raises:
             ConfigurationError: the configuration is refused, and nothing has changed, as nothing has whatever
@@ -184,7 +184,7 @@ class Cluster:
         subset: frozenset[str] | None,
         ended: tuple[Partition, ...],
     ) -> Reconfigured:
-        """Make and change the partitions of a configuration, or leave everything as it is."""
+        """Make and change the partitions of a configuration, or change nothing."""
         try:
             partitions = change.run(rm_id, _part_of(config, subset, rm_id))
             change.maker.commit(partitions)

@@ -27,7 +27,7 @@ def _cut(text: str, length_max: int) -> str:
 
 
 class LicorneError(Exception):
-    """Misuse by a caller or bad input; the state is as it was before the call.
+    """Misuse by a caller or bad input; the call has changed nothing.
 
     Its text is short enough to read, however long the values are that it names.
     """
@@ -41,9 +41,9 @@ class RequestError(LicorneError):
 
 
 class ReplacedError(RequestError):
-    """The resource manager has registered elsewhere; the text says from where.
+    """The resource manager has registered elsewhere; the text names the address.
 
-    What ran for it goes on there. It has to register again on purpose to take it back.
+    Its work continues there. It has to register again on purpose to take it back.
     """
 
 

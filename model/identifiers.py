@@ -10,7 +10,7 @@ ID_LENGTH_MAX: Final = 1_024
 """How many characters an id, key or name may have; Kubernetes needs 253."""
 _QUOTED_MAX: Final = 64
 _DIRECTIONAL: Final = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""What changes the direction of the text around it: a name with it reads as another one."""
+"""Characters that change the direction of the text around them: a name with one reads as another one."""
 UNPRINTABLE: Final = re.compile(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|{_DIRECTIONAL.pattern}")
 """Control characters, line separators, directional marks, and halves of characters."""
 
@@ -19,7 +19,7 @@ def id_refusal(what: str, text: str) -> str | None:
     """Return why a text is not an id or name, `None` if it is; whether it may be empty is asked elsewhere.
 
     Args:
-        what: What it is the id of, such as `the id of a node`.
+        what: The kind of id, such as `the id of a node`.
         text: The id.
     """
     if len(text) > ID_LENGTH_MAX:
@@ -36,7 +36,7 @@ def names_refusal(what: str, names: Iterable[str]) -> str | None:
     """Return why one of some texts is not a name, `None` if all are.
 
     Args:
-        what: What each is the name of, such as `a resource type of the ask`.
+        what: The kind of name, such as `a resource type of the ask`.
         names: The names, such as the keys of a mapping; they are walked twice.
     """
     joined = "".join(names)

@@ -31,7 +31,7 @@ def marked_methods(entity_class: type) -> dict[str, str]:
     A class has the marks of its bases; where it names a method of theirs, its own mark counts.
 
     Raises:
-        TypeError: A class names what is no method of it.
+        TypeError: A class marks a name that is not a method of it.
     """
     found: dict[str, str] = {}
     for base in reversed(entity_class.__mro__):
@@ -39,7 +39,7 @@ def marked_methods(entity_class: type) -> dict[str, str]:
         for mark, names in marks._asdict().items():
             for name in names:
                 if not callable(vars(base).get(name)):
-                    raise TypeError(f"{base.__qualname__} marks {name!r}, which is no method of it")
+                    raise TypeError(f"{base.__qualname__} marks {name!r}, which is not a method of it")
                 found[name] = mark
     return found
 

@@ -82,7 +82,7 @@ class Partition:
         self.rm_id = rm_id
         self._state = PartitionState(name, rm_id, config, host)
         self.host = host
-        """What it was given; never changes."""
+        """The host that it was given; never changes."""
         self._stopped = False
 
     def read(
@@ -99,7 +99,7 @@ class Partition:
     def reconsider(
         self, allocation_keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
     ) -> None:
-        """Try again what the RM's predicates refused: what they said of these is out of date.
+        """Try asks again that the RM's predicates refused: these answers are out of date.
 
         Args:
             allocation_keys: The keys of asks.
@@ -141,7 +141,7 @@ class Partition:
         releases: Sequence[Release],
         terms: Sequence[AskTerms] = (),
     ) -> None:
-        """Add asks and allocations, answer the RM about rejected ones, then end what it says has ended."""
+        """Add asks and allocations, answer the RM about rejected ones, then carry out its releases."""
         if self._state.node_checks is not None:
             self._state.node_checks.forget(keys=[submission.allocation_key for submission in submissions])
         if terms:
@@ -161,7 +161,7 @@ class Partition:
         """Apply a new configuration, which has been checked as a whole: nothing in it can be refused.
 
         Returns:
-            What `restore` needs, if the other partitions cannot apply theirs.
+            The argument of `restore`, if the other partitions cannot apply theirs.
         """
         return reconfigure(self._state, config)
 
@@ -170,7 +170,7 @@ class Partition:
         before.restore(self._state)
 
     def shut_down(self) -> None:
-        """End everything: applications fail, nodes go, and nothing is scheduled any more.
+        """End everything: applications fail, nodes go, and scheduling stops.
 
         An application or node that turns out to be broken prevents no other one from ending.
         """

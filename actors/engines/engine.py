@@ -46,7 +46,7 @@ class Engine(Protocol):
         """Make a handle of a node."""
 
     def release(self, handle: object) -> None:
-        """Release an entity that is not used any more."""
+        """Release an entity that is no longer used."""
 
     def retire(self, partition: Partition) -> None:
         """End a partition, and wait until it has carried out all that was sent to it before."""
@@ -86,7 +86,7 @@ class DirectEngine:
     """A handle is the object itself."""
 
     def adapt_host(self, host: PartitionHost) -> PartitionHost:
-        """Return them as they are."""
+        """Return them unchanged."""
         return host
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
@@ -166,7 +166,7 @@ class ActorsEngine:
         self._automatic = automatic
 
     def adapt_host(self, host: PartitionHost) -> PartitionHost:
-        """Return them as they are: an actor that waits holds no lock."""
+        """Return them unchanged: an actor that waits holds no lock."""
         return host
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
@@ -194,7 +194,7 @@ class ActorsEngine:
         reference_of(partition).stop()
 
     def tell(self, partition: Partition, method: str, *args: object, may_wait: bool = False) -> None:
-        """Send a message and go on; a stepped engine runs it at once, so that steps are whole.
+        """Send a message without waiting; a stepped engine runs it at once, so that steps are whole.
 
         Raises:
             RequestError: the partition has ended.

@@ -48,7 +48,7 @@ PARTS: Final[dict[type, dict[str, type]]] = {
     },
     Node: {},
 }
-"""The parts of an entity that have marked methods of their own, by the names of its attributes."""
+"""The parts of an entity that have marked methods, by the names of its attributes."""
 _ORIGIN: Final = "_licorne_origin"
 """An attribute of the error itself: a wrapper would show callers another error than was raised."""
 
@@ -183,13 +183,13 @@ def adopt(entity: Entity, dispatcher: Dispatcher, actor_class: type[EntityActor]
 
 def reference_of(handle: object) -> PooledRef[Any]:
     """Return the reference that a handle asks."""
-    assert isinstance(handle, _Handle), f"{handle!r} is no handle: please report"
+    assert isinstance(handle, _Handle), f"expected a handle, got {handle!r}: please report"
     return handle._ref  # noqa: SLF001 - the only access to it
 
 
 def message_function(handle: object, name: str) -> Callable[..., Any]:
     """Return the function that runs a marked method when it is sent to the handle's actor as a message."""
-    assert isinstance(handle, _Handle), f"{handle!r} is no handle: please report"
+    assert isinstance(handle, _Handle), f"expected a handle, got {handle!r}: please report"
     return handle._functions[name]  # noqa: SLF001 - made here
 
 

@@ -62,7 +62,7 @@ class PartitionActor(EntityActor):
         self._slice_was_short = False
         """The last slice had few cycles, and is to be followed by another one."""
         self._outcome = CycleOutcome.NOTHING
-        """What the last cycle of the last slice did."""
+        """The result of the last cycle of the last slice."""
         self._turns = 0
         """Turns since the last flush."""
         self._requests_ns = 0
@@ -144,7 +144,7 @@ class PartitionActor(EntityActor):
         exception_value: BaseException | None,
         traceback: TracebackType | None,  # noqa: ARG002 - Pykka's signature
     ) -> None:
-        """Put what broke into quarantine, and go on with the rest."""
+        """Put broken entities into quarantine, and continue with the rest."""
         if exception_value is not None:
             self._isolate(exception_value)
 
@@ -164,7 +164,7 @@ class PartitionActor(EntityActor):
             self.actor_ref.send(PartitionActor.work)
 
     def work(self) -> None:
-        """Run one slice of cycles; go on with the next one after the messages that came meanwhile."""
+        """Run one slice of cycles; the next one follows after the messages that came meanwhile."""
         self._work_pending = False
         cycles, began_ns = self._cycles, perf_counter_ns()
         before, outcome = self._outcome, self.entity.work(cycles)

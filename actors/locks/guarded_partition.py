@@ -7,7 +7,7 @@ A partition that schedules by itself asks through a `QuestionChannel`, as where 
 cycle passes over the asks whose answers are pending. The thread that ran it then calls the RM, and runs the
 next cycle with the answers. If the RM is slow, other threads make calls and run cycles meanwhile.
 
-In a stepped scheduler one cycle runs at a time. It calls the RM between its steps, and goes on with the
+In a stepped scheduler one cycle runs at a time. It calls the RM between its steps, and continues with the
 answer; if others had the lock meanwhile, it is invalidated and begins again with the answers that it has.
 """
 
@@ -66,7 +66,7 @@ class GuardedPartition(Guard):
         deferred: the actions that must run without a lock.
         isolate: called with each error after the lock was released; `None` if only the caller gets errors.
         call: calls a free thread to help; `None` if there never is one.
-        shares: several threads may place asks at once, each in a leaf of its own.
+        shares: several threads may place asks at once, each in a separate leaf.
     """
 
     __slots__ = (
@@ -105,7 +105,7 @@ class GuardedPartition(Guard):
         self.name = partition.name
         self.rm_id = partition.rm_id
         self.ended = False
-        """Whether the partition takes no more requests; set once."""
+        """Whether the partition has stopped taking requests; set once."""
         self._turn = 0
         """How often the lock was taken for writing; written with the lock held."""
 
@@ -384,7 +384,7 @@ class PredicateCalls:
 class CycleInvalidatedError(BaseException):
     """Others had the partition while the RM was asked: the cycle must begin again.
 
-    It is no `Exception`, so that handlers of errors between here and the engine do not catch it.
+    It is not an `Exception`, so that handlers of errors between here and the engine do not catch it.
     """
 
 

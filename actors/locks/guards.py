@@ -5,7 +5,7 @@ runs with the lock held for reading, one marked as writing with it held for writ
 calls on itself takes no lock again, since the locks are not recursive. Methods without a mark do not exist on
 a guard, except the identity that never changes, and guards of the parts of an entity: they share its lock.
 
-Queues, limits, the node order and the counts belong to their partition, which reads them as they are. If
+Queues, limits, the node order and the counts belong to their partition, which reads them directly. If
 threads share a partition, these objects are *instrumented*: they are of a subclass whose marked methods take
 the lock of the object. So cycles that share the partition's lock may use these methods at once. Besides, they
 read one reference to a value that never changes; docs/threads.md names it.

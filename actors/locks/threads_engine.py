@@ -184,14 +184,14 @@ class ThreadsEngine:
     def _work(self, guarded: GuardedPartition, helps: bool) -> bool:  # noqa: FBT001 - as the threads have it
         """Run one slice of a partition's cycles; return whether there is more to do."""
         more = False
-        with suppress(BaseException):  # What broke has been isolated, and the others go on.
+        with suppress(BaseException):  # The broken entity has been isolated, and the others continue.
             more = guarded.work(CYCLES_PER_SLICE, helps=helps)
         guarded.flush()
         return more
 
     @excludes("partition", "application", "node")
     def _isolate(self, guarded: GuardedPartition, error: BaseException) -> None:
-        """Put what broke into quarantine, and go on with the rest."""
+        """Put broken entities into quarantine, and continue with the rest."""
         if isinstance(error, LicorneError):
             return
         log = self._log.bind(partition=guarded.name)
@@ -224,7 +224,7 @@ class _DeferredChannel:
 
 
 def _guarded(partition: Partition) -> GuardedPartition:
-    assert isinstance(partition, GuardedPartition), f"{partition!r} is no guard: please report"
+    assert isinstance(partition, GuardedPartition), f"expected a guard, got {partition!r}: please report"
     return partition
 
 
@@ -290,11 +290,11 @@ class SchedulingThreads:
         self._changed = Condition(name="scheduling")
         self._wanting: deque[GuardedPartition] = deque()
         self._calling: deque[GuardedPartition] = deque()
-        """Partitions that have a thread and can use another one; partitions without a thread go first."""
+        """Partitions that have a thread and can use another one; partitions without a thread come first."""
         self._workers: dict[GuardedPartition, int] = {}
         """How many threads work for a partition."""
         self._wanted_since: set[GuardedPartition] = set()
-        """Partitions that wanted a thread while an earlier one still worked for them."""
+        """Partitions that asked for a thread while an earlier one still worked for them."""
         self._threads: list[threading.Thread] = []
         self.closed = False
         """Whether the threads are to end; set once."""

@@ -28,7 +28,7 @@ class PooledActor(pykka.Actor):
     """Pykka's actor, multiplexed on the workers of a dispatcher and on the threads that ask it.
 
     `on_start`, `on_stop` and `on_failure` run under the same ownership as messages, on no particular
-    thread. An actor that needs a thread of its own stays a `pykka.ThreadingActor`.
+    thread. An actor that needs its own thread stays a `pykka.ThreadingActor`.
     """
 
     bound_dispatcher: ClassVar[Dispatcher | None] = None
@@ -38,7 +38,7 @@ class PooledActor(pykka.Actor):
     """Bound on waiting messages, control messages not counted; `None` is unbounded."""
 
     survives_failures: ClassVar[bool] = False
-    """Whether the actor goes on after an error in a message sent by `tell`, which is reported. By Pykka's
+    """Whether the actor continues after an error in a message sent by `tell`, which is reported. By Pykka's
     contract it stops, and for `SystemExit` and the like all actors stop."""
 
     in_pykka_registry: ClassVar[bool] = False
@@ -66,7 +66,7 @@ class PooledActor(pykka.Actor):
         """Start an actor on the dispatcher that the class is bound to.
 
         Raises:
-            DispatcherError: the class is bound to none.
+            DispatcherError: the class is not bound to a dispatcher.
         """
         if cls.bound_dispatcher is None:
             raise DispatcherError(f"{cls.__name__} has no bound_dispatcher: use Dispatcher.start")
@@ -97,7 +97,7 @@ class PooledActor(pykka.Actor):
         return PooledFuture()
 
     def _start_actor_loop(self) -> None:
-        """Begin to handle messages; without an `on_start` of its own this costs no turn of a worker."""
+        """Begin to handle messages; if the class defines no `on_start`, this costs no turn of a worker."""
         starts = type(self).on_start is not pykka.Actor.on_start
         self.actor_inbox.open(Envelope(_ON_START) if starts else None)
 
@@ -185,7 +185,7 @@ class PooledActor(pykka.Actor):
             self._crash(error, message)
 
     def _survives(self, error: BaseException) -> bool:
-        """Return whether the actor goes on; by Pykka's contract `SystemExit` and the like end all."""
+        """Return whether the actor continues; by Pykka's contract `SystemExit` and the like end all."""
         return self.survives_failures or isinstance(error, Exception)
 
     # Failures.
@@ -215,8 +215,8 @@ class PooledActor(pykka.Actor):
     def _crash(self, error: BaseException, message: object) -> None:
         """Stop all actors of the dispatcher on `SystemExit` and the like.
 
-        Pykka stops all actors of the process and waits for them. Here other schedulers go on, and no thread
-        waits, since the other actors may be waiting for this thread.
+        Pykka stops all actors of the process and waits for them. Here other schedulers continue, and no
+        thread waits, since the other actors may be waiting for this thread.
         """
         log = self.dispatcher.log
         log.debug("{!r} in {}. Stopping all actors.", error, self)  # noqa: PLE1205 - loguru's braces
@@ -231,7 +231,7 @@ class PooledActor(pykka.Actor):
         self.dispatcher.report_failure(failure)
 
     def _end(self) -> None:
-        """Take no more messages."""
+        """Refuse messages from now on."""
         if self.in_pykka_registry:
             ActorRegistry.unregister(self.actor_ref)
         self.dispatcher.dismiss(self.actor_ref)

@@ -77,6 +77,6 @@ class DirectedCheckedAsks:
         self._direction.enter()
 
     def leave(self) -> None:
-        """Count the thread as running the actor no more."""
+        """Note that the thread no longer runs the actor."""
         self._direction.leave()
         self._asks.leave()

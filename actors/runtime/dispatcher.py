@@ -127,7 +127,7 @@ class Dispatcher:
         return checked_asks(*actor.actor_class_and_key(), actor.rank, direction)
 
     def stop_actors_nowait(self) -> None:
-        """Ask all actors to stop, the last started first, and wait for none."""
+        """Ask all actors to stop, the last started first, without waiting for any of them."""
         for ref in reversed(self.actors()):
             ref.stop(block=False)
 
@@ -163,7 +163,7 @@ class Dispatcher:
 
         Raises:
             DispatcherError: the calling thread runs an actor of this dispatcher, which could not end.
-            pykka.Timeout: an actor has not stopped in time; the workers go on.
+            pykka.Timeout: an actor has not stopped in time; the workers continue.
         """
         self.check_may_shut_down()
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
@@ -197,7 +197,7 @@ class Dispatcher:
 
     def report_dead_letter(self, ref: AnyRef, message: object) -> None:
         """Report a message that was not delivered to the embedder."""
-        if not isinstance(message, _ActorStop):  # to stop what has stopped is no loss
+        if not isinstance(message, _ActorStop):  # to stop a stopped actor has no effect
             self._tell_hook(self._on_dead_letter, DeadLetter(ref=ref, message=message))
 
     def _tell_hook(self, hook: Callable[[Any], None] | None, news: object) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ExceptionInfo: TypeAlias = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
-"""What `sys.exc_info()` returns."""
+"""The return value of `sys.exc_info()`."""
 
 
 _Outcome: TypeAlias = tuple[T | None, ExceptionInfo | None]
@@ -163,7 +163,7 @@ class PooledFuture(Future[T]):
                     continue
                 WAIT_GRAPH.add(wait)
                 try:
-                    # Either registration declines if there is nothing to wait for any more.
+                    # Either registration declines if there is no longer anything to wait for.
                     if self._register(wait) and mailbox.register(wait):
                         wait.sleep()
                 finally:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MessageEnvelope: TypeAlias = Envelope[object]
 """A message, and the future of its answer if it is an ask."""
 ENTRIES_MAX: Final = 128
-"""When so many entries (asks, releases, applications, nodes) wait in a partition, calls that bring more wait
+"""When this many entries (asks, releases, applications, nodes) wait in a partition, calls that add more wait
 until half of them are carried out."""
 WAIT_SECONDS_MAX: Final = 1.0
 """How long one call waits at most. It may hold a lock that a predicate of the RM wants, for which the
@@ -114,7 +114,7 @@ class Mailbox:
     # Sending.
 
     def offer(self, envelope: MessageEnvelope, *, control: bool = False) -> bool:
-        """Queue a message; `False` if the actor takes no more.
+        """Queue a message; `False` if the actor has stopped taking messages.
 
         Raises:
             MailboxFullError: a normal message beyond the capacity. Control messages and requests to stop
@@ -228,7 +228,7 @@ class Mailbox:
             self._release()
 
     def close(self) -> None:
-        """As the owner, take no more messages; the rest is answered when the actor is given up."""
+        """As the owner, refuse messages from now on; the rest is answered when the actor is given up."""
         with self._lock:
             self._closed = True
 
@@ -324,7 +324,7 @@ class Mailbox:
 
 
 def entries_of(args: Sequence[object]) -> int:
-    """Count the entries of a request; one that has none counts as one."""
+    """Count the entries of a request; an empty one counts as one."""
     return sum(len(each) for each in args if isinstance(each, (tuple, list))) or 1
 
 

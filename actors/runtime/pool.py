@@ -186,7 +186,7 @@ class WorkerPool:
         worker = Worker(self, f"{self._name}-{self._spawned}")
         try:
             worker.start()
-        except RuntimeError:  # the system has no thread left; those there are go on
+        except RuntimeError:  # the system has no thread left; the existing ones continue
             return False
         self._threads.append(worker)
         return True

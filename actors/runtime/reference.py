@@ -77,11 +77,12 @@ class PooledRef(pykka.ActorRef[A]):
         self.tell(Invocation(self._methods[method], args, kwargs))
 
     def tell(self, message: object, *, control: bool = False) -> None:
-        """Send a message and go on; a control message overtakes all that are not.
+        """Send a message without waiting; a control message overtakes all others.
 
         Raises:
             ActorEndedError: the actor has stopped; the dispatcher's `on_dead_letter` gets the message, too.
-            MailboxFullError: the actor's mailbox is bounded and full, and the message is no control message.
+            MailboxFullError: the actor's mailbox is bounded and full, and the message is not a control
+            message.
         """
         if not self.actor_inbox.offer(Envelope(message), control=control):
             self.actor_inbox.dispatcher.report_dead_letter(self, message)
@@ -111,7 +112,7 @@ class PooledRef(pykka.ActorRef[A]):
             ActorEndedError: the actor has stopped, or stops before it handles the message.
             AskCycleError: the actor waits for this thread; the message has been withdrawn.
             AskDirectionError: the dispatcher checks directions, and this ask goes sideways or up.
-            MailboxFullError: the mailbox is bounded and full, and the message is no control message.
+            MailboxFullError: the mailbox is bounded and full, and the message is not a control message.
             pykka.Timeout: there is a deadline, and it has passed; the message will still be handled.
         """
         if not block:
@@ -215,7 +216,7 @@ class Failure:
     message: object
     """The message that was being handled; `None` in `on_start`, `on_stop` and `on_failure`."""
     survived: bool
-    """Whether the actor goes on."""
+    """Whether the actor continues."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,7 +148,7 @@ class AskRule(Protocol):
         """Count the thread as running the actor, until `leave`."""
 
     def leave(self) -> None:
-        """Count the thread as running the actor no more."""
+        """Note that the thread no longer runs the actor."""
 
     def sleep(self, wait: OpenWait) -> None:
         """Sleep in a wait without a limit until it is woken."""
@@ -189,7 +189,7 @@ class _DirectedAsks:
             self._running.mailboxes.append(self._mailbox)
 
     def leave(self) -> None:
-        """Count the thread as running this actor no more."""
+        """Note that the thread no longer runs this actor."""
         if self._mailbox.rank is not None:
             self._running.mailboxes.pop()
 

@@ -1,1 +1,1 @@
-"""What every engine uses: clocks with timers, the link to a resource manager, the log, and interrupts."""
+"""Services of every engine: clocks with timers, the link to a resource manager, the log, and interrupts."""

@@ -15,7 +15,8 @@ _NS: Final = 1_000_000_000
 _STEP_NS: Final = 1_000_000
 """How far the wall clock must be ahead to have been set; the two clocks are not read at the same moment."""
 _SLEEP_MAX_SECONDS: Final = 1.0
-"""A wall clock that is set ahead does not wake the thread: timers that are due then are late by so much."""
+"""A wall clock that is set ahead does not wake the thread: timers that are due then are late by up to this
+time."""
 EPOCH_2000_NS: Final = 946_684_800 * 1_000_000_000
 """2000-01-01T00:00:00Z: where the clock of a transcript starts."""
 

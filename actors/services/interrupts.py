@@ -24,8 +24,8 @@ as long as all else here, and a section is entered with every request."""
 def run_uninterrupted(function: Callable[[], T]) -> T:
     """Run a function that may wait, and return what it returns, or raise what it raises.
 
-    Called on the main thread, the function runs on a thread of its own. An error that a signal handler raises
-    meanwhile is raised here at once, and the function goes on to its end.
+    Called on the main thread, the function runs on a separate thread. An error that a signal handler raises
+    meanwhile is raised here at once, and the function continues to its end.
     """
     if threading.current_thread() is not threading.main_thread():
         return function()

@@ -1,4 +1,4 @@
-"""The link to one resource manager: it delivers announcements in order, on a thread of its own.
+"""The link to one resource manager: it delivers announcements in order, on its own thread.
 
 Scheduling never waits for an RM's callback. Announcements are queued here and delivered one after the other.
 When an RM is so slow that `BACKLOG_MAX` announcements wait, `is_congested` returns true, and the partitions
@@ -18,7 +18,7 @@ from ...lockcheck import Condition, excludes, leaf
 BACKLOG_MAX: Final = 16_384
 
 M = TypeVar("M")
-"""What is announced."""
+"""The type of an announcement."""
 
 
 @final
@@ -26,7 +26,7 @@ class RmLink(Generic[M]):
     """Delivers announcements to one RM.
 
     Args:
-        name: what the thread is called after.
+        name: the end of the thread's name.
         deliver: hands one announcement to the RM; called on the link's thread alone. What it raises is
             counted here, and reported by itself.
         on_congestion_end: called when a congestion ends.
@@ -87,7 +87,7 @@ class RmLink(Generic[M]):
         return len(self._waiting)
 
     def is_congested(self) -> bool:
-        """Return whether so many announcements wait that nothing more should be placed for the RM.
+        """Return whether too many announcements wait for more to be placed for the RM.
 
         Each cycle asks, so it takes no lock. After `True` a call of `on_congestion_end` follows.
         """

@@ -1,8 +1,8 @@
 """The locks that take the place of those of `threading`: checked, and otherwise the same.
 
-What a lock of `threading` refuses, these refuse with the same error: the plain lock inside of them does it.
-A `threading.Lock` that another thread releases than took it is no lock but a signal, and is left alone from
-then on.
+These refuse the same calls as a lock of `threading`, with the same error: the plain lock inside of them does
+it. A `threading.Lock` that another thread releases than took it is a signal, not a lock, and is no longer
+checked.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _TIMES: Final = frozenset({int, float})
 
 
 def _of_plain(name: str) -> property:
-    """Return a property that the plain lock has, or says to be absent; `__getattr__` would slow all down."""
+    """Return a property of the plain lock, or report it as absent; `__getattr__` would slow all down."""
     return property(lambda lock: getattr(lock._plain, name))  # noqa: SLF001 - the property is a part of it
 
 
 class _OwnWait:
     """The wait for a lock that the waiting execution holds itself.
 
-    What `with` has taken the same thread releases. Otherwise another thread may: each that is not stuck, and
-    does not wait for the end of all others as the main thread does at the end of a program.
+    A lock that `with` has taken is released by the same thread. Otherwise another thread may: each that is
+    not stuck, and does not wait for the end of all others as the main thread does at the end of a program.
 
     A thread that `threading` has not started may as well, and is known only once it runs.
 
@@ -92,7 +92,7 @@ def _shuts_down(thread: int | None) -> bool:
 
 
 class AdoptedLock(CheckedLock):
-    """What takes the place of a `threading.Lock`."""
+    """The replacement of a `threading.Lock`."""
 
     __slots__ = ()
 
@@ -159,7 +159,7 @@ class AdoptedLock(CheckedLock):
 
     def locked(self) -> bool:
         """Return whether the lock is held, by whatever thread."""
-        return self._plain.locked()  # type: ignore[union-attr] # it is no re-entrant one
+        return self._plain.locked()  # type: ignore[union-attr] # it is not a re-entrant one
 
     locked_lock = locked
 
@@ -196,7 +196,7 @@ class AdoptedLock(CheckedLock):
         return super()._wait(execution, after, timeout, breakable=breakable)
 
     def _wait_for_own(self, execution: Execution) -> bool:
-        """Wait for this lock, which the execution holds; say so before, since the wait may never end."""
+        """Wait for this lock, which the execution holds; report that before, since the wait may never end."""
         held = next(iter(holds_of(self.identity, execution.node)))
         wait = _OwnWait(held)
         watch = current()
@@ -208,7 +208,7 @@ class AdoptedLock(CheckedLock):
 
 
 class AdoptedRLock(AdoptedLock):
-    """What takes the place of a `threading.RLock`."""
+    """The replacement of a `threading.RLock`."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Locks of other libraries: a program says which methods of a class take and release them.
+"""Locks of other libraries: a program declares which methods of a class take and release them.
 
 Such a lock is checked as one lock, with the modes that were described. The locks inside of it are left alone:
 a lock that the first reader takes and the last one releases would look like one that is held out of order.
@@ -61,7 +61,7 @@ class Description:
         self.close()
 
     def close(self) -> None:
-        """Check these locks no longer. What is held is forgotten, since its release will not be seen."""
+        """Check these locks no longer. Held ones are forgotten, since their release will not be seen."""
         while self._originals:
             name, (original, replacement) = self._originals.popitem()
             if vars(self._class).get(name) is not replacement:
@@ -231,7 +231,7 @@ class Description:
 
 @final
 class _Taker:
-    """What a method returns that is to be entered, or taken, for one mode of a described lock."""
+    """The value of a method that is to be entered, or taken, for one mode of a described lock."""
 
     def __init__(self, description: Description, lock: object, mode: Mode, made: Any) -> None:
         self._description = description
@@ -288,7 +288,8 @@ def _waited(
     """Take a lock by a call that may wait, and return its result; other threads see what this one waits for.
 
     The wait cannot be interrupted. So a deadlock is searched for before it, and the execution that would
-    complete one is its victim. What an execution does with a lock of its own is for the library to judge.
+    complete one is its victim. Whether an execution may take a lock that it holds is for the library to
+    judge.
 
     Raises:
         DeadlockError: this wait would complete a deadlock, and the policy breaks it; the call was not made.
@@ -350,7 +351,7 @@ def describe(
     Args:
         lock_class: the class. Its methods are replaced by ones that check, and then do the same.
         acquire: the name of the method that takes an exclusive lock. It may return `False`: the lock was not
-            taken then. Of its arguments, `blocking` and `timeout` (seconds) say how long it waits.
+            taken then. Its arguments `blocking` and `timeout` (seconds) limit the wait.
         release: the name of the method that releases it.
         read: how a read/write lock is taken for reading, see `Ways`.
         write: how it is taken for writing.
@@ -379,7 +380,7 @@ def describe(
 def attempts_of(
     method: Callable[..., object],
 ) -> Callable[[object, tuple[object, ...], dict[str, object]], Attempt]:
-    """Return what says of a call of a method how long it waits, by its arguments `blocking` and `timeout`."""
+    """Return the function that finds how long a call waits, by its arguments `blocking` and `timeout`."""
     signature = inspect.signature(method)
 
     def attempt_of(lock: object, given: tuple[object, ...], named: dict[str, object]) -> Attempt:

@@ -1,6 +1,6 @@
 """The factories that replace those of `threading`, what puts them there, and locks that were made before.
 
-The classes of `threading` and `queue` stay as they are: `Condition` and `Queue` make their locks by these two
+The classes of `threading` and `queue` are not changed: `Condition` and `Queue` make their locks by these two
 factories, so the locks inside of them are adopted.
 
 They are looked for in the modules of the scope: in the names of a module, in the attributes of its classes,
@@ -35,7 +35,7 @@ from .semaphores import forget_all, put_all, put_process_locks
 
 _OWN_LOCK: Final = threading.Lock
 _OWN_RLOCK: Final = threading.RLock
-"""The factories as they are without adoption."""
+"""The original factories, without adoption."""
 _INITIALIZERS: Final = frozenset({threading.Condition.__init__.__code__, queue.Queue.__init__.__code__})
 """Code that makes locks for its caller, which is the program: it can take them itself.
 
@@ -149,7 +149,7 @@ class Adoption:
         self._existing.take_over(self.scope)
 
     def close(self) -> None:
-        """Adopt no more locks; those that the program made meanwhile stay adopted."""
+        """Stop adopting locks; those that the program made meanwhile stay adopted."""
         if self._take_over in AT_OPENING:
             AT_OPENING.remove(self._take_over)
         self._existing.give_back()
@@ -193,7 +193,7 @@ def _replace(factories: Mapping[str, object]) -> None:
 def adopt(what: str = "program") -> Adoption:
     """Check the locks that are made by `threading` from now on.
 
-    They are checked as those of this package are: as the active session says, else the environment. The
+    They are checked as those of this package: by the active session, else by the environment. The
     result can be used as a context manager, or ended by `close`.
 
     Args:
@@ -344,7 +344,7 @@ def _namespaces(module: ModuleType, scoped: Mapping[str, ModuleType]) -> Iterato
 
 
 def _attributes(thing: object) -> dict[str, object] | None:
-    """Return the dictionary of an instance, `None` if it has none of its own or a class that computes it."""
+    """Return the dictionary of an instance, `None` if it has none or a class that computes it."""
     for base in type(thing).__mro__:
         descriptor = vars(base).get("__dict__")
         if descriptor is not None:

@@ -1,7 +1,7 @@
-"""Which new locks are adopted, and their names: what the program assigns them to, or where they are made.
+"""Which new locks are adopted, and their names: the targets of their assignments, or the places of calls.
 
 The expression that makes a lock is found in the source by its position. If it only returns the lock, the
-place that called the function names it: a helper that makes locks is no name for all of them.
+place that called the function names it: a helper that makes locks does not name all of them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ HELP: Final = (
     "logging, concurrent.futures and queue count), all, none, or patterns of modules "
     f"({VARIABLE}, else {PROGRAM})"
 )
-"""What the options say that name a scope."""
+"""The help of the options that name a scope."""
 _LIBRARY: Final = tuple({sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")})
 _INSTALLED: Final = tuple(
     {sysconfig.get_paths()[name] + os.sep for name in ("purelib", "platlib")}

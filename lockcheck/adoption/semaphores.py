@@ -1,4 +1,4 @@
-"""Semaphores that are used as locks: who holds a permit may want a lock, and who holds a lock a permit.
+"""Semaphores that are used as locks: the holder of a permit may request a lock, and that of a lock a permit.
 
 A semaphore is a lock where it is taken by `with`, where the function that takes it releases it too, and once
 an execution has released what it took. One that another execution releases than took it hands something
@@ -8,8 +8,8 @@ permits is left alone too.
 A semaphore keeps its class, and what it counts. Only those are known that are made while locks are adopted.
 
 All of them have a semaphore of `_multiprocessing` inside, which this takes the place of. Each is known as a
-semaphore that is used as a lock (`semaphores.py`), since another process may release what this one took. What
-a process that was forked does with them is not checked: it does not know what its parent holds.
+semaphore that is used as a lock (`semaphores.py`), since another process may release what this one took.
+Their use by a process that was forked is not checked: it does not know what its parent holds.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MODULE: Final = "multiprocessing.synchronize"
 _MAKERS: Final = frozenset({_MODULE, "multiprocessing.context", "multiprocessing.sharedctypes"})
 """Modules that make locks for their caller, which is the program: it can take them itself."""
 _UNTAKEN: Final = frozenset({"Event.__init__", "Barrier.__init__"})
-"""What makes locks that no program takes."""
+"""The makers of locks that no program takes."""
 _RECURSIVE: Final = 0
 """The kind of those that a thread may take again."""
 _shared: Final[ByIdentity[Permits]] = ByIdentity()
@@ -52,7 +52,7 @@ _shared: Final[ByIdentity[Permits]] = ByIdentity()
 
 @final
 class Permits:
-    """Who has the permits of a semaphore.
+    """The holders of the permits of a semaphore.
 
     Args:
         name: what the program assigns it to.
@@ -87,12 +87,12 @@ class Permits:
             self._unnoted[execution.serial] += 1
 
     def gives(self, execution: Execution) -> None:
-        """Note that an execution is about to release a permit; if it has none, this is no lock."""
+        """Note that an execution is about to release a permit; if it has none, this is not a lock."""
         if take_out(execution, self.identity, "W"):
             self.identity.certain = True
         elif self._unnoted[execution.serial]:
             self._unnoted[execution.serial] -= 1
-            self._unnoted += Counter()  # without those that have none left
+            self._unnoted += Counter()  # without entries of 0
             self.identity.certain = True
         elif self.identity.alive:
             self.leave_alone()
@@ -261,7 +261,7 @@ def _maker(frame: FrameType | None) -> FrameType | None:
 
 @fails_open(cast("Permits | None", None))
 def _adopted(kind: int, permits: int, frame: FrameType | None, scope: Scope | None) -> Permits | None:
-    """Return who has the permits of a new semaphore; `None` if it is not adopted, or has none yet."""
+    """Return the holders of the permits of a new semaphore; `None` if it is not adopted or has no permits."""
     made_for = adopted_for(scope, _maker(frame)) if permits > 0 else None
     if made_for is None:
         return None

@@ -59,7 +59,7 @@ def witness_of(finding: Finding) -> Witness | None:
 def points_of_cycle(path: Sequence[Dependency]) -> tuple[SchedulingPoint, ...]:
     """Return the points at which the executions of a cycle would be stuck.
 
-    Who asks waits for an answer, and others for an end, so a run is steered to that, not to a lock.
+    An asker waits for an answer, and others for an end, so a run is steered to that, not to a lock.
     """
     witness_lock = WitnessLocks().of_acquisition
     return tuple(
@@ -74,7 +74,7 @@ def points_of_cycle(path: Sequence[Dependency]) -> tuple[SchedulingPoint, ...]:
 
 
 def _ending(waiting: Dependency, following: Dependency) -> Ending | None:
-    """Return what is waited for, if it is no lock."""
+    """Return the object of the wait, if it is not a lock."""
     lock = waiting.wanted.lock
     if not lock.answers and not isinstance(lock, EndIdentity):
         return None
@@ -137,9 +137,9 @@ class BlockedExecution:
     wanted: Acquisition | None
     """`None` if it waits for the end of a thread."""
     wait_text: str
-    """What it waits for, in words."""
+    """The object of its wait, in words."""
     signal: str | None
-    """What ends its wait, in words, if that is neither the release of a lock nor the end of a thread."""
+    """The end of its wait, in words, if that is neither the release of a lock nor the end of a thread."""
     stack: RawStack
     times: int | None
     """How often it had come there, if that was counted."""
@@ -329,7 +329,7 @@ def edge_of_dependency(one: Dependency, shared_lock: HeldLock | None) -> Edge:
 
 
 def _path_to(name: str, paths: Mapping[str, ClassEdge]) -> list[ClassEdge]:
-    """Return the edges of the path that ends at a class; none if there is no path."""
+    """Return the edges of the path that ends at a class; empty without a path."""
     found: list[ClassEdge] = []
     while name in paths:
         found.append(paths[name])
@@ -338,7 +338,7 @@ def _path_to(name: str, paths: Mapping[str, ClassEdge]) -> list[ClassEdge]:
 
 
 def _report_classes(watch: Watch, edge: ClassEdge, paths: Mapping[str, ClassEdge]) -> None:
-    """Report a cycle of classes that is no cycle of instances.
+    """Report a cycle of classes that is not a cycle of instances.
 
     Args:
         watch: the watch.
@@ -377,7 +377,7 @@ def _report_classes(watch: Watch, edge: ClassEdge, paths: Mapping[str, ClassEdge
 
 @final
 class End:
-    """What executions may wait for until another one comes to it.
+    """An event that executions may wait for until another one reaches it.
 
     Args:
         text: what is waited for, in words.

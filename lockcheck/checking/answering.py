@@ -2,7 +2,7 @@
 
 So asks and locks are in one learned graph and one declared order. An execution that asks wants the answerer
 while it holds its locks. The thread that runs the answerer holds it: the asking thread below all that it
-holds already; a worker in an execution of its own, since the messages of one actor come one after the other.
+holds already; a worker in a separate execution, since the messages of one actor come one after the other.
 A message without an answer wants nothing.
 """
 
@@ -65,7 +65,7 @@ class Answerer:
         self._at: TrieNode | None = None
         """The node at which the execution that runs it holds it."""
         self._before: Execution | None = None
-        """The execution that this one replaces on the thread until `leave`, if this is one of its own."""
+        """The execution that this one replaces on the thread until `leave`, if this is a separate one."""
 
     def __del__(self) -> None:
         self.identity.alive = False
@@ -174,7 +174,7 @@ class Answerer:
         return self._execution
 
     def _place(self, execution: Execution) -> TrieNode:
-        """Return the node at which it is held where none is known yet, maybe in an execution of its own."""
+        """Return the node at which it is held where no node is known yet, maybe in a separate execution."""
         if execution.node.acquisition is None and self._serves():
             self._before, execution = execution, self._own_execution()
             go_on_as(execution)
@@ -220,7 +220,7 @@ def await_answer(
     Args:
         what: the answerer, for messages.
         thread: returns the number of the thread that the answer depends on now, if there is one.
-        attempt: waits for so many seconds, and returns whether that was enough.
+        attempt: waits for a number of seconds, and returns whether that was enough.
         frame: where the program asks; by default where it called lockcheck.
         closes: whether to check before the first attempt too, and to raise here if this wait would complete a
             deadlock.

@@ -35,7 +35,7 @@ def no_locks(what: str) -> Iterator[None]:
 def waits_with(timeout_seconds: float | None) -> bool:
     """Return whether a call with such a limit waits at all; one with the limit zero only looks.
 
-    What is no number is for the call itself to refuse.
+    The call itself refuses values that are not numbers.
     """
     try:
         return timeout_seconds is None or timeout_seconds > 0

@@ -56,7 +56,7 @@ class Cycle:
 
     path: tuple[Dependency, ...]
     exact: bool = True
-    """Whether they can all wait at the same time; if not, the other fields say how the cycle was found."""
+    """Whether they can all wait at the same time; if not, the other fields tell how the cycle was found."""
     strong: bool = True
     """Whether its modes exclude each other, so that each really waits."""
     given_up: bool = False
@@ -241,7 +241,7 @@ def _cause(one: Dependency, other: Dependency) -> str:
 
 
 def _reasons(path: tuple[Dependency, ...], *, strong: bool) -> Iterator[str]:
-    """Yield all reasons why a cycle is no deadlock."""
+    """Yield all reasons why a cycle is not a deadlock."""
     for one in path:
         yield from _obstacles_alone(one)
     for one, other in zip(path, (*path[1:], path[0]), strict=True):
@@ -368,7 +368,7 @@ class PoolWaits:
         watch.report(self._finding(together or [wait], unguarded=together is not None))
 
     def _at_once(self, members: list[_Wait], start: int = 0) -> list[_Wait] | None:
-        """Return as many waits as the pool has threads, all possible at once; `None` if none are known."""
+        """Return as many waits as the pool has threads, all possible at once; `None` if fewer are known."""
         if len(members) == self._threads:
             return members
         for place in range(start, len(self._waits)):
@@ -390,7 +390,7 @@ class PoolWaits:
             why: tuple[str, ...] = (
                 f"then none of its {threads} is left to run what they wait for",
                 "they are different executions, and none must have ended before another one begins",
-                "more threads than such tasks, or a pool of its own for what they wait for, would be safe",
+                "more threads than such tasks, or a separate pool for what they wait for, would be safe",
             )
         else:
             why = (f"{self.name} has {threads}, and not as many such tasks were seen at the same time",)

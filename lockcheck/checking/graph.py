@@ -1,8 +1,8 @@
 """The learned graph: which lock was requested while which were held, by instance and by class.
 
-A *dependency* is what one execution did in one segment of its life: "held these, wanted that". It is written
-down once. Bare acquisitions for writing count too where readers wait for waiting writers, since such a
-writer may stand between two readers (docs/lockcheck.md, "Where two readers meet").
+A *dependency* is an action of one execution in one segment of its life: "held these, wanted that". It is
+written down once. Bare acquisitions for writing count too where readers wait for waiting writers, since such
+a writer may stand between two readers (docs/lockcheck.md, "Where two readers meet").
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class HeldLock:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dependency:
-    """What an execution held and what it wanted."""
+    """The locks that an execution held, and the one that it requested."""
 
     execution: int
     execution_name: str
@@ -44,11 +44,11 @@ class Dependency:
     wanted: Acquisition
     stack: RawStack
     fresh: bool
-    """Whether no other execution knew the lock that it wanted."""
+    """Whether no other execution knew the requested lock."""
 
     @property
     def locks(self) -> tuple[HeldLock, ...]:
-        """What was held but for ends, which only count as locks; outermost first."""
+        """The held locks without ends, which only count as locks; outermost first."""
         return tuple(held for held in self.held if not held.acquisition.lock.ends)
 
     def mode_of(self, lock: LockIdentity) -> Mode | None:
@@ -72,7 +72,7 @@ class EndIdentity(LockIdentity):
     def __init__(self, name: str, signal: str | None, taken: Sequence[Dependency]) -> None:
         super().__init__(name, None, reentrant=False, policy=None)
         self.signal = signal
-        """What is waited for, in words; `None` for the end of a thread."""
+        """The object of the wait, in words; `None` for the end of a thread."""
         self._taken = tuple(taken)
 
     def __str__(self) -> str:
@@ -157,7 +157,7 @@ class Graph:
     def _add_pairs(self, dependency: Dependency) -> bool:
         """Note which lock was requested while which were held; return whether any pair of them is new.
 
-        Without a new pair, and without a cycle so far, there is none: so to nest locks at further places
+        Without a new pair, and without an earlier cycle, no cycle exists: so to nest locks at further places
         needs no search.
         """
         wanted, grows = dependency.wanted.lock.serial, False
@@ -174,7 +174,7 @@ class Graph:
             return {str(edge): len(sites) for edge, sites in self.sites.items()}
 
     def reaches(self, start: int, targets: set[int]) -> bool:
-        """Return whether a path of edges leads from a wanted lock to one that was held, in a step or more."""
+        """Return whether a path of edges leads from a requested lock to a held one, in a step or more."""
         pending, seen = [start], {start}
         while pending:
             for after in self._after.get(pending.pop(), ()):
@@ -217,7 +217,7 @@ class Graph:
                 yield edge
 
     def sweep(self) -> list[object]:
-        """Forget dependencies of locks that are gone, if there are many: nothing can wait for them any more.
+        """Forget dependencies of locks that are gone, if there are many: nothing can wait for them now.
 
         Returns:
             The forgotten objects: the caller drops them when it does not hold the latch.

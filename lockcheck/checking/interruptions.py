@@ -4,17 +4,17 @@ A lock that is not re-entrant, taken in one of them, and held elsewhere, is a de
 itself: the finalizer waits for the code that it interrupts. It does not matter that they did not meet in
 this run. That is the rule of Linux' lockdep for interrupts.
 
-A lock that ends with the object that is finalized is no such lock: what holds it uses the object, which is
-not finalized then. So a finding over a finalizer waits until the next new acquisition, or the end of the
+A lock that ends with the finalized object does not count: its holder uses the object, which is not
+finalized then. So a finding over a finalizer waits until the next new acquisition, or the end of the
 session, and is dropped if the lock is gone by then.
 
 A finalizer is recognized by the stack: `__del__`, `weakref.finalize`, a generator that ends unasked, or
 anything that the garbage collector calls, such as callbacks of weak references; a handler by its function,
 which the program gave to `signal`.
 
-What was taken at a place before is known there, and is not looked at again: while the garbage collector runs,
-the thread knows nothing. Other finalizers and handlers begin without a notice: what functions take that they
-may call by name is looked at each time.
+Locks that were taken at a place before are known there, and are not checked again: while the garbage
+collector runs, the thread knows nothing. Other finalizers and handlers begin without a notice: what functions
+take that they may call by name is looked at each time.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _DROPS: Final = (
 )
 """How the names of instructions begin that drop a reference and call nothing: what runs then, ends."""
 _names: Final[dict[CodeType, set[str]]] = {}
-"""What was found of functions that may interrupt others."""
+"""The findings about functions that may interrupt others."""
 REACHED_MAX: Final = 1000
 """How many functions are looked at that a finalizer or handler may call."""
 
@@ -176,7 +176,7 @@ def _interruption(frame: FrameType, handling: Sequence[FunctionType]) -> str | N
 def _finalizes(frame: FrameType) -> bool:
     """Return whether a frame runs a method that the finalizer of its class calls by name.
 
-    What it takes is checked again each time: the next time the finalizer may be what calls it.
+    Its locks are checked again each time: the next time the finalizer may be its caller.
     """
     owner, _, name = frame.f_code.co_qualname.rpartition(".")
     if not owner or name == "<lambda>":

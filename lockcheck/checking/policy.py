@@ -81,10 +81,10 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self.order is not None and not isinstance(self.order, Order):
-            raise LockUsageError(f"{self.order!r} is no Order")
+            raise LockUsageError(f"expected an Order, got {self.order!r}")
         for rung, action in self.on.items():
             if not isinstance(rung, Rung) or action not in get_args(FindingAction):
-                raise LockUsageError(f"{rung!r}: {action!r} is no rung with what happens at it")
+                raise LockUsageError(f"expected a rung with an action, got {rung!r}: {action!r}")
 
     @property
     def breaks_deadlocks(self) -> bool:
@@ -99,7 +99,7 @@ class Policy:
 def act_on(
     policy: Policy, graph: Graph, finding: Finding, tell: Callable[[Finding, str], None]
 ) -> LockCheckError | None:
-    """Do what the policy of a finding's rung says; return what has to be raised, if anything.
+    """Carry out the policy of a finding's rung; return the error to raise, if any.
 
     Args:
         policy: names the action for each rung.

@@ -139,7 +139,7 @@ def _place(node: TrieNode, watch: Watch, frame: FrameType) -> None:
 
 
 def _wants_again(watch: Watch, node: TrieNode, holding: TrieNode) -> bool:
-    """Report a lock that its holder wants again; to only try is no mistake, it simply fails.
+    """Report a lock that its holder requests again; only to try is allowed, and simply fails.
 
     Neither is it where a function waits within a limit for a lock that it never releases: for a signal.
     """

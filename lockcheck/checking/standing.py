@@ -1,7 +1,7 @@
 """Where the threads are now, what each holds and waits for; and locks that are held for too long.
 
-If a limit is set, a thread of its own checks what the executions hold, a few times within a limit. A hold is
-reported once. The holder goes on: no error can be raised in the middle of its work.
+If a limit is set, a separate thread checks the held locks of executions, a few times within a limit. A hold
+is reported once. The holder continues: no error can be raised in the middle of its work.
 
 Where the interpreter has no global lock the holder runs on meanwhile, and CPython crashes when one thread
 walks the frames of another one that runs. So there only the place where the lock was taken is reported.
@@ -26,13 +26,13 @@ from ..holding.stacks import RawStack, capture, resolve
 from .watch import Watch, current
 
 ANY: Final = "*"
-"""Stands for all classes that have no limit of their own."""
+"""Stands for all classes without a specific limit."""
 _CHECKS_PER_LIMIT: Final = 4
 _PAUSE_SECONDS_MIN: Final = 0.001
 _PAUSE_SECONDS_MAX: Final = 0.1
 _START: Final = threading.Thread.start
 _JOIN: Final = threading.Thread.join
-"""The methods as they are while nothing is checked."""
+"""The original methods, while nothing is checked."""
 
 
 def standing() -> str:
@@ -53,7 +53,7 @@ def report_on_signal(name: str) -> None:
         name: of the signal, such as `SIGUSR1` or `USR1`.
 
     Raises:
-        LockUsageError: there is no such signal, or it cannot be handled here.
+        LockUsageError: the signal does not exist, or it cannot be handled here.
     """
     number = getattr(signal, name if name.startswith("SIG") else f"SIG{name}", None)
     if not isinstance(number, signal.Signals):

@@ -121,8 +121,8 @@ def wait_in_slices(
 
     Args:
         execution: what waits.
-        wait: for what.
-        attempt: tries for so many seconds, and returns whether it succeeded.
+        wait: the object of the wait.
+        attempt: tries for a number of seconds, and returns whether it succeeded.
         timeout_seconds: how long at most; negative for ever.
         frame: where the program waits; by default where it called lockcheck.
         closes: whether to check before the first attempt too: a wait that would complete a deadlock is its
@@ -177,7 +177,7 @@ def _may_close(execution: Execution, wait: ExecutionWait) -> bool:
 
 
 def refuse_own(execution: Execution, acquisition: Acquisition) -> None:
-    """Refuse an endless wait for a lock of its own that a program begins while the checker shows a key of it.
+    """Refuse an endless wait for one of its locks that a program begins while the checker shows a key of it.
 
     Raises:
         LockUsageError: it is such a wait. Without the checker the program would not be there.
@@ -370,7 +370,7 @@ _Groups: TypeAlias = "list[list[Execution]]"
 
 
 def deadlock_of(execution: Execution) -> list[Execution]:
-    """Return a deadlock that begins with a given execution, or nothing if it is in none.
+    """Return a deadlock that begins with a given execution, or nothing if it is not in one.
 
     A waiting execution does not change what it holds. So a deadlock that is seen twice, with the same waits,
     existed as a whole in between.
@@ -418,7 +418,7 @@ def _stuck(waiting: dict[Execution, _Groups]) -> dict[Execution, _Groups]:
 
 
 def _way_back(start: Execution, stuck: dict[Execution, _Groups]) -> list[Execution]:
-    """Return a shortest path in the wait-for graph from an execution to itself; empty if there is none."""
+    """Return a shortest path in the wait-for graph from an execution to itself; empty without one."""
     paths: dict[Execution, list[Execution]] = {start: [start]} if start in stuck else {}
     pending = list(paths)
     for execution in pending:

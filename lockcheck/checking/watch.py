@@ -39,9 +39,9 @@ class Watch:
         self.contracts: dict[str, int] = {}
         """How often each contract was checked that was declared or checked while the session was active."""
         self.acquisitions = 0
-        """How many acquisitions were new, and so checked; no lock was seen if there are none."""
+        """How many acquisitions were new, and so checked; 0 if no lock was seen."""
         self.notes: Final[ByIdentity[Notes]] = ByIdentity()
-        """What each execution took before others wait for an end that comes by it."""
+        """The locks that each execution took before others wait for an end that comes by it."""
         self.executions_noted = 0
         """Of how many executions there were notes, also of those that are over."""
         self.skipped = 0
@@ -131,7 +131,7 @@ class Watch:
         self.report_step(kind, text, node, holders, why=why, clause=clause, what=what, rung=rung)
 
     def report(self, finding: Finding) -> None:
-        """Note a finding and do what the policy of its rung says.
+        """Note a finding and carry out the policy of its rung.
 
         Raises:
             LockCheckError: that is the policy, and the finding is not a real deadlock.
@@ -150,7 +150,8 @@ class Watch:
         """Note a finding: a new one, one more of the same, or a higher rung of it, which counts anew.
 
         Returns:
-            What to act on: one that is known at a higher rung stays at that, and is acted on at its own.
+            The finding to act on: one that is known at a higher rung keeps that, and this one is acted on at
+            its rung.
         """
         with LATCH:
             known = self._found.get(finding.fingerprint)
@@ -178,7 +179,7 @@ class Watch:
             ]
 
     def act_on(self, finding: Finding) -> LockCheckError | None:
-        """Do what the policy of a finding's rung says; return what has to be raised, if anything."""
+        """Carry out the policy of a finding's rung; return the error to raise, if any."""
         return act_on(self.policy, self.graph, finding, self.tell)
 
     def amend(self, finding: Finding) -> None:
@@ -190,7 +191,7 @@ class Watch:
         """Run a check; an error of the check itself switches the checks off, and the program goes on.
 
         An error that a signal handler of the program raises in the middle of a check is the program's. A
-        stack that is too deep is no fault: this check is left out.
+        stack that is too deep is not a fault: this check is left out.
         """
         try:
             return work()
@@ -216,7 +217,7 @@ class Watch:
             execution.inside = inside
 
     def note_fault(self, error: Exception) -> None:
-        """Count an error of the checker itself, say so once, and switch the checks and the trace off.
+        """Count an error of the checker itself, report it once, and switch the checks and the trace off.
 
         An error of our own kind is a wrong argument of the program, such as a policy, and is only counted.
         """
@@ -247,7 +248,7 @@ EXECUTIONS_MAX: Final = 256
 
 @final
 class Notes:
-    """What is known of an execution since it last notified others, in a session."""
+    """The locks and ends of an execution since it last notified others, in a session."""
 
     __slots__ = ("ends", "taken")
 
@@ -295,7 +296,7 @@ def taken_by(execution: Execution) -> Sequence[Dependency]:
 @fails_open(None)
 def forget_taken() -> None:
     """Forget what the calling execution took: it notifies others, who may know then that it did."""
-    known = _notes(runtime.running.get(Interpreter.thread_number()))  # a new thread has none yet
+    known = _notes(runtime.running.get(Interpreter.thread_number()))  # a new thread has no notes yet
     if known is not None and (known.taken or known.ends):
         ends, known.ends = known.ends, []
         known.taken = []

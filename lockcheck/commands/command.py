@@ -54,7 +54,7 @@ from .confirm import TIMEOUT_SECONDS, Program, add_confirm_commands, confirmed
 from .settings import add_adopt_option, adopting, project_settings
 
 DAYS: Final = 90
-"""For how long an entry is accepted, unless `--expires` says otherwise."""
+"""For how long an entry is accepted without `--expires`."""
 FILE: Final = Path("lockcheck.toml")
 
 
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m licor
 def _do(arguments: Sequence[str] | None, program: str) -> int:
     try:
         options = _parser(program).parse_args(arguments)
-    except SystemExit as end:  # argparse has said what is wrong, or printed its help
+    except SystemExit as end:  # argparse has reported the error, or printed its help
         return end.code if isinstance(end.code, int) else USAGE
     work: Callable[[argparse.Namespace], int] = options.work
     return work(options)
@@ -103,7 +103,7 @@ def _is_output_whole() -> bool:
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program, description="Tell whether locks can deadlock.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="run a program and say what was found")
+    run = commands.add_parser("run", help="run a program and report the findings")
     run.add_argument("-m", dest="as_module", action="store_true", help="the program is a module")
     run.add_argument("program", help="the program, a file")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
@@ -133,14 +133,14 @@ def _parser(program: str) -> argparse.ArgumentParser:
     for name, draw in (("dot", dot), ("mermaid", mermaid), ("html", to_html)):
         form.add_argument(f"--{name}", dest="draw", action="store_const", const=draw)
     graph.set_defaults(work=_graph)
-    diff = commands.add_parser("diff", help="say what a report has that an older one has not")
+    diff = commands.add_parser("diff", help="show what a report has that an older one has not")
     diff.add_argument("old")
     diff.add_argument("new")
     diff.set_defaults(work=_diff)
     prove = commands.add_parser("prove", help="print the certificate of a report")
     prove.add_argument("report")
     prove.set_defaults(work=_prove)
-    stats = commands.add_parser("stats", help="say how long locks were waited for and held, in microseconds")
+    stats = commands.add_parser("stats", help="show how long locks were waited for and held, in microseconds")
     stats.add_argument("report")
     stats.add_argument("--by", choices=GROUPS, default="site", help="what a line is (site)")
     stats.set_defaults(work=_stats)
@@ -187,11 +187,11 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _report_on_signal() -> None:
-    """Have a signal say where the threads are, unless the environment names another one or none."""
+    """Let a signal report where the threads are, unless the environment names another one or none."""
     name = os.environ.get("LOCKCHECK_SIGNAL", "USR1")
     if name and hasattr(signal, "SIGUSR1") and threading.current_thread() is threading.main_thread():
         report_on_signal(name)
-        _say(f"`kill -{name.removeprefix('SIG')} {os.getpid()}` says what each thread holds and waits for")
+        _say(f"`kill -{name.removeprefix('SIG')} {os.getpid()}` shows what each thread holds and waits for")
 
 
 def _graph(options: argparse.Namespace) -> int:
@@ -289,7 +289,7 @@ def _write(options: argparse.Namespace) -> int:
         path.write_text(baseline_text(findings, kept, expires), encoding="utf-8")
     except OSError as error:
         raise LockUsageError(f"--into {path}: cannot be written: {error.strerror}") from None
-    print(f"{path}: {len(findings)} accepted, fill in their reasons")  # noqa: T201 - the command says so
+    print(f"{path}: {len(findings)} accepted, fill in their reasons")  # noqa: T201 - output of the command
     return CLEAN
 
 
@@ -297,7 +297,7 @@ def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise LockUsageError(f"--expires: {text!r} is no day such as 2027-03-31") from None
+        raise LockUsageError(f"--expires: {text!r} is not a day such as 2027-03-31") from None
 
 
 def baseline_text(findings: Iterable[Finding], kept: Mapping[str, Accepted], expires: date) -> str:

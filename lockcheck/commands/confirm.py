@@ -143,7 +143,7 @@ def steered_run(
     Args:
         witness: what is to be confirmed.
         program: what is run.
-        kept: the folder for the replay file; if there is none, it is not kept.
+        kept: the folder for the replay file; without one the file is not kept.
         attempt: the number of the attempt, from one.
         pause: how long a thread is paused at most in the first attempt, in seconds.
         timeout_seconds: a run that takes longer is ended.

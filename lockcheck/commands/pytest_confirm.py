@@ -1,7 +1,7 @@
 """`pytest --lockcheck=confirm`: tests are run again, steered into what they found or predict.
 
-A trace has the events of one test alone, and is dropped when the test has ended. A re-run has fixtures and a
-session of its own. Whether it passes does not matter; only whether its threads get stuck does. It has a
+A trace has the events of one test alone, and is dropped when the test has ended. A re-run has its own
+fixtures and session. Whether it passes does not matter; only whether its threads get stuck does. It has a
 limit, since a test may wait for ever for a thread that was a victim.
 """
 

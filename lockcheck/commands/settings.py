@@ -7,7 +7,7 @@
     archive = ["file"]
     "*" = ["sleep"]
 
-Rules for blocking calls say which kinds are allowed while a lock of a class is held; `*` is any class or
+Rules for blocking calls allow kinds while a lock of a class is held; `*` is any class or
 kind. Those of the command line are added to those of the project. Locks of other libraries: `settings.py`.
 
 [[tool.lockcheck.describe]]
@@ -46,7 +46,7 @@ _POLICIES: Final = ("writer", "reader")
 
 @dataclass(frozen=True, slots=True)
 class ProjectSettings:
-    """What a project says of lockcheck."""
+    """The settings of a project for lockcheck."""
 
     blocking: Mapping[str, frozenset[str]] = field(default_factory=dict)
     fail_on: frozenset[Rung] = DEFAULT_FAIL_ON
@@ -74,7 +74,7 @@ def project_settings(folder: Path) -> ProjectSettings:
     """Return the settings of the project of a folder: those of the nearest `pyproject.toml` above or in it.
 
     Raises:
-        LockUsageError: the file is no TOML, or a setting is not what it must be.
+        LockUsageError: the file is not TOML, or a setting has a wrong value.
     """
     path = next((one / FILE for one in (folder, *folder.parents) if (one / FILE).is_file()), None)
     if path is None:
@@ -87,13 +87,13 @@ def project_settings(folder: Path) -> ProjectSettings:
     table = tools.get("lockcheck", {}) if isinstance(tools, dict) else {}
     where = f"{path}: tool.lockcheck"
     if not isinstance(table, dict):
-        raise LockUsageError(f"{where}: {shown(table)} is no table")
+        raise LockUsageError(f"{where}: {shown(table)} is not a table")
     unknown = sorted(table.keys() - set(_KEYS))
     if unknown:
-        raise LockUsageError(f"{where}: {unknown[0]!r} is no setting; there are {', '.join(_KEYS)}")
+        raise LockUsageError(f"{where}: {unknown[0]!r} is not a setting; the settings are {', '.join(_KEYS)}")
     rules, failing = table.get("blocking", {}), table.get("fail_on", "R2")
     if not isinstance(rules, dict):
-        raise LockUsageError(f"{where}.blocking: {shown(rules)} is no table of classes with kinds")
+        raise LockUsageError(f"{where}.blocking: {shown(rules)} is not a table of classes with kinds")
     return ProjectSettings(
         {name: _kinds(kinds, f"{where}.blocking.{name}") for name, kinds in rules.items()},
         _failing(failing, f"{where}.fail_on"),
@@ -103,13 +103,13 @@ def project_settings(folder: Path) -> ProjectSettings:
 
 def _kinds(kinds: object, where: str) -> frozenset[str]:
     if not isinstance(kinds, list) or not all(isinstance(kind, str) and kind for kind in kinds):
-        raise LockUsageError(f'{where}: {shown(kinds)} is no list of kinds such as ["sleep"]')
+        raise LockUsageError(f'{where}: {shown(kinds)} is not a list of kinds such as ["sleep"]')
     return frozenset(kinds)
 
 
 def _failing(text: object, where: str) -> frozenset[Rung]:
     if not isinstance(text, str):
-        raise LockUsageError(f"{where}: {shown(text)} is no text such as R2,RB")
+        raise LockUsageError(f"{where}: {shown(text)} is not a text such as R2,RB")
     try:
         return failing_of(text)
     except LockUsageError as error:
@@ -124,14 +124,14 @@ def blocking_rules(texts: Iterable[str], where: str) -> BlockingRules:
         where: what they were given to, for the error.
 
     Raises:
-        LockUsageError: one of them is no rule.
+        LockUsageError: one of them is not a rule.
     """
     rules: BlockingRules = {}
     for text in texts:
         name, _, kinds = text.partition("=")
         found = frozenset(kind.strip() for kind in kinds.split(",") if kind.strip())
         if not name.strip() or not found:
-            raise LockUsageError(f"{where}: {text!r} is no rule such as archive=file,sleep")
+            raise LockUsageError(f"{where}: {text!r} is not a rule such as archive=file,sleep")
         rules = _with_rules(rules, {name.strip(): found})
     return rules
 
@@ -151,7 +151,7 @@ def add_adopt_option(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def adopting(options: argparse.Namespace) -> Iterator[None]:
-    """Adopt what the options or the environment say while the body runs, in processes that it starts too.
+    """Adopt locks by the options or the environment while the body runs, in processes that it starts too.
 
     The locks of other libraries that the project describes are checked meanwhile, in this process.
 
@@ -172,32 +172,36 @@ def adopting(options: argparse.Namespace) -> Iterator[None]:
 
 
 def descriptions(tables: object, where: str) -> tuple[Mapping[str, Any], ...]:
-    """Return the arguments of `describe` that tables say, with `class` and `where`; nothing is imported.
+    """Return the arguments of `describe` from tables, with `class` and `where`; nothing is imported.
 
     Args:
         tables: what the project has.
         where: what they are in, for the error.
 
     Raises:
-        LockUsageError: they are no tables, or a value is not what it must be.
+        LockUsageError: they are not tables, or a value is wrong.
     """
     if not isinstance(tables, list):
-        raise LockUsageError(f"{where}: {shown(tables)} is no list of tables")
+        raise LockUsageError(f"{where}: {shown(tables)} is not a list of tables")
     return tuple(_description(table, f"{where}[{number}]") for number, table in enumerate(tables))
 
 
 def _description(table: object, where: str) -> Mapping[str, Any]:
     if not isinstance(table, dict):
-        raise LockUsageError(f"{where}: {shown(table)} is no table")
+        raise LockUsageError(f"{where}: {shown(table)} is not a table")
     unknown = sorted(table.keys() - set(_DESCRIBED_KEYS))
     if unknown:
-        raise LockUsageError(f"{where}: {unknown[0]!r} is no setting; there are {', '.join(_DESCRIBED_KEYS)}")
+        raise LockUsageError(
+            f"{where}: {unknown[0]!r} is not a setting; the settings are {', '.join(_DESCRIBED_KEYS)}"
+        )
     lock_class = table.get("class")
     if not isinstance(lock_class, str) or "." not in lock_class:
-        raise LockUsageError(f"{where}.class: {shown(lock_class)} is no class such as package.module.Class")
+        raise LockUsageError(
+            f"{where}.class: {shown(lock_class)} is not a class such as package.module.Class"
+        )
     for key in ("acquire", "release"):
         if key in table and not isinstance(table[key], str):
-            raise LockUsageError(f"{where}.{key}: {shown(table[key])} is no name of a method")
+            raise LockUsageError(f"{where}.{key}: {shown(table[key])} is not a name of a method")
     if not isinstance(table.get("reentrant", False), bool):
         raise LockUsageError(f"{where}.reentrant: {shown(table['reentrant'])} is neither true nor false")
     if table.get("policy", "writer") not in _POLICIES:
@@ -222,7 +226,7 @@ def described(found: Iterable[Mapping[str, Any]]) -> ExitStack:
     """Describe classes, which imports their modules, until the result is closed.
 
     Raises:
-        LockUsageError: there is no such class, or it has no such methods; none is described then.
+        LockUsageError: the class or one of its methods does not exist; nothing is described then.
     """
     with ExitStack() as opened:
         for given in found:
@@ -241,5 +245,5 @@ def _class(text: str) -> type:
     except Exception as error:  # noqa: BLE001 - a module may fail in any way
         raise LockUsageError(f"{text}: {module} cannot be imported: {foreign.shown(error, str)}") from None
     if not isinstance(found, type):
-        raise LockUsageError(f"{text} is no class")
+        raise LockUsageError(f"{text} is not a class")
     return found

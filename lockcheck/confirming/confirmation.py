@@ -1,7 +1,7 @@
 """Confirming a witness: the program runs again, steered, up to three times, until its threads are stuck.
 
 A deadlock that is confirmed is broken as any real one is: a victim raises `DeadlockError`, the others go on.
-The witness is written again as it was confirmed, so that `replay` can force the same.
+The confirmed witness is written again, so that `replay` can force the same.
 
 Anything may end a wait for an event, an item of a queue or a notification, so such a wait has no edge in the
 wait-for graph. In a steered run it has one: the witness tells who signals later. It counts after all have
@@ -206,7 +206,7 @@ def confirm(
     Args:
         witness: what is to be confirmed.
         run: starts the threads and waits for them; it may raise a `DeadlockError`, which is ignored here.
-        folder: where the confirmed witness is written to; if there is none, it is not written.
+        folder: the folder for the confirmed witness; without one it is not written.
         order: the declared order, if any.
         name: the name of the sessions.
         pause_seconds: how long a thread is paused at most in the first attempt.
@@ -399,7 +399,7 @@ def _finding(steering: Steering, folder: Path | None) -> Finding:
 
 
 def _came_true(steering: Steering) -> Witness:
-    """Return the witness as it was when the threads were stuck."""
+    """Return the witness of the moment when the threads were stuck."""
     witness = steering.witness
     points = tuple(
         replace(point, late=before.late)

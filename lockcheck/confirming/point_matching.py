@@ -174,7 +174,8 @@ class Joining:
         self.times = {place: 1}
         self.began = Interpreter.seconds()
         self.ends = _executions_awaited(execution, wait)
-        """The executions that it waits for; none if anything may end the wait, then the witness says who."""
+        """The executions that it waits for; empty if anything may end the wait, then the witness names
+        them."""
         self._wait = wait
 
     @property
@@ -205,7 +206,7 @@ def _blocks(following: Participant, one: Participant) -> bool:
 
 
 def chain_with(newest: Participant, here: Sequence[Participant], count: int) -> Sequence[Participant]:
-    """Return executions at all points, each of which holds what another one wants; the newest is one.
+    """Return executions at all points, each holding a lock that another one requests; the newest is one.
 
     Args:
         newest: what came to its point last.

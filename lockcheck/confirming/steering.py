@@ -32,7 +32,7 @@ from .point_matching import Joining, Participant, Paused, PointMatching, are_stu
 PAUSE_SECONDS: Final = 0.5
 """How long an execution is paused in the first attempt; twice as long in each further one."""
 PAUSES_MAX: Final = 4
-"""After so many full pauses without result, a run goes on unsteered."""
+"""After this many full pauses without result, a run continues unsteered."""
 STANDSTILL_SECONDS: Final = 0.2
 """How long all participants wait before a wait counts that anything might end, such as one for an event."""
 POLL_SECONDS: Final = 0.001
@@ -133,10 +133,10 @@ class Steering:
         return [executions[(executions.index(waiting) + 1) % len(executions)]]
 
     def finding(self, deadlock: Sequence[Execution]) -> Finding | None:
-        """Return the finding of a deadlock, if its executions are stuck as the witness says.
+        """Return the finding of a deadlock, if its executions are stuck as in the witness.
 
         They need not be those that were paused: a pause may have let others come. More of them may get
-        stuck so after the first ones, which is no other deadlock.
+        stuck so after the first ones, which is the same deadlock.
         """
         others = self.matching.in_order(deadlock)
         with LATCH:

@@ -2,8 +2,8 @@
 
 To open it imports modules, may start a thread, and prints a line: all of that is done without the latch.
 
-`LOCKCHECK=confirm` steers the process to the witness that `LOCKCHECK_WITNESS` names. If that is no file, it
-is the folder to which the witnesses of findings are written when the process ends.
+`LOCKCHECK=confirm` steers the process to the witness that `LOCKCHECK_WITNESS` names. If that is not a file,
+it is the folder to which the witnesses of findings are written when the process ends.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def begin(level: Level, variables: Mapping[str, str] = os.environ) -> None:
     """Begin to record or to steer this process, until it ends; called once, when its session was opened.
 
     Raises:
-        LockUsageError: the file that the environment names is no witness.
+        LockUsageError: the file that the environment names is not a witness.
     """
     watch = current()
     if watch is None or runtime.recorder is not None or runtime.steering is not None:

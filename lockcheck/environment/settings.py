@@ -14,7 +14,7 @@ def level_in_force() -> Level:
 
 
 def level_for(check: Level | str | None) -> Level:
-    """Return the level of a new lock, and open a session if it is checked and none is active.
+    """Return the level of a new lock, and open a session if it is checked and no session is active.
 
     Args:
         check: the argument of the constructor; `None` leaves it to the session and the environment.

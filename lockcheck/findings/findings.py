@@ -26,7 +26,7 @@ _WORDS: Final[Mapping[tuple[Kind | None, Rung], str]] = {
     (None, Rung.R4): "Fault, confirmed",
     (None, Rung.R5): "Fault, which happened",
 }
-"""What a finding is, by kind and rung."""
+"""Names of findings, by kind and rung."""
 _LINE: Final = re.compile(r"(\.pyw?):\d+")
 """The line in the name of a lock that was named after its place."""
 _NUMBERED: Final = re.compile(r"^Thread-\d+(?: \((?P<target>.*)\))?$|^(?P<pool>.*?)(?:[-_]\d+)+$")
@@ -37,12 +37,12 @@ _PLACED: Final = re.compile(r"^(.*\.pyw?):\d+$")
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An execution held one lock and wanted another: one step of a cycle, or the place of a broken rule."""
+    """An execution held one lock and requested another: a step of a cycle, or the place of a broken rule."""
 
     execution: str
     """The name of the execution: of a thread, or the one given to `unit`."""
     held: str | None
-    """The lock that was held, with key and mode; `None` if there was none."""
+    """The lock that was held, with key and mode; `None` without one."""
     wanted: str
     all_held: tuple[str, ...]
     """Everything that was held, outermost first."""
@@ -102,7 +102,7 @@ class Finding:
 
     @property
     def sentence(self) -> str:
-        """What it is, in words: `Possible deadlock, not seen yet: a then b in f(), b then a in g()`."""
+        """A summary in words: `Possible deadlock, not seen yet: a then b in f(), b then a in g()`."""
         what = _WORDS.get((self.kind, self.rung)) or _WORDS[None, self.rung]
         steps = [_step(edge) for edge in self.edges]
         is_cycle = self.kind is Kind.CYCLE and self.text.startswith("a cycle of ") and all(steps)
@@ -220,7 +220,7 @@ class Ending:
     role: str
     place: SourcePlace
     what: str | None = None
-    """What the thread signals, in words, such as an event; `None` for its end."""
+    """The signal of the thread, in words, such as an event; `None` for its end."""
 
     def __str__(self) -> str:
         return f"the end of {self.role}" if self.what is None else f"{self.what}, from {self.role}"
@@ -252,7 +252,7 @@ class SchedulingPoint:
 
     @property
     def holds_and_wants(self) -> str:
-        """What it holds and wants, in words."""
+        """The locks that it holds and requests, in words."""
         return f"holds {', '.join(map(str, self.held)) or 'nothing'} and wants {self.wanted}"
 
     def __str__(self) -> str:
@@ -309,7 +309,7 @@ FRAMES_MAX: Final = 8
 
 
 def finding_text(finding: Finding, sites: Mapping[str, int]) -> str:
-    """Yield the lines of a finding: what, where each lock was taken and wanted, and why it is one.
+    """Yield the lines of a finding: a summary, where each lock was taken and requested, and the reasons.
 
     Args:
         finding: what was found.
@@ -342,10 +342,10 @@ def _lines(finding: Finding, sites: Mapping[str, int]) -> Iterator[str]:
 
 
 def suggestion(finding: Finding, sites: Mapping[str, int]) -> str | None:
-    """Return which step of a cycle to reverse, in words; `None` if the finding is no cycle."""
+    """Return which step of a cycle to reverse, in words; `None` if the finding is not a cycle."""
     if finding.kind not in {Kind.CYCLE, Kind.DEADLOCK}:
         return None
-    # An actor that runs as an execution of its own holds itself, and cannot release that.
+    # An actor that runs as a separate execution holds itself, and cannot release that.
     holding = [edge for edge in finding.edges if edge.held not in {None, edge.execution}]
     if not holding:
         return None

@@ -1,7 +1,7 @@
 """Objects of the program, such as keys of locks: shown and remembered without relying on them.
 
 To show, hash or compare them runs code of the program. It may raise anything, take locks, or wait for another
-thread. So none of it runs while the checker holds a lock of its own.
+thread. So it never runs while the checker holds one of its locks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Kept = TypeVar("Kept")
 
 
 def shown(thing: object, by: Callable[[object], str] = str) -> str:
-    """Return an object of the program as text; if it cannot be shown, the text says so."""
+    """Return an object of the program as text; if it cannot be shown, the text reports that."""
     try:
         return by(thing)
     except Exception as error:  # noqa: BLE001 - it is the program's, and only its text is missing

@@ -33,7 +33,7 @@ def read_text(path: Path) -> str:
     """Return the text of a file.
 
     Raises:
-        LockUsageError: it cannot be read, or is no text.
+        LockUsageError: it cannot be read, or is not text.
     """
     try:
         return path.read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise LockUsageError(
-            f"{path}:{line}: byte 0x{error.object[error.start]:02x} is no UTF-8 text"
+            f"{path}:{line}: byte 0x{error.object[error.start]:02x} is not UTF-8 text"
         ) from None
 
 
@@ -75,7 +75,7 @@ def open_document(text: str, where: str, form: str, version: int) -> Fields:
     """Parse a document that has a format and a version.
 
     Raises:
-        LockUsageError: it is no such document, or one of another version; the message begins with `where`.
+        LockUsageError: it is not such a document, or one of another version; the message begins with `where`.
     """
     fields = _parse_object(text, where)
     found = fields.text("format"), fields.number("version")
@@ -96,7 +96,7 @@ class Fields:
 
     def __init__(self, found: object, where: str) -> None:
         if not isinstance(found, dict):
-            raise LockUsageError(f"{where}: {shown(found)} is no object")
+            raise LockUsageError(f"{where}: {shown(found)} is not an object")
         self._found: dict[str, object] = found
         self.where = where
 
@@ -108,7 +108,7 @@ class Fields:
         """Return a string."""
         found = self._get(name)
         if not isinstance(found, str):
-            raise self.error(name, found, "no string")
+            raise self.error(name, found, "a string")
         return found
 
     def text_or_none(self, name: str) -> str | None:
@@ -119,7 +119,7 @@ class Fields:
         """Return a number that is whole and not negative."""
         found = self._get(name)
         if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-            raise self.error(name, found, "no whole number from 0 on")
+            raise self.error(name, found, "a whole number from 0 on")
         return found
 
     def number_or_none(self, name: str) -> int | None:
@@ -130,7 +130,7 @@ class Fields:
         """Return a list of numbers that are whole and not negative."""
         found = self._list(name)
         if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in found):
-            raise self.error(name, found, "no list of whole numbers from 0 on")
+            raise self.error(name, found, "a list of whole numbers from 0 on")
         return tuple(one for one in found if isinstance(one, int))
 
     def flag(self, name: str) -> bool:
@@ -144,7 +144,7 @@ class Fields:
         """Return a list of strings."""
         found = self._list(name)
         if not all(isinstance(one, str) for one in found):
-            raise self.error(name, found, "no list of strings")
+            raise self.error(name, found, "a list of strings")
         return tuple(str(one) for one in found)
 
     def one(self, name: str) -> Fields:
@@ -164,9 +164,9 @@ class Fields:
             raise self.error(name, found, f"not one of {', '.join(choices)}")
         return choices[found]
 
-    def error(self, name: str, found: object, message: str) -> LockUsageError:
-        """Return the error of a field that is not what it must be."""
-        return LockUsageError(f"{self.where}: {name}: {shown(found)} is {message}")
+    def error(self, name: str, found: object, expected: str) -> LockUsageError:
+        """Return the error of a field with another value than expected."""
+        return LockUsageError(f"{self.where}: {name}: expected {expected}, got {shown(found)}")
 
     def _get(self, name: str) -> object:
         if name not in self._found:
@@ -176,7 +176,7 @@ class Fields:
     def _list(self, name: str) -> list[object]:
         found = self._get(name)
         if not isinstance(found, list):
-            raise self.error(name, found, "no list")
+            raise self.error(name, found, "a list")
         return found
 
 
@@ -194,7 +194,7 @@ FOLDER: Final = Path("lockcheck-witnesses")
 FORMAT: Final = "licorne.lockcheck.witness"
 VERSION: Final = 1
 POINTS_MAX: Final = 64
-"""A file that names more threads is refused: no deadlock that is searched for has so many."""
+"""A file that names more threads is refused: no deadlock that is searched for has that many."""
 
 _RUNGS: Final = {rung.name: rung for rung in (Rung.R2, Rung.R3, Rung.R4, Rung.R5)}
 _KINDS: Final = {kind.value: kind for kind in (Kind.CYCLE, Kind.DEADLOCK)}
@@ -209,15 +209,15 @@ def from_json(text: str, where: str) -> Witness:
     """Return the witness of a document.
 
     Raises:
-        LockUsageError: it is no such document, or one of another version; the message begins with `where`.
+        LockUsageError: it is not such a document, or one of another version; the message begins with `where`.
     """
     fields = open_document(text, where, FORMAT, VERSION)
     points = fields.each("stops", read_point)
     order = fields.numbers("order")
     if not 2 <= len(points) <= POINTS_MAX:
-        raise fields.error("stops", len(points), f"no number of threads from 2 to {POINTS_MAX}")
+        raise fields.error("stops", len(points), f"a number of threads from 2 to {POINTS_MAX}")
     if sorted(order) != list(range(len(points))):
-        raise fields.error("order", list(order), f"no order of the {len(points)} threads")
+        raise fields.error("order", list(order), f"an order of the {len(points)} threads")
     return Witness(
         fingerprint=fields.text("fingerprint"),
         rung=fields.choice("rung", _RUNGS),
@@ -233,7 +233,7 @@ def read_witness(path: Path) -> Witness:
     """Return the witness of a file.
 
     Raises:
-        LockUsageError: the file cannot be read, or is no witness.
+        LockUsageError: the file cannot be read, or is not a witness.
     """
     return from_json(read_text(path), str(path))
 
@@ -257,8 +257,8 @@ def with_replay(finding: Finding, witness: Witness | None, folder: Path | None) 
     Args:
         finding: a deadlock in which threads are stuck; it has to be broken even if the file cannot be
             written.
-        witness: how to reach it; if there is none, no file is written.
-        folder: where the file is written to; if there is none, no file is written.
+        witness: how to reach it; without one no file is written.
+        folder: the folder of the file; without one no file is written.
     """
     if witness is None or folder is None:
         return finding

@@ -61,7 +61,7 @@ class Usage:
     site: str
     """File and line."""
     key: str | None
-    """Which of its class, if that was asked for; `OTHER_KEYS` for those beyond the limit."""
+    """Its key within its class, if that was asked for; `OTHER_KEYS` for those beyond the limit."""
     hold: Spread
     """One time for each acquisition that was released."""
     wait: Spread
@@ -87,7 +87,7 @@ class UsageTally:
         self._waited = _Histogram()
 
     def fold(self) -> None:
-        """Sort the collected times; other threads may add meanwhile, and none is lost."""
+        """Sort the collected times; other threads may add meanwhile, without loss."""
         self._held.take(self.holds)
         self._waited.take(self.waits)
 
@@ -104,7 +104,7 @@ class UsageTally:
 
 @final
 class UsageTallies:
-    """All tallies of a session; a limited number of keys of a class have tallies of their own."""
+    """All tallies of a session; a limited number of keys of a class have separate tallies."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, Mode, CodeType, int, str | None], UsageTally] = {}

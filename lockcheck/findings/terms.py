@@ -66,14 +66,14 @@ class LockOrderWarning(RuntimeWarning):
 
 
 def fault_said(error: Exception) -> str:
-    """Return what is said of an error of the checker itself."""
+    """Return the text about an error of the checker itself."""
     return f"a fault of its own, please report: {type(error).__name__}: {error}"
 
 
 _INSTALLED: Final = f"{os.sep}site-packages{os.sep}"
 _LIBRARY: Final = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 - likewise
 Mode: TypeAlias = Literal["R", "W"]
-"""How a lock is held or wanted; an exclusive lock knows W alone."""
+"""How a lock is held or requested; an exclusive lock has only W."""
 MODES: Final[Mapping[str, Mode]] = {"R": "R", "W": "W"}
 """As documents name them."""
 RWPolicy: TypeAlias = Literal["writer", "reader"]
@@ -111,23 +111,23 @@ def failing_of(text: str) -> frozenset[Rung]:
     """Return the rungs that fail, given names of rungs separated by commas, such as `R2,RB`.
 
     Raises:
-        LockUsageError: one of them is no rung.
+        LockUsageError: one of them is not a rung.
     """
     names = [name.strip().upper() for name in text.split(",")]
     unknown = [name for name in names if name not in Rung.__members__]
     if unknown:
         known = ", ".join(rung.name for rung in Rung)
-        raise LockUsageError(f"{text!r}: {unknown[0]!r} is no rung; there are {known}")
+        raise LockUsageError(f"{text!r}: {unknown[0]!r} is not a rung; the rungs are {known}")
     return failing_from(*(Rung[name] for name in names))
 
 
 class Kind(Enum):
-    """What is wrong."""
+    """The kind of a fault."""
 
     ORDER = "order"  # against the declared order of classes
     SAME_CLASS = "same class"  # two instances of a class against its rule
-    RECURSION = "recursion"  # a lock wanted by its holder
-    UPGRADE = "upgrade"  # a write lock wanted by its reader
+    RECURSION = "recursion"  # a lock requested by its holder
+    UPGRADE = "upgrade"  # a write lock requested by its reader
     WRONG_RELEASE = "wrong release"  # released by a thread that does not hold it, or in the other mode
     LEAK = "leak"  # still held when its thread ended
     READ_WRITE = "write under a read lock"
@@ -199,7 +199,7 @@ def level_of(text: Level | str) -> Level:
         return Level[text.strip().upper()]
     except KeyError:
         raise LockUsageError(
-            f"{text!r} is no level of checking: off, order, full, record or confirm"
+            f"{text!r} is not a level of checking: off, order, full, record or confirm"
         ) from None
 
 
@@ -209,13 +209,13 @@ class Environment:
 
     level: Level
     timeout_seconds: float | None
-    """A longer wait for a lock is reported; `None` if there is no limit."""
+    """A longer wait for a lock is reported; `None` without a limit."""
     exits: bool
     """Whether the process ends, with code 1, at the first finding that fails."""
     order_disabled: bool
     """Whether orders, recursion and cycles are not checked: only real deadlocks and stalls are."""
     max_hold_seconds: float | None = None
-    """A lock that is held longer is reported; `None` if there is no limit."""
+    """A lock that is held longer is reported; `None` without a limit."""
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -242,7 +242,7 @@ def max_hold_of(text: str | None) -> float | None:
     """Return how many seconds a lock may be held, from a text; `None` if it is empty.
 
     Raises:
-        LockUsageError: it is no positive number.
+        LockUsageError: it is not a positive number.
     """
     if not text:
         return None
@@ -251,7 +251,7 @@ def max_hold_of(text: str | None) -> float | None:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise LockUsageError(f"{text!r} is no number of seconds that a lock may be held")
+        raise LockUsageError(f"expected a number of seconds above 0 that a lock may be held, got {text!r}")
     return seconds
 
 

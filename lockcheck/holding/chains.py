@@ -1,6 +1,6 @@
 """Held locks: a chain of nodes for each execution, and a trie of the chains that were checked.
 
-An *execution* is a thread, or a part of one that has a name of its own. Its `node` says what it holds,
+An *execution* is a thread, or a part of one with a separate name. Its `node` has its held locks,
 innermost first along `parent`. From each node, `next` leads to the edges that were checked there and found
 to be in order. So an acquisition that is nothing new takes the fast path: one access to a dictionary. A new
 one is checked once (`slow_path.py`).
@@ -10,7 +10,8 @@ cut it off where a session begins or ends.
 
 The life of an execution is cut into segments, each with the segments of others that precede it. Only an order
 that holds in every schedule counts: that one thread happened to get a lock before another proves nothing.
-What made the order is kept for the last lines that a segment was put behind, for the reasons of findings.
+The causes of the order are kept for the last lines that a segment was put behind, for the reasons of
+findings.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _serials: Final = count(1)
 CAUSES_MAX: Final = 32
 """For how many lines a segment keeps why it comes after them: a thread may come after thousands of tasks."""
 Cause: TypeAlias = "tuple[str, CodeType | None, int]"
-"""What orders two lines, in words, and the place where the later one waited for it, if it is known."""
+"""The cause of an order of two lines, in words, and the place where the later one waited, if it is known."""
 _START: Final[Cause] = ("by the start of a thread or task", None, 0)
 
 
@@ -60,11 +61,11 @@ class LockIdentity:
     may_be_signal = False
     """Whether another execution may release it than took it."""
     answers = False
-    """Whether it is no lock, but an answerer, such as an actor."""
+    """Whether it is not a lock, but an answerer, such as an actor."""
     rank: int | None = None
     """The place of an answerer in the order of asks."""
     ends = False
-    """Whether it is no lock, but the end of an execution, or what that signals."""
+    """Whether it is not a lock, but the end of an execution, or a signal of that."""
 
     def __init__(self, name: str, key: object, *, reentrant: bool, policy: RWPolicy | None) -> None:
         self.serial = next(_serials)
@@ -74,7 +75,7 @@ class LockIdentity:
         self.policy = policy
         """The policy of a read/write lock; `None` for an exclusive one."""
         self.fresh_for: Execution | None = None
-        """The only execution that knows the lock, if `fresh` said so."""
+        """The only execution that knows the lock, if `fresh` declared one."""
         self.elsewhere: tuple[Mode, RawStack] | None = None
         """Where it was taken first outside of finalizers and signal handlers, at the level `full`."""
         self.alive: bool | None = True
@@ -157,7 +158,7 @@ def _refuse(_: bytes) -> None:
 
 
 NONE_BELOW: Final = cast("dict[object, TrieNode]", MappingProxyType({}))
-"""What most nodes have as `next`: an empty mapping that cannot be changed, made once."""
+"""The `next` of most nodes: an empty mapping that cannot be changed, made once."""
 
 
 @final
@@ -228,7 +229,7 @@ def copied(old: TrieNode, parent: TrieNode | None, owner: object) -> TrieNode:
 
 
 class ExecutionWait(Protocol):
-    """What an execution waits for: a lock, or something else, such as the end of a thread."""
+    """The wait of an execution: for a lock, or for something else, such as the end of a thread."""
 
     @property
     def endless(self) -> bool:
@@ -240,7 +241,7 @@ class ExecutionWait(Protocol):
 
     @property
     def signal(self) -> str | None:
-        """What ends the wait, in words, if it is neither the release of a lock nor the end of a thread."""
+        """The end of the wait, in words, if it is neither the release of a lock nor the end of a thread."""
 
     def needs(self, waiting: Execution) -> list[list[Execution]]:
         """Return groups of executions: of each group one has to act before the wait can end.

@@ -65,7 +65,7 @@ def handling_functions() -> list[FunctionType]:
     if Interpreter.thread_number() != threading.main_thread().ident:
         return []
     every = list(map(_GETSIGNAL, _SIGNALS))
-    # Few signals have handlers of their own; there are many, so nothing is done in Python for each of them.
+    # Few signals have specific handlers; there are many, so nothing is done in Python for each of them.
     distinct = dict(zip(map(id, every), every, strict=True)).values()
     found = (getattr(handler, "__func__", handler) for handler in distinct if callable(handler))
     return [function for function in found if type(function) is FunctionType]
@@ -85,7 +85,7 @@ class _Faults(Protocol):
     """Hears of faults of the checker."""
 
     def note_fault(self, error: Exception) -> None:
-        """Switch the checker off, and say so."""
+        """Switch the checker off, and report that."""
 
 
 def fails_open(
@@ -117,13 +117,13 @@ def fails_open(
 
 
 def note_fault(error: Exception) -> None:
-    """Note an error of the checker, if a session is open; a stack that is too deep is no fault."""
+    """Note an error of the checker, if a session is open; a stack that is too deep is not a fault."""
     if runtime.watch is not None and not isinstance(error, RecursionError):
         cast("_Faults", runtime.watch).note_fault(error)
 
 
 def note_fault_of_setup(error: Exception) -> None:
-    """Note an error of the checker where it is set up or ended; the next session does, if none is open."""
+    """Note an error where the checker is set up or ended; the next session does, if no session is open."""
     if runtime.watch is None:
         runtime.early_fault = error
     note_fault(error)
@@ -150,7 +150,7 @@ class EventSink(Protocol):
         Args:
             thing: what they wait for.
             mode: `R` if it ends no wait.
-            begins: whether it is no signal, but a wait of the execution begins.
+            begins: whether it is not a signal, but a wait of the execution begins.
         """
 
     def awaited(self, thing: object, mode: Mode, attempt: Attempt) -> None:
@@ -195,7 +195,7 @@ def _below(node: TrieNode) -> Iterator[TrieNode]:
 
 @final
 class Runtime:
-    """Which session is active, and which executions run."""
+    """The active session and the running executions."""
 
     __slots__ = (
         "began",
@@ -213,11 +213,11 @@ class Runtime:
 
     def __init__(self) -> None:
         self.watch: object = None
-        """The watch of the active session, which `active.current` returns; `None` if none is open."""
+        """The watch of the active session, which `watch.current` returns; `None` if no session is open."""
         self.opens = False
         """Whether the session that the environment asks for is being opened."""
         self.early_fault: Exception | None = None
-        """An error of the checker where it was set up, before a session was open that could say so."""
+        """An error of the checker where it was set up, before a session was open that could report it."""
         self.recorder: EventSink | None = None
         self.steering: Steerer | None = None
         self.executions: dict[int, Execution] = {}
@@ -368,7 +368,7 @@ class _Local(threading.local):
     """The execution that runs on this thread."""
 
     execution: Execution = NOBODY
-    """What finalizers have that run on a thread while its own execution is made."""
+    """The execution of finalizers that run on a thread while its own execution is made."""
 
     def __init__(self) -> None:
         begun = _begun()

@@ -1,4 +1,4 @@
-"""What threads and tasks took before their ends, given to those that wait for these ends under a lock.
+"""The locks that threads and tasks took before their ends, for those that wait for these ends under a lock.
 
 `checking/acquisition_checks.py` judges that. These hooks are installed before those that learn the order of
 threads: what comes after an end is known only once the wait is over.
@@ -26,7 +26,7 @@ from .joins import result_text
 Result = TypeVar("Result")
 
 NOTIFICATION: Final = "a notification"
-"""What a wait on a condition is for; a steered run waits for the same."""
+"""The object of a wait on a condition; a steered run waits for the same."""
 TASKS_MAX: Final = 64
 """The ends of how many tasks of a thread are known to who joins it."""
 _Future = concurrent.futures.Future[object]
@@ -51,13 +51,13 @@ class _Last(threading.local):
 _last: Final = _Last()
 
 _task_ends: Final[ByIdentity[deque[End]]] = ByIdentity()
-"""The ends of the last tasks that each thread of a pool ran: who joins the thread waits for them too."""
+"""The ends of the last tasks that each thread of a pool ran: a thread that joins it waits for them too."""
 _notifications: Final[ByIdentity[_Notifications]] = ByIdentity()
 
 
 @final
 class _Notifications:
-    """Who notifies a condition, and what that took before it last did so."""
+    """The notifiers of a condition, and the locks that each took before it last notified."""
 
     __slots__ = ("end", "line", "number")
 

@@ -5,9 +5,9 @@ loop leaves to a pool, runs on a thread that is started after the import; so it 
 when a session opens, and whenever a thread is started. To hook into the import was rejected: other tools
 do that too, and then the order in which hooks are installed and removed matters.
 
-What a thread did before it left a call for an event loop comes before the call. The loop is one execution, so
-all that it does afterwards counts as later too: coroutines may be thought in order that are not, and no order
-is missing. A coroutine that a thread leaves for a loop is a task of the loop's thread: to wait for its
+Actions of a thread before it left a call for an event loop come before the call. The loop is one execution,
+so all that it does afterwards counts as later too: coroutines may be thought in order that are not, and no
+order is missing. A coroutine that a thread leaves for a loop is a task of the loop's thread: to wait for its
 result is to wait for that thread.
 """
 
@@ -65,7 +65,7 @@ def _find_pykka() -> None:
 
 
 def _hear() -> None:
-    from . import pykka_asks  # noqa: PLC0415 - not loaded where there is no Pykka
+    from . import pykka_asks  # noqa: PLC0415 - not loaded without Pykka
 
     HOOKS.put_late(*pykka_asks.ASK, lambda: pykka_asks.put_all(HOOKS))
 

@@ -2,7 +2,7 @@
 
 Only what holds by construction counts, in whichever order threads run: what set an event that is set once
 comes before what waited for it without a limit; the first items of a queue with one producer come before
-the first gets of a consumer; all that is done before a barrier of so many threads comes before all that is
+the first gets of a consumer; all that is done before a barrier of that many threads comes before all that is
 done after it; tasks come before what follows the end of their pool or a wait for all of them, and before the
 callbacks of their futures. If a second thread sets the event, or puts an item, the order no longer counts.
 
@@ -99,7 +99,7 @@ class _Setting:
         """`None` if the order does not count."""
         taken = taken_by(local.execution) if segment is not None else ()
         self.end = End("an event", "an event", taken) if taken else None
-        """What comes before it, for those that wait for it under a lock."""
+        """The locks that come before it, for those that wait for it under a lock."""
 
 
 def _set(method: Callable[[threading.Event], None], self: threading.Event) -> None:
@@ -140,7 +140,7 @@ def _wait(
 
 
 def _is_set(method: Callable[[threading.Event], bool], self: threading.Event) -> bool:
-    """Wrap the question whether an event is set: who knows that does not wait for it."""
+    """Wrap the question whether an event is set: a thread that knows that does not wait for it."""
     known = _events.get(self)
     found = method(self)
     if found and known is not None and known.end is not None:
@@ -162,7 +162,7 @@ class _Items:
         self.gets: dict[int, int] = {}
         """How many each execution took."""
         self.done: dict[int, Segment] = {}
-        """The last segment of each execution that said that an item is done."""
+        """The last segment of each execution that marked an item as done."""
 
     @property
     def over(self) -> bool:

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 IS_ALIVE: Final = threading.Thread.is_alive
 IS_SET: Final = threading.Event.is_set
 DONE: Final = concurrent.futures.Future.done
-"""The methods as they are while nothing is checked: what the checker asks is no event of the program."""
+"""The original methods, while nothing is checked: calls by the checker are not events of the program."""
 
 _MISSING: Final = object()
 
@@ -142,11 +142,11 @@ def _without_hook(error: Exception, original: Callable[[], Result]) -> Result:
 
 
 _OF_ARGUMENTS: Final = (TypeError, ValueError, AttributeError, OverflowError)
-"""What wrong arguments cause."""
+"""The errors of wrong arguments."""
 
 
 def like_original(original: object, hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what calls a hook; where the original is built in, it is no method either if a class has it.
+    """Return a function that calls a hook; if the original is built in, it is not a method in a class either.
 
     A function of Python that is an attribute of a class gets the instance as its first argument.
     """
@@ -180,12 +180,12 @@ class Hooks:
         original = getattr(owner, name)
         hooked = like_original(original, guarded(original, hook))
         if isinstance(owner, ModuleType):
-            # As which `pickle` finds it; `os.open` says that it is of another.
+            # `pickle` finds it by these; `os.open` names another module.
             hooked.__module__ = owner.__name__
         self.put(owner, name, hooked)
 
     def put(self, owner: object, name: str, method: object) -> None:
-        """Replace something by what is no hook, and remember what was there."""
+        """Replace something by an object that is not a hook, and remember the original."""
         self._before.append((owner, name, vars(owner).get(name, _MISSING)))
         setattr(owner, name, method)
 

@@ -29,7 +29,7 @@ _Future: TypeAlias = "concurrent.futures.Future[object]"
 _JOIN: Final = threading.Thread.join
 _WAIT: Final = concurrent.futures.wait
 _EXCEPTION: Final = concurrent.futures.Future.exception
-"""The functions as they are while nothing is checked; they wait with limits."""
+"""The original functions, while nothing is checked; they wait with limits."""
 
 
 @final
@@ -171,7 +171,7 @@ class _FutureWait:
 
     @property
     def signal(self) -> str:
-        """What ends the wait, in words."""
+        """The end of the wait, in words."""
         return self.describe()
 
     def describe(self) -> str:

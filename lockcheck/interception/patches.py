@@ -209,7 +209,7 @@ def _join(
 
 
 def _is_alive(method: Callable[[threading.Thread], bool], self: threading.Thread) -> bool:
-    """Wrap the question whether a thread runs: who knows that it does not comes after it."""
+    """Wrap the question whether a thread runs: a thread that knows that it does not comes after it."""
     alive = method(self)
     if not alive:
         _follows(self)
@@ -254,7 +254,7 @@ def _submit(
     *given: object,
     **named: object,
 ) -> object:
-    """Wrap `submit`: each task is an execution of its own, unless one thread runs them all."""
+    """Wrap `submit`: each task is a separate execution, unless one thread runs them all."""
     after = local.execution.segment
     next_segment(local.execution)
     alone = self._max_workers == 1
@@ -279,7 +279,7 @@ def _note_task(segment: Segment) -> None:
 
 @contextmanager
 def _as_task(name: str, after: Segment, *, alone: bool) -> Iterator[None]:
-    """Run a task of a pool: as an execution of its own, or on the pool's only thread after its submitter."""
+    """Run a task of a pool: as a separate execution, or on the pool's only thread after its submitter."""
     before = _begin_task(name, after, alone=alone)
     begun = len(taken_by(local.execution))
     try:

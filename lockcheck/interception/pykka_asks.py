@@ -1,6 +1,6 @@
 """Asks of plain Pykka actors, which are checked like those of any other answerer (`answering`).
 
-A `ThreadingActor` has a thread of its own, so each of its turns runs as the execution of that thread. An
+A `ThreadingActor` has its own thread, so each of its turns runs as the execution of that thread. An
 ask is checked before its answer is waited for; if it is waited for at once, before the message is sent. An
 answer is waited for once: to get it again does not wait.
 
@@ -130,7 +130,7 @@ class HeardFuture(pykka.ThreadingFuture[T]):
                 self._has_come()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for so long at most; return whether there is no need to wait any more."""
+        """Wait for a limited time; return whether the wait is over."""
         try:
             super().get(timeout=seconds)
         except pykka.Timeout:

@@ -1,7 +1,7 @@
-"""What a queue is waited for under a lock: an item, room, and that all tasks are done.
+"""Waits on a queue under a lock: for an item, for room, and for the end of all tasks.
 
-The first items of a queue are counted, and so is the room that is made for them: who gets the third item
-waits for the third put, and who puts the third item into a queue for two waits for the first get. Only what
+The first items of a queue are counted, and so is the room that is made for them: the third get waits
+for the third put, and the third put into a queue for two waits for the first get. Only what
 one execution alone puts, or gets, counts there; for the end of all tasks, everything that is done.
 `checking/acquisition_checks.py` judges what was taken before.
 """
@@ -76,16 +76,16 @@ def _nothing() -> None:
 
 @final
 class _Known:
-    """What is known of a queue."""
+    """The counts of a queue."""
 
     def __init__(self) -> None:
         self.items = _Counted(ITEM)
         self.room = _Counted(ROOM)
         self.done: list[Dependency] = []
-        """What was taken before tasks were done, since all of them were waited for."""
+        """The locks that were taken before tasks were done, since all of them were waited for."""
 
     def is_over(self, maxsize: int) -> bool:
-        """Return whether no further put or get counts, of a queue for so many items."""
+        """Return whether no further put or get counts, for a queue of this size."""
         return self.items.count >= HAND_OVERS_MAX + max(maxsize, 0) and self.room.count >= HAND_OVERS_MAX
 
 
@@ -157,7 +157,7 @@ def _get(
 
 
 def _looks(method: Callable[[_Queue], Result], self: _Queue) -> Result:
-    """Wrap a method that says how many items there are."""
+    """Wrap a method that returns the number of items."""
     found, known = method(self), _known(self)
     if known is not None:
         known.items.noticed()

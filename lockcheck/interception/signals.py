@@ -55,7 +55,7 @@ _LIMITS: Final = {"wait": 0, "get": 1}
 """The methods that may wait without a limit, by name, and which argument is the limit."""
 
 _WAIT_ARGUMENTS: Final = 3
-"""How many arguments `concurrent.futures.wait` has, of which the last one says what it waits for."""
+"""How many arguments `concurrent.futures.wait` has; the last one chooses the end of the wait."""
 
 _KINDS: Final[tuple[tuple[type, str, ThingKind], ...]] = (
     (threading.Event, "an event", "flag"),
@@ -63,7 +63,7 @@ _KINDS: Final[tuple[tuple[type, str, ThingKind], ...]] = (
     (queue.Queue, "an item of a queue", "items"),
     (concurrent.futures.Future, "a result", "flag"),
 )
-"""What is waited for without a limit, by class."""
+"""The methods that wait without a limit, by class."""
 
 
 def _put_all() -> None:
@@ -245,7 +245,7 @@ def _callback(
 def _ends(
     method: Callable[..., None], self: concurrent.futures.Future[object], /, *given: object, **named: object
 ) -> None:
-    """Wrap a method that sets the result of a future: its task, an execution of its own, came before."""
+    """Wrap a method that sets the result of a future: its task, a separate execution, came before."""
     awaited(this_thread())
     signalled(self)
     method(self, *given, **named)

@@ -29,7 +29,7 @@ from ..holding.runtime import NOBODY, local
 
 _getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the caller, looked up once
 FOREVER: Final = -1
-"""What `acquire` has as its timeout if none was given; other numbers are other objects, and just slower."""
+"""The default timeout of `acquire`; other numbers are other objects, and just slower."""
 AT_ONCE: Final = (False,)
 """The arguments of an attempt that does not wait; made once, as the interpreter would make them each time."""
 
@@ -163,7 +163,7 @@ class CheckedLock:
             execution, after, lambda seconds: self._try(True, seconds), timeout, breakable=breakable
         )
 
-    # What threading.Condition needs of its lock.
+    # The methods that threading.Condition needs of its lock.
 
     def _is_owned(self) -> bool:
         return any(holds_of(self.identity, local.execution.node))
@@ -274,7 +274,7 @@ class FullLock(CheckedLock):
         return True
 
     def _take(self, acquisition: Acquisition, timeout: float, depth: int) -> bool:
-        """Take the lock, or try to, in the frame so many calls up; the other ways have this code in line."""
+        """Take the lock, or try to, in the frame some calls up; the other ways have this code inline."""
         execution = local.execution
         node = execution.node
         frame = _getframe(depth)

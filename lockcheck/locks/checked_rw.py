@@ -32,7 +32,7 @@ def attempt_of(timeout_seconds: float) -> Attempt:
 
 
 class CheckedGuard:
-    """What `with rw.read():` enters."""
+    """The context manager of `with rw.read():`."""
 
     __slots__ = ("_acquisition", "_lock", "_release", "_try", "identity")
 

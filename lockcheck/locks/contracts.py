@@ -20,7 +20,7 @@ from ..holding.runtime import LATCH, go_on_as, local, runtime
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 _runs: dict[str, int] = {}
-"""How often each contract was checked, by function and contract. Each session has a count of its own, too."""
+"""How often each contract was checked, by function and contract. Each session has its own count, too."""
 
 
 def unexercised() -> tuple[str, ...]:
@@ -38,7 +38,7 @@ def requires(
         mode: `R` is satisfied by `W` too.
 
     Raises:
-        LockUsageError: when it is called without an object, so it is no method.
+        LockUsageError: when it is called without an object, so it is not a method.
     """
 
     def declare(method: Callable[Given, Result]) -> Callable[Given, Result]:
@@ -146,7 +146,7 @@ def identity_of(lock: object) -> LockIdentity | None:
 
 @contextmanager
 def unit(name: str) -> Iterator[None]:
-    """Run the body as an execution of its own: it is learned from as if it were a thread.
+    """Run the body as a separate execution: it is learned from as if it were a thread.
 
     So a test can let one thread do what several would, one after the other. Executions of one name are one;
     nothing orders executions of different names.

@@ -155,7 +155,7 @@ def _name_here() -> str:
 
 
 class ExclusiveLock(Protocol):
-    """What `threading.Lock()` and `threading.RLock()` have in common."""
+    """The common methods of `threading.Lock()` and `threading.RLock()`."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
         """Take the lock."""

@@ -64,7 +64,7 @@ def record_release(lock: LockIdentity, mode: Mode) -> None:
 
 
 class _Recording(FullLock):
-    """What the exclusive locks have in common."""
+    """The common methods of the exclusive locks."""
 
     __slots__ = ()
 
@@ -174,7 +174,7 @@ class RecordedRLock(_Recording):
 
 @final
 class _RecordedGuard(FullGuard):
-    """What `with rw.read():` enters."""
+    """The context manager of `with rw.read():`."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
 """The read/write lock, plain: many readers or one writer, and a waiting writer goes before new readers.
 
-Python has none. This one keeps to rules that make it easy to reason about:
+Python's library has no such lock. This one keeps to rules that make it easy to reason about:
 
 * *It is not recursive.* A thread that holds it in any mode and wants it again gets an error at once, even to
   read it again: that deadlocks as soon as a writer waits in between.
@@ -39,7 +39,7 @@ class Waiter:
 
 
 class _Guard:
-    """What `with rw.read():` enters: one object a lock and mode, made once."""
+    """The context manager of `with rw.read():`: one object a lock and mode, made once."""
 
     __slots__ = ("_acquire", "_release")
 
@@ -80,7 +80,7 @@ class PlainRWLock:
 
     def __init__(self, name: str = "rwlock", *, key: object = None, policy: RWPolicy = "writer") -> None:
         if policy not in {"writer", "reader"}:
-            raise LockUsageError(f"{policy!r} is no policy of a read/write lock: writer or reader")
+            raise LockUsageError(f"expected a policy of a read/write lock, writer or reader, got {policy!r}")
         self.name = name
         self.key = key
         self.policy: RWPolicy = policy
@@ -254,7 +254,7 @@ class PlainRWLock:
         """Wait for the turn of a waiter; leave the queue on a timeout and on any exception.
 
         Raises:
-            LockUsageError: there is no waiter, since the thread holds the lock already.
+            LockUsageError: the thread holds the lock already, so it does not wait.
         """
         if waiter is None:
             me = get_ident()

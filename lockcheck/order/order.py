@@ -1,7 +1,7 @@
-"""The declared order of lock classes, as a value: which may be wanted while which are held.
+"""The declared order of lock classes, as a value: which may be requested while which are held.
 
-A rule gets two different instances, the one that is held and the one that is requested, and returns what is
-wrong, or nothing. A rule that allows waiting has to be a strict order of the keys: then there is no
+A rule gets two different instances, the one that is held and the one that is requested, and returns the
+error, or nothing. A rule that allows waiting has to be a strict order of the keys: then there is no
 deadlock within the class.
 
 A step is "holds a class in one mode, wants another class in a mode". Two steps join if a thread that wants a
@@ -12,8 +12,8 @@ class may have to wait for a thread that holds it:
   before waiting writers.
 
 A cycle of steps that join is a possible deadlock; one step a thread, and one more thread for each place where
-two readers meet. Steps within one class are ordered by the rule of the class and are no cycle by themselves.
-The search includes them, since a cycle may pass through one.
+two readers meet. Steps within one class are ordered by the rule of the class and are not a cycle by
+themselves. The search includes them, since a cycle may pass through one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MODES: Final[tuple[Mode, Mode]] = ("R", "W")
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why an edge is not allowed, and the clause that says so."""
+    """Why an edge is not allowed, and the clause that forbids it."""
 
     kind: Kind
     text: str
@@ -48,11 +48,11 @@ class Order:
             separated by commas or new lines. Classes that no chain connects must not nest.
         same: the rule for two locks of one class; without one they are never held together.
         allow: edges besides the chains, such as `application[W] -> partition[R]`.
-        forbid: edges that are not allowed although a chain or a clause of `allow` says so.
+        forbid: edges that are not allowed although a chain or a clause of `allow` allows them.
         leaves: classes under which nothing may be taken at all, declared or not.
         readers_first: classes whose locks let readers in while a writer waits.
         exclusive: classes that are taken in one mode alone: locks that are not read/write locks, or are only
-            ever written. None is held or wanted for reading.
+            ever written. They are never held or requested for reading.
         walks: edges, such as `queue -> application`, where members are visited one by one under a lock on
             purpose. They cannot deadlock unless the edge can, but others wait long for the outer lock.
 
@@ -179,7 +179,7 @@ class Order:
                 yield OrderStep(held, held_mode, wanted, mode, clause)
 
     def _prohibition(self, held: str, held_mode: Mode, wanted: str, mode: Mode) -> str | None:
-        """Return the clause that forbids an edge whatever the chains say, if there is one."""
+        """Return the clause that forbids an edge in spite of the chains, if there is one."""
         for name, its_mode in ((held, held_mode), (wanted, mode)):
             if its_mode == "R" and name in self.exclusive:
                 return f"exclusive: {name}"
@@ -228,7 +228,7 @@ class Order:
         raise error
 
     def _clause_of(self, outer: str, inner: str) -> str:
-        """Return the chain that says that one class comes before another, or all of them."""
+        """Return the chain by which one class comes before another, or all of them."""
         for chain in self.chains:
             if outer in chain.names and inner in chain.names[chain.names.index(outer) :]:
                 return chain.text
@@ -259,9 +259,9 @@ def prose(order: Order) -> str:
 
 
 def diagram(order: Order) -> str:
-    """Return the order as a Mermaid flow chart: from what is held to what may be wanted.
+    """Return the order as a Mermaid flow chart: from the held class to those that may be requested.
 
-    What is forbidden for one mode alone is not drawn; it is in the text.
+    Edges that are forbidden for one mode alone are not drawn; they are in the text.
     """
     lines = ["flowchart LR"]
     lines += [f"    {' --> '.join(chain.names)}" for chain in order.chains]
@@ -394,7 +394,7 @@ def joins(wanted_mode: Mode, held_mode: Mode, *, readers_first: bool) -> bool:
 
 
 def find_strong_cycle(steps: Sequence[OrderStep], readers_first: Collection[str]) -> tuple[OrderStep, ...]:
-    """Return a shortest strong cycle of steps, or nothing if there is none."""
+    """Return a shortest strong cycle of steps, or nothing without one."""
     steps = _in_cycles_of_classes(steps)
     following = {
         step: [

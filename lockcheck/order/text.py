@@ -23,7 +23,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """An edge: the held class and the wanted one; a mode of `None` stands for both."""
+    """An edge: the held class and the requested one; a mode of `None` stands for both."""
 
     held: str
     held_mode: Mode | None
@@ -98,7 +98,7 @@ def _side(
         return name, None, tokens[1:]
     column, mode, sign = tokens[2] if len(tokens) > 2 else tokens[-1]
     if (mode or sign) not in {"R", "W", "*"}:
-        reject(clause, column, f"{mode or sign or 'the end'!r} is no mode: R, W or *")
+        reject(clause, column, f"{mode or sign or 'the end'!r} is not a mode: R, W or *")
     closing = tokens[3] if len(tokens) > 3 else tokens[-1]
     if closing[2] != "]":
         reject(clause, closing[0], "`]` is missing")

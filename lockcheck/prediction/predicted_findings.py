@@ -32,7 +32,7 @@ TIMES_MAX: Final = 64
 
 
 class _Step(NamedTuple):
-    """One time that an execution took a step of a cycle: the events that took what it held and wanted."""
+    """One time that an execution took a step of a cycle: the events that took the held and requested lock."""
 
     held: int
     wanted: int
@@ -42,7 +42,7 @@ def contradictions_of(trace: Trace, findings: Iterable[Finding]) -> dict[str, st
     """Return, by fingerprint, why the cycles at R2 among some findings did not come about in a recorded run.
 
     Args:
-        trace: the whole run; one whose beginning is missing says nothing.
+        trace: the whole run; one whose beginning is missing contradicts nothing.
         findings: those of the same run, of which several may have the same fingerprint.
 
     Raises:

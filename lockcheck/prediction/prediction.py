@@ -124,7 +124,7 @@ class _PredictionSearch:
     def _later(
         self, path: Sequence[PendingAcquisition], places: Sequence[int], reordering: Reordering
     ) -> list[int] | None:
-        """Return the next places at which a path can wait; `None` if one of it has none left."""
+        """Return the next places at which a path can wait; `None` if one of its steps has no place left."""
         later = []
         for pending, before in zip(path, places, strict=True):
             place = before
@@ -168,7 +168,7 @@ class _PredictionSearch:
 
 @final
 class PendingAcquisition:
-    """What an execution wants while it holds locks, and at which events; equal events share one."""
+    """The lock that an execution requests while it holds locks, and the events; equal events share one."""
 
     __slots__ = ("events", "execution", "held", "kind", "mode", "number", "object", "written")
 

@@ -239,7 +239,7 @@ class Things:
         self._changes[event.object].append(at)
 
     def kind(self, event: Event) -> str | None:
-        """Return how signals end the wait of an event; `None` if it is no wait without a limit."""
+        """Return how signals end the wait of an event; `None` if it is not a wait without a limit."""
         thing = self._things.get(event.object)
         return thing.kind if thing is not None and event.attempt == "block" else None
 

@@ -18,7 +18,7 @@ from ..sessions.summaries import Contract, ObservedEdge, Summary
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a summary proves, and what contradicts it."""
+    """The proof by a summary, and the contradictions to it."""
 
     declared: tuple[OrderStep, ...]
     """All edges that the declared orders allow, each once."""

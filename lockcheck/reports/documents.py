@@ -34,7 +34,7 @@ def from_json(text: str, where: str) -> Summary:
     """Return the summary of a document.
 
     Raises:
-        LockUsageError: it is no such document, or one of another version; the message begins with `where`.
+        LockUsageError: it is not such a document, or one of another version; the message begins with `where`.
     """
     fields = open_document(text, where, FORMAT, VERSION)
     return Summary(
@@ -63,7 +63,7 @@ def read_document(path: str) -> Summary:
     """Return the summary of a file.
 
     Raises:
-        LockUsageError: the file cannot be read, or is no document.
+        LockUsageError: the file cannot be read, or is not a document.
     """
     return from_json(read_text(Path(path)), path)
 

@@ -119,7 +119,7 @@ def _class_edge_row(class_edge: ObservedEdge) -> str:
 
 
 def _fitting(parts: Iterable[str], share: int, what: str, around: str = "<p>{}</p>") -> str:
-    """Join parts as long as they fit into a share of the page; say how many do not."""
+    """Join parts as long as they fit into a share of the page; name the number of the others."""
     taken: list[str] = []
     left_out = 0
     for part in parts:

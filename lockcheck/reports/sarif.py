@@ -97,7 +97,7 @@ def _result(
 
 
 def _place(edge: Edge, root: Path) -> Frame | None:
-    """Return the innermost place of a step that is inside of the root; that of a library if there is none."""
+    """Return the innermost place of a step that is inside of the root; else that of a library."""
     inside = (
         frame for frame in edge.want_stack or edge.hold_stack if "uriBaseId" in _artifact(frame.file, root)
     )

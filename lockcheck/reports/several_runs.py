@@ -42,7 +42,7 @@ _SERIAL: Final = re.compile(r" #\d+$")
 
 
 def cycles_across_sessions(summary: Summary) -> tuple[Finding, ...]:
-    """Return the cycles over several sessions of a summary that are in none of them alone."""
+    """Return the cycles over several sessions of a summary that no session has alone."""
     known = {_classes_of(finding) for finding in summary.findings if finding.kind is Kind.CYCLE}
     found: dict[str, Finding] = {}
     for role in summary.roles:
@@ -100,7 +100,7 @@ def _paths(class_edges: Sequence[ObservedEdge]) -> Iterator[tuple[ObservedEdge, 
 def _shortest_cycle(
     start: ObservedEdge, after: dict[str, list[ObservedEdge]], *, strong: bool
 ) -> tuple[ObservedEdge, ...]:
-    """Return a shortest cycle through an edge, the least name first; empty if there is none."""
+    """Return a shortest cycle through an edge, the least name first; empty without one."""
     pending: deque[tuple[ObservedEdge, ...]] = deque([(start,)])
     seen = {str(start)}
     while pending:
@@ -196,7 +196,7 @@ class MergedSummaries:
 
 
 NO_REASON: Final = "TODO: why this is accepted"
-"""What `lockcheck baseline` writes as a reason, for a person to replace."""
+"""The reason that `lockcheck baseline` writes, for a person to replace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class Verdict:
     """Findings on a rung that fails that no entry accepts."""
     accepted: tuple[Finding, ...]
     complaints: tuple[str, ...]
-    """What is wrong with the baseline: entries that expired, or that no finding used."""
+    """The faults of the baseline: entries that expired, or that no finding used."""
 
     @property
     def clean(self) -> bool:
@@ -310,17 +310,17 @@ def _read_entry(entry: object, where: str) -> Accepted:
         )
     fingerprint, reason, expires = entry["fingerprint"], entry["reason"], entry["expires"]
     if not isinstance(fingerprint, str) or not fingerprint:
-        raise LockUsageError(f"{where}: fingerprint: {fingerprint!r} is no fingerprint")
+        raise LockUsageError(f"{where}: fingerprint: expected a fingerprint, got {fingerprint!r}")
     if not isinstance(reason, str) or not reason.strip():
-        raise LockUsageError(f"{where}: reason: {reason!r} is no reason")
+        raise LockUsageError(f"{where}: reason: expected a text, got {reason!r}")
     if not isinstance(expires, date) or isinstance(expires, datetime):
-        raise LockUsageError(f"{where}: expires: {expires!r} is no date such as 2027-03-31")
+        raise LockUsageError(f"{where}: expires: expected a date such as 2027-03-31, got {expires!r}")
     return Accepted(fingerprint, reason, expires)
 
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """What is new, and what is gone. A finding that reached a higher rung is new."""
+    """New findings, and those that are gone. A finding that reached a higher rung is new."""
 
     findings_new: tuple[Finding, ...]
     findings_gone: tuple[Finding, ...]

@@ -24,7 +24,7 @@ _SPREAD_HEADS: Final = ("total", "p50", "p99", "max")
 
 
 class ReportInput(NamedTuple):
-    """What a report is made of."""
+    """The contents of a report."""
 
     summary: Summary
     root: Path
@@ -35,7 +35,7 @@ class ReportInput(NamedTuple):
 
 
 class ReportForm(NamedTuple):
-    """What a report is, for `--help`, and how it is made."""
+    """The description of a report for `--help`, and how it is made."""
 
     described: str
     text: Callable[[ReportInput], str]
@@ -83,7 +83,7 @@ def report_paths(options: Namespace, prefix: str = "") -> dict[str, str | None]:
     for form, path in paths.items():
         if path and path != "-" and not Path(path).parent.is_dir():
             option = f"--{prefix}{form}".replace("_", "-")
-            raise LockUsageError(f"{option} {path}: there is no folder {Path(path).parent}")
+            raise LockUsageError(f"{option} {path}: the folder {Path(path).parent} does not exist")
     return paths
 
 

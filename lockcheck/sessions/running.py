@@ -1,4 +1,4 @@
-"""Running a program under a session of its own."""
+"""Running a program under its own session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def named_order(text: str) -> Order:
     """Return a declared order: that of `module:NAME`, or else the one that the text declares.
 
     Raises:
-        LockUsageError: there is no such module or name, or the text declares no order.
+        LockUsageError: the module or name does not exist, or the text declares no order.
     """
     if ":" not in text:
         try:
@@ -40,7 +40,7 @@ def named_order(text: str) -> Order:
     except (ImportError, AttributeError) as error:
         raise LockUsageError(f"--order {text}: {error}") from None
     if not isinstance(found, Order):
-        raise LockUsageError(f"--order {text}: {found!r} is no Order")
+        raise LockUsageError(f"--order {text}: expected an Order, got {found!r}")
     return found
 
 
@@ -77,7 +77,7 @@ def run_program(
         The session, the exit code of the program, and where findings were reported in full, by fingerprint.
 
     Raises:
-        LockUsageError: there is no such file or module, or no such order.
+        LockUsageError: the file, the module or the order does not exist.
     """
     session = Session(
         level=level, on=NOTE_ALL, name=path,
@@ -96,7 +96,7 @@ def run_program(
 
 def _print_report(printed: dict[str, str], finding: Finding, report: str) -> None:
     """Print the report of a finding, and note that it was printed."""
-    with suppress(AttributeError, OSError, ValueError):  # there is no standard error, or it is closed
+    with suppress(AttributeError, OSError, ValueError):  # standard error is missing or closed
         sys.stderr.write(report + "\n")
         printed[finding.fingerprint] = "the output above"
 
@@ -113,7 +113,7 @@ def execute(program: str, arguments: Sequence[str], *, as_module: bool = False) 
         The exit code of the program.
 
     Raises:
-        LockUsageError: there is no such file or module.
+        LockUsageError: the file or module does not exist.
     """
     if as_module and not _is_module(program):
         raise LockUsageError(f"{program}: there is no such module")

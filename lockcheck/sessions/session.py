@@ -1,6 +1,6 @@
 """A session: it opens and closes the checking of locks, and has what was found.
 
-Sessions nest; the innermost one is active. If none was opened, the environment may ask for one (`ambient`).
+Sessions nest; the innermost one is active. Without one, the environment may ask for one (`ambient`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..order.order import Order
 from .summaries import Summary, summary_of
 
 AT_OPENING: Final[list[Callable[[], None]]] = []
-"""What is called when a session has opened, in this order."""
+"""The functions to call when a session has opened, in this order."""
 BLOCKING_LINES_MAX: Final = 10
 """How many blocking calls under locks `blocking_lines` lists; the reports have all."""
 UNWATCHED_MAX: Final = 5

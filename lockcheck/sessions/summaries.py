@@ -43,7 +43,7 @@ class ObservedEdge(ClassEdge):
     count: int
     """How many different occurrences were learned."""
     waits: bool
-    """Whether any execution waited for the wanted lock, or could have: not all only tried."""
+    """Whether any execution waited for the requested lock, or could have: not all only tried."""
     endless: bool
     """Whether any execution would have waited for ever."""
     sites: tuple[str, ...]
@@ -91,7 +91,7 @@ class Summary:
     dependencies: int = 0
     """How many edges of instances were learned."""
     acquisitions: int | None = None
-    """How many acquisitions were new, and so checked; `None` where a document does not say."""
+    """How many acquisitions were new, and so checked; `None` where a document does not have it."""
     skipped: int = 0
     unexamined: int = 0
     searches_given_up: int = 0
@@ -101,7 +101,7 @@ class Summary:
 
     @property
     def verdict(self) -> str:
-        """What was found, by rung, in a few words; where no lock was seen, that."""
+        """The findings by rung, in a few words; or that no lock was seen."""
         counts = {rung: sum(finding.rung is rung for finding in self.findings) for rung in Rung}
         found = ", ".join(f"{count} at {rung.name}" for rung, count in counts.items() if count)
         return f"found {found or 'nothing'}" if found or self.acquisitions != 0 else "no lock was seen"
@@ -181,7 +181,7 @@ def strongest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _acquisitions(summaries: Iterable[Summary]) -> int | None:
-    """Return how many acquisitions were checked, if every summary says it."""
+    """Return how many acquisitions were checked, if every summary has it."""
     counts = [summary.acquisitions for summary in summaries]
     return None if None in counts else sum(count for count in counts if count is not None)
 
@@ -239,7 +239,7 @@ def _usages(watch: Watch) -> tuple[Usage, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the graph has of an edge, not yet as text."""
+    """An edge in the graph, not yet as text."""
 
     edge: ClassEdge
     count: int

@@ -57,7 +57,7 @@ _KIND_BITS, _MODE_BITS = 3, 1
 
 
 class TraceFileError(LockCheckError, ValueError):
-    """A file is no trace, or is broken in a way that no crash explains."""
+    """A file is not a trace, or is broken in a way that no crash explains."""
 
 
 class EventKind(IntEnum):
@@ -99,7 +99,7 @@ class TracedThing:
     """Something that executions wait for without a limit, besides locks and ends of threads."""
 
     text: str
-    """What is waited for, in words."""
+    """The object of the wait, in words."""
     kind: ThingKind
 
 
@@ -132,15 +132,15 @@ class Trace:
     locks: Mapping[int, TracedLock]
     sites: Mapping[int, Frame]
     notices: tuple[str, ...] = ()
-    """What is missing, in words."""
+    """The missing parts, in words."""
     late: bool = False
     """Whether the beginning is missing."""
     things: Mapping[int, TracedThing] = field(default_factory=dict)
-    """What executions waited for without a limit; other objects of signals only order events."""
+    """The objects that executions waited for without a limit; other objects of signals only order events."""
 
 
 NOWHERE: Final = Frame("?", 0, "?", "")
-"""The place of an event that has none."""
+"""The place of an event without one."""
 _TABLES: Final = {
     EventKind.TOOK: LOCK,
     EventKind.FAILED: LOCK,
@@ -174,7 +174,7 @@ def unpacked_event(word: bytes, segment: int) -> tuple[EventKind, Mode, Attempt,
     """Return kind, mode and attempt of an event, and the numbers of its execution, object and place.
 
     Raises:
-        ValueError: the word is no event of the segment.
+        ValueError: the word is not an event of the segment.
     """
     what, check, execution, thing, site = _EVENT.unpack(word)
     if check != crc32(_EVENT.pack(what, 0, execution, thing, site), segment) & 0xFF:
@@ -183,7 +183,7 @@ def unpacked_event(word: bytes, segment: int) -> tuple[EventKind, Mode, Attempt,
     kind = EventKind(what & ((1 << _KIND_BITS) - 1))
     attempt = how >> _MODE_BITS
     if attempt >= len(_ATTEMPTS):
-        raise ValueError(f"{attempt} is no attempt")
+        raise ValueError(f"expected an attempt, got {attempt}")
     return kind, _MODES[how & 1], _ATTEMPTS[attempt], execution, thing, site
 
 
@@ -212,7 +212,7 @@ def read_trace(path: Path) -> Trace:
     """Read a trace, also one whose process was killed.
 
     Raises:
-        TraceFileError: the file is no trace, one of another version, or broken; the text says where.
+        TraceFileError: the file is not a trace, one of another version, or broken; the text has the place.
     """
     data = path.read_bytes()
     if len(data) < FILE_HEAD.size or not data.startswith(_ANY_VERSION):

@@ -101,7 +101,7 @@ class TraceWriter:
             A function that writes records as long as the segment is not left, and the records of all events.
 
         Raises:
-            OSError: the disk has no room for the next segment; nothing can be written any more.
+            OSError: the disk has no room for the next segment; nothing can be written after that.
         """
         every = (event, *others)
         while True:
@@ -129,7 +129,7 @@ class TraceWriter:
         self.abandon()
 
     def abandon(self) -> None:
-        """Close the file, and leave it as it is."""
+        """Close the file without a change."""
         self._segment.close()
         self._file.close()
 
@@ -174,7 +174,7 @@ class TraceWriter:
 
 @final
 class _Turn:
-    """Makes calls of built-in functions one at a time, also where there is no global interpreter lock.
+    """Makes calls of built-in functions one at a time, also without a global interpreter lock.
 
     CPython lets one thread at a time into a method of a `deque`, and this one makes the call before it
     returns. So the turn begins and ends within one instruction, and an interruption of the thread comes
@@ -284,5 +284,5 @@ def _words(said: Said) -> list[str | int | None]:
 
 
 def _cut(text: str) -> str:
-    """Shorten a text: its end says more, of paths and of keys."""
+    """Shorten a text and keep its end, which tells more for paths and keys."""
     return text if len(text) <= _TEXT_LENGTH_MAX else "..." + text[3 - _TEXT_LENGTH_MAX :]

@@ -1,4 +1,4 @@
-"""What an application has: asks that are placed, allocations that end, and the swaps of a gang."""
+"""The allocations of an application: placing asks, ending allocations, and the swaps of a gang."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class ApplicationAllocations:
         return core.answer(effects, reservations=tuple(reservations))
 
     def recover(self, allocations: Sequence[Allocation], now_ns: int) -> Answer:
-        """Take over allocations that the RM says exist; their keys must be unknown.
+        """Take over allocations that the RM reports as existing; their keys must be unknown.
 
-        Where there are several none is a placeholder, and the application runs by the first of them.
+        Several never include a placeholder, and the first of them makes the application run.
         """
         core = self._core
         effects: list[Effect] = []
@@ -106,7 +106,7 @@ class ApplicationAllocations:
     def remove(
         self, allocation_key: str, termination: TerminationType, now_ns: int, *, with_ask: bool = False
     ) -> Answer | None:
-        """End an allocation; `None` if there is no such allocation.
+        """End an allocation; `None` if it does not exist.
 
         With `with_ask` its ask is dropped as well where nothing follows from that, or where the application
         begins to complete; then the answer has it.
@@ -170,7 +170,7 @@ class ApplicationAllocations:
     def put_back(self, allocation_key: str, now_ns: int) -> Answer | None:
         """Have the ask of an allocation wait again, in its old place; `None` if it has to end instead.
 
-        It ends if there is no such allocation, if it is ending already, or if the application is failing.
+        It ends if the allocation does not exist, if it is ending already, or if the application is failing.
         """
         core = self._core
         placed = core.holdings.placed.get(allocation_key)
@@ -197,7 +197,7 @@ class ApplicationAllocations:
         return None if self._core.asks.has_waiting else ApplicationEvent.COMPLETE
 
     def resize(self, allocation_key: str, resource: Resource) -> Answer | None:
-        """Give an allocation another size; the answer has it as it is now."""
+        """Give an allocation another size; the answer has it with that size."""
         core = self._core
         placed = core.holdings.placed.get(allocation_key)
         if placed is None:

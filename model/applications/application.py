@@ -5,7 +5,7 @@ else: what a change means for its queue, its user, a node or the RM is returned 
 `Answer`. Every method may be called with facts that are out of date: what no longer applies is declined with
 `None`.
 
-What it owns is in `core` and `holdings`. What is done with it is in its parts: `asks`, `pending_asks` and
+Its state is in `core` and `holdings`. Its methods are in its parts: `asks`, `pending_asks` and
 `allocations`, and, for its states, here.
 """
 
@@ -40,8 +40,8 @@ _COMPLETE_TEXT: Final = "releasing placeholders on app complete"
 class Application:
     """One application.
 
-    What is set when it is made (`application_id`, `user`, `tags`, the gang's settings) never changes and may
-    be read by any thread.
+    The attributes of its submission (`application_id`, `user`, `tags`, the gang's settings) never change and
+    may be read by any thread.
     """
 
     MARKS: Final = Marks(
@@ -104,7 +104,7 @@ class Application:
 
         Args:
             keys: Those of asks and allocations; `None` for all. Placeholders are left alone.
-            default_ns: The walltime of those without one of their own; `None` for none.
+            default_ns: The default walltime, if any.
             ends: Whether they end. Limits that the RM has set by its own terms stay in either case.
         """
         return follow_walltimes(self._core, keys, default_ns, ends=ends)

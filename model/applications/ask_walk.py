@@ -37,7 +37,7 @@ RESERVATION_DELAY_NS: Final = 2_000_000_000
 
 
 class CandidateKind(Enum):
-    """What the partition is to try for an ask."""
+    """The attempt that the partition is to make for an ask."""
 
     NODES = "any node with room"
     REQUIRED_NODE = "the one node it may run on"
@@ -74,12 +74,12 @@ class FailedTry(NamedTuple):
 _new: Final = tuple.__new__
 _Entry: TypeAlias = "tuple[AskOrder, CandidateKind | None, AskGroup, int | None]"
 """One a group at most: an ask to be checked, or with a kind one that shares the answer of others. After the
-group, up to which creation time preemption is refused to all that have no answer of their own."""
+group, up to which creation time preemption is refused to all that share an answer."""
 
 
 @final
 class AskWalk:
-    """What the partition passes at the start of the walk, and how far the application has come."""
+    """The arguments of the partition at the start of the walk, and the progress of the application."""
 
     __slots__ = (
         "backoff_count",
@@ -129,7 +129,7 @@ class AskWalk:
         self.queue_path = queue_path
         self.queue_headroom = queue_headroom
         self.headroom_below_root = headroom_below_root
-        """For an ask that needs its node: what the nodes have together is no quota."""
+        """For an ask that needs its node: the capacity of all nodes together is not a quota."""
         self.user_name = user_name
         self.user_headroom = user_headroom
         self.preemption = preemption
@@ -404,7 +404,7 @@ def _next_reservable(
     reservations: Reservations,
     before: AskRecord | None,
 ) -> AskRecord | None:
-    """Return the next ask of a shape to be tried for a reservation: it is old enough and has none.
+    """Return the next ask of a shape to be tried for a reservation: it is old enough and has no reservation.
 
     The search ends at `before`, which is checked by itself.
     """
@@ -453,7 +453,7 @@ def first_waiting(
 ) -> tuple[NextTry, ...]:
     """Return the first waiting asks, `count` at most, in the order of the asks.
 
-    Members of a gang that wait for placeholders of which none is placed are left out: no pass tries them.
+    Members of a gang that wait for placeholders, before one is placed, are left out: no pass tries them.
     """
     members = {
         entry.allocation.ask.task_group_name

@@ -129,7 +129,7 @@ class ApplicationAsks:
         return candidate
 
     def refuse_gang(self, refusal: Refusal) -> None:
-        """Keep why a gang that is placed whole was refused; its asks are no candidates one by one."""
+        """Keep why a gang that is placed whole was refused; its asks are not tried one by one."""
         core = self._core
         core.refusals = (refusal,)
         if gang.was_searched(refusal):

@@ -120,7 +120,7 @@ class ApplicationCore:
     def drop_last(self, allocation_key: str) -> AskRecord | None:
         """Drop the ask of the last allocation, which has ended, where the application is Completing by that.
 
-        Nothing follows from it there, so that it needs no answer of its own.
+        Nothing follows from it there, so that it needs no separate answer.
         """
         record = self.asks.get(allocation_key)
         if record is None or not record.placed or self.life.state is not ApplicationState.COMPLETING:
@@ -146,7 +146,7 @@ class ApplicationCore:
         Args:
             allocation: The allocation.
             now_ns: The time.
-            effects: What follows is added to them.
+            effects: Its effects are added to them.
             replaces: It has replaced a placeholder.
             of_gang: It is a member of a gang without having done so.
         """
@@ -215,7 +215,7 @@ class ApplicationCore:
         life = self.life
         life.stop_timer(TimerKind.PLACEHOLDER)
         if life.state is ApplicationState.FAILING:
-            # What is left is real and ending: an application that is Failed uses nothing.
+            # The remaining ones are real and ending: an application that is Failed uses nothing.
             return None if self.holdings.placed else ApplicationEvent.FAIL
         if life.state is ApplicationState.RESUMING:
             return ApplicationEvent.RUN

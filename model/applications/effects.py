@@ -6,7 +6,7 @@ whose placeholders time out either goes back to Accepted through Resuming (style
 Failing in Failed (style Hard). Terminated applications expire after three days.
 
 An event that is missing in the table is illegal: it raises and changes nothing. Running stays Running when
-more work is placed: that is no transition, and it is not reported.
+more work is placed: that is not a transition, and it is not reported.
 
 An application does not call its queue, its user or the RM. The return value of the method that changed it has
 everything that has to change beyond it.
@@ -48,7 +48,7 @@ class ApplicationState(Enum):
 
 
 class ApplicationEvent(Enum):
-    """What happens to an application; the values are what an RM reads."""
+    """The events of an application; RMs read the values."""
 
     __hash__ = object.__hash__  # As above.
 
@@ -134,7 +134,7 @@ class StateEntered(NamedTuple):
     text: str
     time_ns: int
     reason: str = ""
-    """Why, where the event alone does not say it."""
+    """The reason, if the event alone does not determine it."""
 
 
 class TimerSet(NamedTuple):
@@ -161,7 +161,7 @@ Effect: TypeAlias = StateEntered | TimerSet | ReleaseWanted
 
 @final
 class ApplicationFacts:
-    """What the partition keeps of an application to order it."""
+    """The facts of an application by which the partition orders it."""
 
     __slots__ = (
         "allocated",
@@ -195,7 +195,7 @@ class ApplicationFacts:
         self.submitted_at_ns = submitted_at_ns
         self.reserved = reserved
         self.first = first
-        """The first waiting ask, if it may run on any node as it is."""
+        """The first waiting ask, if it may run on any node."""
         self.gang_waits = gang_waits
         """Nothing of it is placed before all of its gang is, in one result."""
 
@@ -222,7 +222,7 @@ class Answer:
     swaps: tuple[Allocation, ...] = ()
     """Allocations that were to replace placeholders which are gone: they hold room on their nodes."""
     summary: ApplicationSummary | None = None
-    """What an application that ran and has ended has used."""
+    """The total use of an application that ran and has ended."""
     ended: bool = False
     """Nothing is left: the application no longer counts as running for its user."""
     failed_checks: int = 0

@@ -34,7 +34,7 @@ _NOT_SEARCHED: Final = (RefusalReason.GANG_INCOMPLETE, RefusalReason.USER_QUOTA)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangSettings:
-    """What the submission of an application says about its gang."""
+    """The gang in the submission of an application."""
 
     placeholder_ask: Resource = EMPTY
     hard: bool = False
@@ -55,7 +55,7 @@ class GangSettings:
 
     @property
     def timeout_event(self) -> ApplicationEvent:
-        """What happens to an application whose placeholders time out before it runs."""
+        """The fate of an application whose placeholders time out before it runs."""
         return ApplicationEvent.FAIL if self.hard else ApplicationEvent.RESUME
 
     def placeholder_due_ns(self, now_ns: int) -> int:
@@ -98,7 +98,7 @@ def was_searched(refusal: Refusal) -> bool:
 def watch_wait(core: ApplicationCore, now_ns: int, effects: list[Effect]) -> None:
     """Begin the time that a gang which is placed whole may wait, with its first ask.
 
-    Without a time of its own one with placeholders waits for all of them as long as these may be unused.
+    Without a specific time one with placeholders waits for all of them as long as these may be unused.
     """
     settings = core.gang_settings
     if core.life.has_timer(TimerKind.GANG):

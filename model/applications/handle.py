@@ -1,4 +1,4 @@
-"""What a partition asks of an application: it has the application itself, or a reference to it."""
+"""The methods of an application for its partition, which has the application or a reference to it."""
 
 from __future__ import annotations
 

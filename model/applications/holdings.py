@@ -1,4 +1,4 @@
-"""What an application has: its allocations, the swaps that are under way, and their sums.
+"""The holdings of an application: its allocations, the swaps that are under way, and their sums.
 
 A gang makes progress when the last of its members is there. A member that comes in the place of one that has
 ended does not begin the time of all anew: one that restarts again and again would keep the whole gang from
@@ -23,7 +23,7 @@ _NOTHING: Final = TrackedResource()
 def less(total: Resource, part: Resource) -> Resource:
     """Return a sum without one of its parts."""
     left = take_away(total, part)
-    assert left is not None, f"{part!r} is no part of {total!r}: please report"
+    assert left is not None, f"expected a part of {total!r}, got {part!r}: please report"
     return left
 
 
@@ -31,8 +31,8 @@ def less(total: Resource, part: Resource) -> Resource:
 class HeldAllocation:
     """One allocation and its marks. Owned by the application.
 
-    `released` and `preempted` exclude each other: what the RM was asked to end is no victim, and the RM is
-    not asked twice to end a victim.
+    `released` and `preempted` exclude each other: an allocation that the RM was asked to end is not a victim,
+    and the RM is not asked twice to end a victim.
     """
 
     __slots__ = ("allocation", "checkpoint_ns", "gang_since_ns", "preempted", "released", "swap")
@@ -66,7 +66,7 @@ class HeldAllocation:
 
 @final
 class Holdings:
-    """What is placed, swapping and counted of one application. Owned by the application."""
+    """The placed and swapping allocations of one application, counted. Owned by the application."""
 
     __slots__ = (
         "allocated",
@@ -125,7 +125,7 @@ class Holdings:
             self.gang.add(placed)
 
     def add_real(self, allocations: Sequence[Allocation]) -> None:
-        """Count allocations that are no placeholders, at once."""
+        """Count real allocations, at once."""
         placed = self.placed
         for allocation in allocations:
             placed[allocation.ask.allocation_key] = HeldAllocation(allocation)
@@ -255,7 +255,7 @@ class GangGrowth:
         """The names of its task groups; of one that is placed whole without placeholders the empty text."""
         self._members = self._members_most = 0
         self._actual = self._actual_most = 0
-        """Those that are no placeholders."""
+        """The real ones, without placeholders."""
         self._since_ns = 0
 
     def add(self, placed: HeldAllocation) -> None:

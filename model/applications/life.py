@@ -1,6 +1,6 @@
 """The life of an application: its state, the timers that end it, and how long it and its allocations may run.
 
-The limits of the older generation of `si.v1` are always enforced; walltimes are where the queue says so.
+The limits of the older generation of `si.v1` are always enforced; walltimes where the queue demands it.
 
 The tag of an ask counts before that of its application, and both before what the queue assumes.
 
@@ -73,11 +73,13 @@ class Life:
         """Apply an event; return whether it was legal. An illegal one changes nothing.
 
         The rules fire events that may come too late (a release after the application completed); such an
-        event is no error, so it is answered with `False`.
+        event is not an error, so it is answered with `False`.
         """
         left = self.state
         if left is ApplicationState.RUNNING and event is ApplicationEvent.RUN:
-            return True  # As the table says; not looked up there, since each allocation is such an event.
+            return (
+                True  # The entry of the table; not looked up there, since each allocation is such an event.
+            )
         try:
             entered = next_state(left, event)
         except IllegalTransitionError:
@@ -179,7 +181,7 @@ def _begin(core: ApplicationCore, execution: ExecutionLimits, allocation_key: st
 def follow_walltimes(
     core: ApplicationCore, keys: Sequence[str] | None, default_ns: int | None, *, ends: bool
 ) -> Answer:
-    """End what runs longer than its walltime, or not any more, see `Application.follow_walltimes`."""
+    """Start or stop to enforce walltimes, see `Application.follow_walltimes`."""
     effects: list[Effect] = []
     if core.execution is None:
         if not ends:
@@ -251,10 +253,10 @@ def view_of_ask(ask: Ask) -> AskView:
 
 
 def tag_refusal(whose: str, tags: Mapping[str, str]) -> str | None:
-    """Return why the walltime in tags cannot be one, `None` if it can or there is none.
+    """Return why the walltime in tags is not valid, `None` if it is valid or missing.
 
     Args:
-        whose: What has the tags, for the text.
+        whose: The owner of the tags, for the text.
         tags: Its tags.
     """
     if WALLTIME_TAG not in tags or walltime_of(tags) is not None:
@@ -291,7 +293,7 @@ class ExecutionLimits:
         self._by_walltime.discard(allocation_key)
 
     def allow_walltime(self, allocation_key: str, walltime_ns: int | None) -> None:
-        """Limit the allocation of an ask by its walltime, or not any more; a limit of its RM stays."""
+        """Start or stop to limit the allocation of an ask by its walltime; a limit of its RM stays."""
         if allocation_key in self._allowed_ns and allocation_key not in self._by_walltime:
             return
         if walltime_ns is None:

@@ -28,14 +28,15 @@ CHECK_INTERVAL_NS: Final = 15_000_000_000
 """How long an ask waits for the next attempt to preempt for it."""
 QUEUE_CHECK: Final = 1
 USER_CHECK: Final = 2
-"""What an ask may have failed at: the headroom of its queue or of its user; bits of `failed_checks`."""
+"""The checks that an ask may have failed: the headroom of its queue or of its user; bits of
+`failed_checks`."""
 EVER_NS: Final = 2**64
 """Later than any ask is created."""
 _new: Final = tuple.__new__
 
 
 class AskShape(NamedTuple):
-    """What decides the answer for an ask, apart from its age and, without a class, the RM's predicates."""
+    """The properties that decide the answer for an ask, apart from its age and unclassed predicates."""
 
     resource: Resource
     priority: int
@@ -77,7 +78,7 @@ class AskRecord:
         self.attempted = False
         """Scheduling has searched room for it in its queue and on the nodes."""
         self.failed_checks = 0
-        """Which headroom it did not fit when it was last tried: `QUEUE_CHECK`, `USER_CHECK`, both or none."""
+        """The checks that failed when it was last tried: `QUEUE_CHECK`, `USER_CHECK`, both or none."""
         self.released = False
         """The core asked the RM to end it while it waited (placeholder timeout)."""
         self.scale_up_triggered = False
@@ -210,7 +211,7 @@ class PendingAsks:
         self.records: dict[str, AskRecord] = {}
         self.groups: dict[AskShape, AskGroup] = {}
         self.members: dict[AskShape, AskGroup] = {}
-        """Those of `groups` that are no placeholders."""
+        """Those of `groups` that are real."""
         self._in_order: OrderedList[AskGroup] = OrderedList()
         """The groups by their first asks."""
         self._ages = _Ages()
@@ -342,7 +343,7 @@ class PendingAsks:
             place = None if first is None else first.order
             assert group.order == place, "the place of a group is not that of its first ask"
             apart = [record for record in group if record.has_own_answer]
-            assert apart == list(group.apart), "an ask with an answer of its own is lost or doubled"
+            assert apart == list(group.apart), "an ask with a separate answer is lost or doubled"
         assert len(self._in_order) == len(self.groups), "a group has no place in the order"
 
 
@@ -362,7 +363,7 @@ class Reservation(NamedTuple):
     required: bool
     """Whether the ask can run on no other node."""
     resource: Resource = EMPTY
-    """What the ask wanted when the reservation was made."""
+    """The request of the ask when the reservation was made."""
 
 
 @final
@@ -381,7 +382,7 @@ class Reservations:
         return tuple(self.by_key.values())
 
     def node_of(self, allocation_key: str) -> str:
-        """Return the node reserved for an ask, the empty text if there is none."""
+        """Return the node reserved for an ask, the empty text without one."""
         reservation = self.by_key.get(allocation_key)
         return reservation.node_id if reservation is not None else ""
 
@@ -419,7 +420,7 @@ class ApplicationReservations:
         return core.answer()
 
     def remove(self, allocation_key: str) -> Answer | None:
-        """Forget the reservation of an ask; `None` if there is none."""
+        """Forget the reservation of an ask; `None` without one."""
         reservation = self._core.reservations.remove(allocation_key)
         return None if reservation is None else self._core.answer(reservations=(reservation,))
 

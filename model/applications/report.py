@@ -131,7 +131,7 @@ def _task_groups(core: ApplicationCore) -> Iterator[TaskGroupCounts]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """What cycles have noted on an ask: a text, how often, and when last."""
+    """A note of cycles on an ask: a text, how often, and when last."""
 
     text: str
     count: int
@@ -173,7 +173,7 @@ class ShownTaskGroup(NamedTuple):
 
 
 class ApplicationSummary(NamedTuple):
-    """What an application has used, by type of instance, in resource-seconds; and its times."""
+    """The use of an application, by type of instance, in resource-seconds; and its times."""
 
     application_id: str
     queue_path: str
@@ -188,7 +188,7 @@ class ApplicationSummary(NamedTuple):
 
 
 class ShownApplication(NamedTuple):
-    """All that the document of an application is made of, as it was at one moment."""
+    """The values of the document of an application, at one moment."""
 
     summary: ApplicationSummary
     partition: str
@@ -228,7 +228,7 @@ def application_summary(core: ApplicationCore) -> ApplicationSummary:
 def shown_application(core: ApplicationCore) -> ShownApplication:
     """Copy what the document of an application is made of.
 
-    Asks and allocations are copied as they are. Making documents of them takes longer; the caller does that.
+    Asks and allocations are copied. Making documents of them takes longer; the caller does that.
     """
     return ShownApplication(
         summary=application_summary(core),

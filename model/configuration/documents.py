@@ -1,8 +1,8 @@
-"""The configuration as it is written: one strict model for each mapping of the YAML file.
+"""The configuration as a file has it: one strict model for each mapping of the YAML file.
 
 Pydantic walks the nodes, refuses unknown keys and collects every error with its path. The models read the
 nodes themselves, so that a field decides what a scalar means and each model keeps the positions of its
-values. What a value may be beyond its kind is checked in `rules`.
+values. Values are checked beyond their kind in `rules`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NOTHING: Final = ScalarNode("", ScalarTag.NULL, NOWHERE)
 
 @dataclass(slots=True)
 class Reading:
-    """What one reading collects besides the models: warnings, and which keys each mapping may have."""
+    """The collections of one reading besides the models: warnings, and the valid keys of each mapping."""
 
     warnings: list[RuleFinding] = field(default_factory=list)
     known_keys: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -195,7 +195,7 @@ class YamlNode(BaseModel):
         """Return the positions of all values below, by their path from here, except those of other models.
 
         Args:
-            closed: Keys whose values have models of their own: only the position of their start is returned.
+            closed: Keys whose values have separate models: only the position of their start is returned.
         """
         found: dict[str, Position] = {}
         if isinstance(self._node, MappingNode):
@@ -328,7 +328,7 @@ class YamlScheduler(YamlNode):
     checksum: _Text = ""
 
 
-# What reads all of them, made here, where Python lets one thread in: the models below it need none alone.
+# The reader of all, made here, where Python lets one thread in: the models below it need no reader alone.
 YamlScheduler.model_rebuild()
 
 
@@ -361,13 +361,13 @@ def with_partitions(top: Node | None, text: str, errors: list[RuleFinding]) -> N
     """Return the node of the partitions where the top level of a file is another one, which is an error.
 
     That is a manifest of Kubernetes or the values of a Helm chart, with the configuration as a text in it, a
-    list of partitions, or the contents of one partition. What they hold is read on, at its place in the file.
+    list of partitions, or the contents of one partition. Their contents are read at their places in the file.
     Of a manifest without such a text nothing is read.
 
     Args:
         top: The top node of the file, or `None` for a file without a document.
         text: The text of the file.
-        errors: What is wrong with the top level, and with an embedded text, is appended here.
+        errors: Errors of the top level, and of an embedded text, are appended here.
     """
     if top is None or (isinstance(top, MappingNode) and "partitions" in top.entries):
         return top
@@ -401,7 +401,7 @@ def with_partitions(top: Node | None, text: str, errors: list[RuleFinding]) -> N
 
 
 def _kind_of(top: MappingNode) -> str:
-    """Return the kind of a manifest of Kubernetes, empty if it is none."""
+    """Return the kind of a manifest of Kubernetes, empty if it is not one."""
     entry = top.entries.get("kind")
     if entry is None or not isinstance(entry.value, ScalarNode):
         return ""
@@ -428,7 +428,7 @@ def _embedded(node: Node) -> Iterator[ScalarNode]:
 
 
 def _alone(embedded: ScalarNode, text: str) -> str:
-    """Return an embedded text alone, each line where it is in the file; an empty one where it is no block."""
+    """Return an embedded text alone, with its lines of the file; an empty one if it is not a block."""
     lines = embedded.text.rstrip().splitlines()
     first = embedded.position.line  # That of the sign `|`: the text begins in the next one.
     there = text.splitlines()[first : first + len(lines)]

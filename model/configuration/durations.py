@@ -36,17 +36,17 @@ _DIGITS_MAX: Final = 19
 
 
 class DurationError(LicorneError):
-    """A text that is no duration, or a duration beyond 292 years."""
+    """A text that is not a duration, or a duration beyond 292 years."""
 
 
 def parse_duration_ns(text: str) -> int:
     """Read a duration in nanoseconds.
 
-    A sign, then numbers with units, which may have a fraction; `0` alone needs no unit. What a fraction has
-    below a nanosecond is dropped.
+    A sign, then numbers with units, which may have a fraction; `0` alone needs no unit. Fractions of a
+    nanosecond are dropped.
 
     Raises:
-        DurationError: The text is no duration, or one that has no signed 64-bit number of nanoseconds.
+        DurationError: The text is not a duration, or its nanoseconds do not fit a signed 64-bit number.
     """
     sign = -1 if text.startswith("-") else 1
     rest = text[1:] if text[:1] in {"-", "+"} else text
@@ -98,7 +98,7 @@ def duration_text(duration_ns: int) -> str:
 def short_duration_text(duration_ns: int) -> str:
     """Write a duration or an age for a person, in its two largest units: `3d4h`, `2m30s`, `250ms`, `0s`.
 
-    What is smaller than the second unit is cut off; so is what is below zero.
+    Units below the second one are cut off; a negative duration is shown as zero.
     """
     for index, (unit, unit_ns) in enumerate(_SHORT_UNITS):
         if duration_ns >= unit_ns:

@@ -1,7 +1,7 @@
 """The extra configuration: a flat map of texts that comes with each registration and update.
 
-It replaces the map before it as a whole. Nothing in it can make a request fail: what cannot be read has its
-default value, and a warning says so. Keys of other parts of the installation (`service.`, `kubernetes.`,
+It replaces the map before it as a whole. Nothing in it can make a request fail: an unreadable value is
+replaced by its default, with a warning. Keys of other parts of the installation (`service.`, `kubernetes.`,
 `admissionController.`) are ignored.
 """
 

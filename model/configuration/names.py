@@ -36,7 +36,7 @@ _USER: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9:#/_.@-]*[$]?")
 _GROUP: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9:_.-]*")
 _RULE: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
 _LENGTH_MAX: Final = 80
-"""Longer words are no typing errors, and comparing them takes long."""
+"""Longer words are not typing errors, and comparing them takes long."""
 _FLAGS: Final = {
     **dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True),
     **dict.fromkeys(("0", "f", "F", "false", "False", "FALSE"), False),
@@ -44,7 +44,7 @@ _FLAGS: Final = {
 
 
 def is_queue_name(text: str) -> bool:
-    """Return whether a text can be the name of a queue (not its path: there are no dots)."""
+    """Return whether a text can be the name of a queue (not its path: dots are refused)."""
     return _QUEUE.fullmatch(text) is not None
 
 
@@ -64,11 +64,11 @@ def is_rule_name(text: str) -> bool:
 
 
 def did_you_mean(word: str, known: Sequence[str], *, likeness: float = 0.6) -> str:
-    """Return the end of a message that names the nearest known word, or nothing when none is near.
+    """Return the end of a message that names the nearest known word, or nothing without a near one.
 
     Args:
-        word: What was written.
-        known: What could have been meant.
+        word: The word in the configuration.
+        known: The valid words.
         likeness: How similar a word must be, from 0 for any to 1 for the same but for capitals.
     """
     if len(word) > _LENGTH_MAX:
@@ -79,7 +79,7 @@ def did_you_mean(word: str, known: Sequence[str], *, likeness: float = 0.6) -> s
 
 
 def flag_of(text: str) -> bool | None:
-    """Return what a word says, `None` for any other text: the words of Go, as in the recorded core."""
+    """Return the meaning of a word, `None` for any other text: the words of Go, as in the recorded core."""
     return _FLAGS.get(text)
 
 
@@ -89,13 +89,13 @@ _ACL_GROUP: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_-]*")
 
 
 class AccessControlError(LicorneError):
-    """A text that is no access control list."""
+    """A text that is not an access control list."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class AccessControlList:
-    """Who is allowed; `ignored` are the names in the text that can never match anyone."""
+    """The allowed users and groups; `ignored` are names in the text that can never match anyone."""
 
     users: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
@@ -140,7 +140,7 @@ _NO_ONE: Final = AccessControlList()
 
 
 def _names(text: str) -> list[str]:
-    """Return the entries of one of the two lists; an empty text has none."""
+    """Return the entries of one of the two lists; for an empty text nothing."""
     return text.split(",") if text else []
 
 
@@ -169,7 +169,7 @@ class Pattern:
 
 
 def is_pattern(text: str) -> bool:
-    """Return whether a filter entry is meant as a regular expression: a name has none of these characters."""
+    """Return whether a filter entry is a regular expression: names do not contain its characters."""
     return not _SPECIAL.isdisjoint(text)
 
 

@@ -20,7 +20,7 @@ VICTIM_ORDER_WORDS: Final = ("youngest", "least-work")
 
 
 class FairCount(Enum):
-    """What of a queue's use orders it among its siblings: what is above its guarantee, or all of it."""
+    """The use by which a queue is ordered among its siblings: the part above its guarantee, or all of it."""
 
     ABOVE_GUARANTEE = "above-guarantee"
     ALL = "all"
@@ -38,7 +38,7 @@ class FairCount(Enum):
 
 
 class PriorityPolicy(Enum):
-    """How the priorities below a queue count outside it: as they are, or not at all behind a fence."""
+    """How the priorities below a queue count outside it: directly, or not at all behind a fence."""
 
     DEFAULT = "default"
     FENCE = "fence"
@@ -86,7 +86,7 @@ class PreemptionPolicy(Enum):
 
 
 class MinRuntimeScope(Enum):
-    """Which preemptions wait until an allocation has run long enough: all, or those for a guarantee alone."""
+    """The preemptions that wait until an allocation has run long enough: all, or those for a guarantee."""
 
     ALL = "all"
     GUARANTEE = "guarantee"
@@ -104,7 +104,7 @@ class MinRuntimeScope(Enum):
 
 
 class PreemptionWithin(Enum):
-    """What asks may preempt in their own leaf: nothing, or what has a lower priority."""
+    """The allocations that asks may preempt in their own leaf: none, or those of a lower priority."""
 
     NEVER = "never"
     LOWER_PRIORITY = "lower-priority"
@@ -158,7 +158,7 @@ class BackfillOrder(Enum):
 
 
 class Overrun(Enum):
-    """What happens to work that has run for its walltime: nothing, or the scheduler has it ended."""
+    """The fate of work that has run for its walltime: nothing happens, or the scheduler asks for its end."""
 
     EXTEND = "extend"
     END = "end"

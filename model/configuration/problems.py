@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, and where: findings of rules, and the error that carries them."""
+"""Errors of a configuration, with positions: findings of rules, and the error that carries them."""
 
 from __future__ import annotations
 

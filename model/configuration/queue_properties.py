@@ -91,7 +91,7 @@ class BackfillSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeSettings:
-    """What a queue says about run times, in nanoseconds; `None` where it says nothing."""
+    """The run times of a queue, in nanoseconds; `None` where they are not set."""
 
     default_ns: int | None = None
     max_ns: int | None = None
@@ -99,7 +99,7 @@ class RuntimeSettings:
 
     @property
     def assumed_ns(self) -> int | None:
-        """The walltime of work that has none of its own: the default, else the maximum."""
+        """The walltime of work without a specific one: the default, else the maximum."""
         return self.max_ns if self.default_ns is None else self.default_ns
 
 
@@ -108,7 +108,7 @@ _NO_RUNTIME: Final = RuntimeSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueProperties:
-    """What the properties of one queue mean.
+    """The meaning of the properties of one queue.
 
     A backoff count, a quota preemption delay or a minimum run time of 0 is off.
     """
@@ -132,11 +132,11 @@ class QueueProperties:
     fair_half_life_ns: int | None = None
     """Of the use of the queues below, or of the users of a leaf; `None` where the past does not count."""
     fair_count: FairCount = FairCount.ABOVE_GUARANTEE
-    """What counts of the queues below."""
+    """How the priorities of queues below count."""
     fair_weight: int | None = None
     runtime: RuntimeSettings = _NO_RUNTIME
     gang_placing: GangPlacing = GangPlacing.STEPWISE
-    """Of applications that announce placeholders and do not say it themselves."""
+    """For applications that announce placeholders and do not set it themselves."""
     backfill: BackfillSettings | None = None
     """`None` where nothing is promised and nothing waits for a promise."""
 
@@ -212,7 +212,7 @@ def _backoff_count(text: str) -> int | None:
 
 
 def read_weight(text: str) -> int | None:
-    """Return a weight of a queue or a user, `None` for a text that is none."""
+    """Return a weight of a queue or a user, `None` for a text that is not one."""
     number = int(text) if _UNSIGNED.fullmatch(text) else 0
     return number if 0 < number <= _WEIGHT_MAX else None
 
@@ -264,7 +264,7 @@ REFUSED_IF_UNREADABLE: Final = (
     *(GANG_PLACING, QUEUE_SORT_POLICY),
     *(BACKFILL_RESERVATIONS, BACKFILL_ORDER, BACKFILL_PASSES),
 )
-"""Properties that the recorded core does not know: a configuration with a value that is none is refused."""
+"""Properties that the recorded core does not know: a configuration with an invalid value is refused."""
 
 
 def reads(name: str, text: str) -> bool:
@@ -278,7 +278,7 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
     Args:
         properties: The properties of the queue, those it inherited included.
         is_leaf: Whether the queue holds applications. A parent always serves its queues fairly and has the
-            default preemption delay, whatever its properties say for the leaves below it.
+            default preemption delay, whatever its properties are for the leaves below it.
     """
     if not properties:  # As most queues: these values never change, so that they share one.
         return _LEAF_DEFAULTS if is_leaf else _PARENT_DEFAULTS
@@ -325,9 +325,9 @@ _NOT_INHERITED: Final = (FAIR_WEIGHT, BACKFILL_RESERVATIONS, BACKFILL_ORDER, BAC
 def inherit(parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of a queue in the configuration: those of its parent under its own.
 
-    What belongs to the parent alone is inherited with its default value: the priority policy, the priority
+    Properties of the parent alone are inherited with their default values: the priority policy, the priority
     offset, and the preemption policy unless that is `disabled`. The weight and backfilling are not inherited.
-    Everything else is as it is, unknown properties too.
+    Everything else is inherited unchanged, unknown properties too.
     """
     inherited = {name: _inherited(name, text) for name, text in parent.items() if name not in _NOT_INHERITED}
     return inherited | dict(own)

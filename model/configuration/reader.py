@@ -28,7 +28,7 @@ partitions:
       - name: root
         submitacl: "*"
 """
-"""What is used when the resource manager supplies no configuration: a queue for each namespace."""
+"""The configuration if the resource manager supplies none: a queue for each namespace."""
 CONFIGURATION_BYTES_MAX: Final = 1 << 20
 """How large a configuration may be that is used: as large as a ConfigMap of Kubernetes."""
 _ERRORS_MAX: Final = 1_000
@@ -42,7 +42,7 @@ _LENGTH: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What reading a configuration found, in order of the file; with errors there is no configuration."""
+    """The result of reading a configuration, in order of the file; with errors there is no configuration."""
 
     config: SchedulerConfig | None
     errors: tuple[Problem, ...]
@@ -80,7 +80,7 @@ def inspect(text: str, source: str = DEFAULT_SOURCE, *, node_types: Collection[s
     Args:
         text: The YAML text, with one document in it.
         source: The name of the file, for messages.
-        node_types: The resource types that nodes have, if that is known; they are no spelling errors.
+        node_types: The resource types that nodes have, if that is known; they are not spelling errors.
     """
     _check_text(text)
     errors: list[RuleFinding] = []
@@ -163,7 +163,7 @@ def _read(text: str, errors: list[RuleFinding], warnings: list[RuleFinding]) -> 
 
 
 def _first(errors: list[RuleFinding]) -> list[RuleFinding]:
-    """Return the first errors in order of the file; where there are more, the last one says so."""
+    """Return the first errors in order of the file; if there are more, the last one states their number."""
     if len(errors) <= _ERRORS_MAX:
         return errors
     first = sorted(errors, key=lambda finding: (finding.position.line, finding.position.column))[:_ERRORS_MAX]

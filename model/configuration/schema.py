@@ -3,7 +3,7 @@
 Three things differ from the file: partition names are filled in, every partition has exactly one top queue
 called `root` (inserted when missing, always a parent), and limits written at the partition are also those of
 its root queue. Everything else keeps the spelling of the file; names of queues are converted to lower case
-when queues are made of them. Positions are no part of comparisons: two configurations are equal when they
+when queues are made of them. Positions are not compared: two configurations are equal when they
 mean the same.
 
 Rules about the configuration, the checks of a cycle and the explanations walk this table, so that a kind is
@@ -20,12 +20,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple, assert_never
+from typing import TYPE_CHECKING, Final, NamedTuple, assert_never
 
 from ..resources.quantities import QuantityError, parse_quantity, parse_vcore
 from ..resources.resource import EMPTY, Resource
-from .documents import YamlChildTemplate, YamlLimit, YamlPartition, YamlQueue, YamlRule
 from .problems import NOWHERE, Position, Problem, RuleFinding
+
+if TYPE_CHECKING:  # Pydantic is loaded where a configuration is read.
+    from .documents import YamlChildTemplate, YamlLimit, YamlPartition, YamlQueue, YamlRule
 
 
 def _nothing() -> Mapping[str, str]:
@@ -50,10 +52,10 @@ def _no_positions() -> Mapping[str, Position]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitConfig:
-    """What named users and groups may use in a queue; `*` in a list stands for everyone else.
+    """The limits of named users and groups in a queue; `*` in a list stands for everyone else.
 
     `resources` are the limits by the keys of `LIMIT_KINDS`, those without quantities left out;
-    0 applications is no limit to their number. `weight` is that of each of the users in a leaf that orders
+    0 applications means no limit to their number. `weight` is that of each of the users in a leaf that orders
     them, as it was written. `positions` knows `limit`, `users`, `users[0]`, `groups`, `groups[0]`,
     `maxresources`, `maxresources.<type>`, `maxapplications` and `weight`, as far as they are in the file.
     """
@@ -69,7 +71,7 @@ class LimitConfig:
     positions: Mapping[str, Position] = field(default_factory=_no_positions, compare=False, repr=False)
 
     def resource(self, kind: LimitKind) -> Resource:
-        """Return the limit of a kind, `EMPTY` for none."""
+        """Return the limit of a kind, `EMPTY` without one."""
         return self.resources.get(kind.key, EMPTY)
 
     @property
@@ -78,13 +80,13 @@ class LimitConfig:
         return bool(self.weight) and not (self.max_applications or self.resource_texts or self.resources)
 
     def texts(self, kind: LimitKind) -> Mapping[str, str]:
-        """Return the limit of a kind as it was written."""
+        """Return the limit of a kind as text."""
         return self.resource_texts.get(kind.key, _nothing())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildTemplateConfig:
-    """What dynamic queues below a queue get; resources stay texts until such a queue is made.
+    """The settings of dynamic queues below a queue; resources stay texts until such a queue is made.
 
     The texts are checked when the configuration is read: all of those of a parent queue can be parsed.
     """
@@ -121,7 +123,7 @@ class QueueConfig:
     guaranteed: Resource = EMPTY
     max: Resource = EMPTY
     lend: Resource = EMPTY
-    """What others may use of the guarantee while the queue does not; of a type that it does not name, all."""
+    """The part of the guarantee that others may use while the queue does not; all of a type that it omits."""
     max_applications: int = 0
     properties: Mapping[str, str] = field(default_factory=_nothing)
     admin_acl: str = ""
@@ -137,7 +139,7 @@ class QueueConfig:
 
     @property
     def is_leaf(self) -> bool:
-        """Return whether the queue made of this holds applications: it is no parent and has no queues."""
+        """Return whether the queue made of this holds applications: it is not a parent and has no queues."""
         return not self.parent and not self.queues
 
 
@@ -164,7 +166,7 @@ class RuleConfig:
 
 
 class VictimJobs(Enum):
-    """Whether victims are taken one by one or gang by gang; the values are what the configuration says."""
+    """Whether victims are taken one by one or gang by gang; the values are those of the configuration."""
 
     PARTS = "parts"
     WHOLE = "whole"
@@ -266,9 +268,9 @@ class LimitKind(NamedTuple):
     title: str
     """The key as messages and documents spell it."""
     name: str
-    """What messages call it in the limit that they are about."""
+    """Its name in messages, in the limit that they are about."""
     name_above: str
-    """What they call it in a queue above."""
+    """Its name in a queue above."""
     counts_usage: bool
     """Whether what the holder uses counts as well; otherwise each ask is compared with the limit alone."""
 
@@ -331,13 +333,13 @@ def build_partition(document: YamlPartition, findings: list[RuleFinding]) -> Par
 def parse_resource(
     texts: Mapping[str, str], positions: Mapping[str, Position], prefix: str, findings: list[RuleFinding]
 ) -> Resource:
-    """Parse the entries of a resource one by one; those that are no quantities are noted and left out.
+    """Parse the entries of a resource one by one; those that are not quantities are noted and left out.
 
     Args:
         texts: The quantities by resource type; `vcore` is in cores or milli-cores.
         positions: Where things stand; the entry of a type is at `<prefix>.<type>`.
         prefix: The path of the resource.
-        findings: What is wrong is appended here.
+        findings: Errors are appended here.
     """
     quantities: dict[str, int] = {}
     for name, text in texts.items():

@@ -1,6 +1,6 @@
 """The nodes of a YAML document with their positions, and the meaning of scalars in it.
 
-A plain `on`, `no` or `10:30` is text, as in YAML 1.2, and a text field accepts any scalar as it is written. A
+A plain `on`, `no` or `10:30` is text, as in YAML 1.2, and a text field accepts any scalar literally. A
 flag or a number may also have a few plain spellings of YAML 1.1 that the recorded core accepts there, each
 with a warning: configurations that work there work here.
 """
@@ -30,11 +30,11 @@ _OLD_INTEGER: Final = re.compile(r"[-+]?(0b[01]+|0o[0-7]+|0x[0-9a-fA-F]+|[0-9]+)
 _LEADING_ZERO: Final = re.compile(r"[-+]?0[0-9]+")
 _BASES: Final = {"0b": 2, "0o": 8, "0x": 16}
 _LENGTH_MAX: Final = 100
-"""No number in range needs more characters, and converting so many is cheap."""
+"""No number in range needs more characters, and converting this many is cheap."""
 
 
 class ScalarTag(Enum):
-    """What a scalar is by the rules of YAML 1.2, or by its explicit tag."""
+    """The type of a scalar by the rules of YAML 1.2, or by its explicit tag."""
 
     NULL = auto()
     BOOLEAN = auto()
@@ -46,7 +46,7 @@ class ScalarTag(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScalarNode:
-    """A single value; `text` is what is in the file without its quotes, `plain` says it had none."""
+    """A single value; `text` is that in the file without quotes, `plain` whether it had none."""
 
     text: str
     tag: ScalarTag
@@ -110,7 +110,7 @@ def item_path(parent: str, index: int) -> str:
 
 
 class ScalarError(ValueError):
-    """A value that a field does not accept; the text says what was expected and what was found."""
+    """A value that a field does not accept; the text has the expected and the found value."""
 
 
 def plain_tag(text: str) -> ScalarTag:
@@ -136,7 +136,7 @@ def kind_of(node: Node) -> str:
 
 
 def read_text(node: Node) -> str:
-    """Return a scalar as it is written; null is the empty text.
+    """Return a scalar literally; null is the empty text.
 
     Raises:
         ScalarError: The node is a list or a mapping.
@@ -176,7 +176,7 @@ def read_count(node: Node) -> tuple[int, str | None]:
         The number, and a warning where a fraction is dropped or other readers would read another number.
 
     Raises:
-        ScalarError: The node is no such number.
+        ScalarError: The node is not such a number.
     """
     if isinstance(node, ScalarNode):
         if node.tag is ScalarTag.NULL:
@@ -193,7 +193,7 @@ def read_number(node: Node) -> float:
     """Read a finite number; null is 0.
 
     Raises:
-        ScalarError: The node is no such number.
+        ScalarError: The node is not such a number.
     """
     if isinstance(node, ScalarNode):
         if node.tag is ScalarTag.NULL:

@@ -56,7 +56,7 @@ def compose(text: str, findings: list[RuleFinding], *, parser: _Parser = _PARSER
 
     Args:
         text: The YAML text.
-        findings: What is wrong with the text is appended here.
+        findings: Errors of the text are appended here.
         parser: The PyYAML class that supplies the events.
 
     Returns:

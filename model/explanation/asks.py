@@ -38,20 +38,20 @@ from .blockers import (
 from .planned_starts import StartChecker
 
 ATTEMPT_TEXTS: Final = frozenset((*(why.text for why in NoPreemption), PRECONDITIONS, EXHAUSTED))
-"""What is noted of attempts to preempt that have failed."""
+"""The notes of attempts to preempt that have failed."""
 _OWN_TEXTS: Final = frozenset(
     (*(reason.value for reason in RefusalReason), *ATTEMPT_TEXTS, NO_HELP, PROTECTED)
 )
-"""What is noted on asks besides the words of their RMs."""
+"""The notes on asks besides the texts of their RMs."""
 _HELPED: Final = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS, RefusalReason.GANG_ROOM})
-"""What preemption for a guarantee, or inside of a leaf, can change."""
+"""The reasons that preemption for a guarantee, or inside of a leaf, can remove."""
 _Shape: TypeAlias = "tuple[Resource, int, str, str, bool]"
 WITHOUT_NODES: Final = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.USER_QUOTA})
 """Why an ask preempts for which no node was tried."""
 
 
 class AskObstacles(NamedTuple):
-    """What blocks an ask, and what the nodes say; `None` where they are not asked."""
+    """The blockers of an ask, and the answers of nodes; `None` if they are not asked."""
 
     blockers: tuple[Blocker, ...]
     nodes: NodeSummary | None
@@ -90,11 +90,11 @@ class AskChecker:
         return AskObstacles((*obstacles.blockers, refused), obstacles.nodes)
 
     def check(self, ask: Ask, *, reserved_node: str = "") -> AskObstacles:
-        """Check an ask without the RM's predicates; `reserved_node` is the empty text for none."""
+        """Check an ask without the RM's predicates; `reserved_node` is the empty text without one."""
         quotas = self._quotas_for(ask)
         if ask.required_node:
             node = self._required_node(ask, reserved_node)
-            # Only a node with room shows that the root has none: otherwise there may be victims on the node.
+            # Only a node with room shows that the root has no room: otherwise its victims may help.
             claim = self._state.claims.find(ask.allocation_key)
             root = () if node else queue_quota_blockers(self._leaf, self._leaf.above[-1:], ask, claim)
             return AskObstacles((*quotas, *node, *root), None)

@@ -1,4 +1,4 @@
-"""What blocks an ask or an application, as values: limits of queues and users, and the answers of nodes.
+"""Blockers of an ask or an application, as values: limits of queues and users, and the answers of nodes.
 
 The checks are those of the cycle, one a level: `Queue.has_room` and `Queue.has_place_for` from the leaf
 upwards, and the blockers of `UserLimits` from the root downwards.
@@ -37,7 +37,7 @@ _WITHHELD_MAX: Final = 3
 
 
 class SubjectKind(Enum):
-    """What kind of thing blocks."""
+    """The kind of a blocker."""
 
     PARTITION = "partition"
     QUEUE = "queue"
@@ -88,11 +88,11 @@ class Blocker:
     since_ns: int | None = None
     until_ns: int | None = None
     withheld: tuple[Withheld, ...] = ()
-    """What other queues keep back of their guarantees, the largest amounts, for the types that lack."""
+    """The largest amounts that other queues keep back of their guarantees, for the types that lack."""
     setting: str = ""
-    """The key that limits resources in the configuration; empty if none does, or from an older scheduler."""
+    """The key that limits resources in the configuration; empty without one, or from an older scheduler."""
     change: str = ""
-    """What would take it away, where the reason alone does not say; else empty."""
+    """The change that would remove it, if the reason alone does not determine it; else empty."""
 
 
 def lacks_of(
@@ -107,9 +107,9 @@ def lacks_of(
     """Return the types of which too little is left under a limit.
 
     Args:
-        wanted: What is asked for.
+        wanted: The request.
         limit: The limit by type.
-        used: What is used of it.
+        used: The use of it.
         positions: Where settings stand in the configuration.
         setting: The name of the limit there; that of one type is `<setting>.<type>`.
         is_closed: A type without a limit is not there at all, instead of unlimited.
@@ -139,7 +139,7 @@ class NodeObstacle(Enum):
 class NodeTally:
     """How many nodes refuse for one reason.
 
-    `types` says of how many of them each resource type is too little; empty if the reason is not room.
+    `types` has the number of those with too little of each resource type; empty if the reason is not room.
     `examples` are the first of them in scheduling order, `reserved_for` the asks that hold these. Without the
     work of other schedulers those in `foreign` would have room.
     """
@@ -168,7 +168,7 @@ class NearMiss:
 class NodeSummary:
     """All nodes of a partition, summarised for one ask.
 
-    `first` is the node that the ask would be tried on first, the empty text if none has room.
+    `first` is the node that the ask would be tried on first, the empty text if no node has room.
     """
 
     total: int
@@ -183,7 +183,7 @@ def obstacle_of(entry: NodeEntry, resource: Resource, *, own: bool = False) -> N
 
     Args:
         entry: The node.
-        resource: What the ask wants.
+        resource: The request of the ask.
         own: The node is reserved for this very ask.
     """
     if not fits(entry.capacity, resource):
@@ -215,7 +215,7 @@ def summarise(nodes: Iterable[NodeEntry], resource: Resource, *, own_node: str =
 
     Args:
         nodes: The nodes.
-        resource: What the ask wants.
+        resource: The request of the ask.
         own_node: The node that is reserved for the ask, or the empty text.
     """
     refusing: dict[NodeObstacle, list[NodeEntry]] = {obstacle: [] for obstacle in NodeObstacle}
@@ -272,7 +272,7 @@ def queue_quota_blockers(
 ) -> Iterator[Blocker]:
     """Walk those of some queues above a leaf that have no room for an ask of it.
 
-    What the claim of the ask holds is room.
+    The claim of the ask counts as room.
     """
     resource = ask.resource
     beside = kept_beside(leaf)

@@ -1,7 +1,7 @@
-"""What would happen now: where new work would go, which asks come next, and who would be preempted for them.
+"""Dry runs: where new work would go, which asks come next, and the victims of preemption for them.
 
 The decisions are those that a submission meets (`requests.applications.decide`, the placement rules, the
-checks of asks), then every check of the cycle. What does not exist yet is made outside of the partition: a
+checks of asks), then every check of the cycle. Missing objects are made outside of the partition: a
 preview of the queue, and the application. Both are dropped with the answer.
 
 Each cycle has three passes: asks with a reservation, members of gangs that replace placeholders, and all
@@ -147,7 +147,7 @@ def dry_run_application(
 
 
 def dry_run_ask(state: PartitionState, submission: AllocationSubmission) -> DryRun | None:
-    """Return where a new ask of an active application would go, `None` if there is no such application."""
+    """Return where a new ask of an active application would go, `None` if it does not exist."""
     entry = state.entries.get(submission.application_id)
     if entry is None:
         return None
@@ -217,7 +217,7 @@ def _queue_for(state: PartitionState, path: str) -> Queue:
 
 
 def _with_quotas(queue: Queue, submission: ApplicationSubmission) -> Queue:
-    """Return a queue as it would be with the quotas of a namespace; the queue itself stays as it is."""
+    """Return a queue as it would be with the quotas of a namespace; the queue itself is not changed."""
     tags = quota_tags(submission, queue)
     if tags == QuotaTags():
         return queue
@@ -325,7 +325,7 @@ def _may_run(state: PartitionState, leaf: Queue, entry: ApplicationEntry) -> boo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prospect:
-    """What would be preempted for an ask, and from when on; or why nothing would be.
+    """The preemption for an ask, and from when on; or why there would be none.
 
     The resource manager's predicates are not asked, which may refuse a node when it is decided.
     """

@@ -175,7 +175,7 @@ def _explain_past(state: PartitionState, application_id: str, only_key: str | No
 def _last_past(
     state: PartitionState, application_id: str
 ) -> tuple[ApplicationHandle, tuple[RuleOutcome, ...]] | None:
-    """Return the last application of that id that was rejected or has ended, with what the rules said."""
+    """Return the last application of that id that was rejected or has ended, with the results of rules."""
     past: dict[int, tuple[ApplicationHandle, tuple[RuleOutcome, ...]]] = {
         serial: (ended.application, ())
         for serial, ended in state.completed.items()
@@ -256,7 +256,7 @@ def _waiting(
 def _with_ending(state: PartitionState, entry: ApplicationEntry, explained: AskExplanation) -> AskExplanation:
     """Return the explanation of an ask with the victims that it waits for.
 
-    Attempts that failed before it preempted are not shown: they say that preemption does not help.
+    Attempts that failed before it preempted are not shown: they would mean that preemption does not help.
     """
     claim = state.claims.find(explained.allocation_key)
     if claim is None or not claim.ending:
@@ -335,7 +335,7 @@ def gang_blockers(state: PartitionState, entry: ApplicationEntry) -> Iterator[Bl
 def _node_blockers(
     state: PartitionState, entry: ApplicationEntry, members: Sequence[Ask], *, are_asked: bool
 ) -> Iterator[Blocker]:
-    """Walk what the nodes say of a gang; with `are_asked` no quota refuses it: the RM's refusals count."""
+    """Walk the answers of nodes for a gang; with `are_asked` no quota refuses it: the RM's refusals count."""
 
     def may_run(member: int, node_id: str) -> bool:
         return members[member].required_node in {"", node_id}
@@ -356,7 +356,7 @@ def _node_blockers(
 
 
 def _rooms_text(state: PartitionState, members: Sequence[Ask]) -> str:
-    """Return for how many members of each kind there is room, where they may run, if there are no others."""
+    """Return for how many members of each kind there is room, where they may run, without others."""
     rooms = usable_rooms(state.nodes)
     kinds = Counter((ask.task_group_name, ask.resource, ask.required_node) for ask in members)
     texts = []
@@ -380,7 +380,7 @@ def _blocker(entry: ApplicationEntry, reason: RefusalReason, detail: str) -> Blo
 
 
 def _setting(entry: ApplicationEntry) -> Position | None:
-    """Return where the configuration says that gangs are placed whole, `None` if the application says it."""
+    """Return where the configuration makes gangs whole, `None` if the application asks for it."""
     tags = entry.application.tags
     if "gangSize" in tags or "gangPlacing" in tags:
         return None

@@ -1,7 +1,7 @@
 """When asks below a queue with backfilling are expected to start, and which of them wait for a promise.
 
-The jobs before an ask are planned one after the other, each for its whole walltime: as many as the queue says
-have promises, the others are planned to say when an ask is expected to start, and may start earlier or later.
+The jobs before an ask are planned one after the other, each for its whole walltime: the queue sets
+how many have promises; the others are planned to tell when an ask is expected to start, and may vary.
 An ask that does not exist yet is planned behind all that waits. Where all jobs are promised a start, the
 answer is the promise that was kept, or that a walk would make now.
 """
@@ -39,7 +39,7 @@ from ..values.allocation import Ask, RefusalReason
 from .blockers import Blocker, SubjectKind, application_count_blockers
 
 _JOBS_MAX: Final = 500
-"""How many jobs are planned for an answer: behind them nothing is said about starts."""
+"""How many jobs are planned for an answer: behind them starts are unknown."""
 _DEEP: Final = f"{_JOBS_MAX} jobs or more wait before it"
 _BEHIND_KEPT: Final = f"{PROMISES_MAX} jobs or more wait before it"
 _DENIED: Final = "the RM's predicates refuse the nodes with room"
@@ -51,9 +51,9 @@ _ASKS_MAX: Final = 1 << 40
 class PlannedStart:
     """When a waiting ask is expected to start, if all that runs ends when it is expected to.
 
-    `start_ns` is `None` if that cannot be said: `reason` says why. `is_promised` says that no job behind it
+    `start_ns` is `None` if it is unknown: `reason` has the cause. `is_promised` means that no job behind it
     may start if it would delay it. Of later comers that go first for the sake of shares `passed` have delayed
-    it, and `passes_left` more may; 0 says that the promise stands, `None` that there is none.
+    it, and `passes_left` more may; 0 means that the promise stands, `None` that there is none.
     """
 
     start_ns: int | None = None
@@ -97,7 +97,7 @@ class StartChecker:
         self._before: dict[str, list[Promise]] = {}
         """The promises to those before each job, by its key."""
         self._waiting_kept: list[tuple[tuple[Ask, ...], JobInPlan]] | None = None
-        """What waits where all are promised a start, as jobs; then there is the plan `_kept` as well."""
+        """The waiting jobs where all are promised a start; then there is the plan `_kept` as well."""
 
     def beside(self, asks: Sequence[Ask]) -> JobBesidePromises | None:
         """Return the job of asks beside the promises that it may not delay, `None` without backfilling."""
@@ -117,7 +117,7 @@ class StartChecker:
         """Return what an ask that fits now would delay, and when it is expected to start.
 
         Both are `None` where the queues do not backfill, for an ask that needs its node, for one that waits
-        for its victims, and for one that is no member of the whole gang that its application waits for.
+        for its victims, and for one outside of the whole gang that its application waits for.
         """
         queue = self._queue
         settings = None if queue is None else queue.settings.backfill
@@ -224,7 +224,7 @@ class StartChecker:
                         yield owner, (tried.ask,)
 
     def _answer(self, owner: JobOwner, asks: tuple[Ask, ...], queue: Queue) -> list[_StartAnswer]:
-        """StartPlan a job behind those before it, and say what is known of each of its asks."""
+        """Plan a job behind those before it, and return the expected start of each of its asks."""
         if self._planned >= _JOBS_MAX:
             return [_StartAnswer(None, PlannedStart(reason=_DEEP))] * len(asks)
         job = job_of(self._state, owner, *asks)

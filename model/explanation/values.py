@@ -60,9 +60,10 @@ class Gang:
 class AskExplanation:
     """One ask: where it runs, or everything that blocks it.
 
-    `node_id` is where it runs, `reserved_node` what is reserved for it; the empty text for none. `place` is
-    its place among the waiting asks of its application. `nodes` is `None` if the nodes do not decide.
-    A waiting ask without blockers, whose application has none either, is placed when its turn comes.
+    `node_id` is where it runs, `reserved_node` the node reserved for it; each the empty text without one.
+    `place` is its place among the waiting asks of its application. `nodes` is `None` if the nodes do not
+    decide. A waiting ask without blockers, whose application has no blockers either, is placed when its turn
+    comes.
     """
 
     allocation_key: str
@@ -82,7 +83,7 @@ class AskExplanation:
     planned_start: PlannedStart | None = None
     """When it is expected to start; `None` where the queues do not backfill."""
     ending: tuple[VictimRecord, ...] = ()
-    """What it has preempted and waits for: the resource manager has not confirmed that these have ended."""
+    """The victims that it waits for: the resource manager has not confirmed that these have ended."""
     ending_since_ns: int | None = None
     """When it preempted them."""
 
@@ -91,12 +92,12 @@ class AskExplanation:
 class Explanation:
     """One application at one moment.
 
-    `limit_group` is the group whose limits it counts against, the empty text for none. `blockers` block all
-    its asks. `places` are its place in its queue, then the place of that queue among its siblings, and so on
-    up. `asks` are the waiting ones in the order in which they are tried, then the others. `rules` is what the
-    placement rules said of an application that was rejected. `preemptions` are those that it took part in,
-    the oldest first, as far as the partition remembers, and `loops` how many of them repeat one without
-    result.
+    `limit_group` is the group whose limits it counts against, the empty text without one. `blockers` block
+    all its asks. `places` are its place in its queue, then the place of that queue among its siblings, and so
+    on up. `asks` are the waiting ones in the order in which they are tried, then the others. `rules` has the
+    answers of the placement rules for an application that was rejected. `preemptions` are those that it took
+    part in, the oldest first, as far as the partition remembers, and `loops` how many of them repeat one
+    without result.
     """
 
     time_ns: int
@@ -130,7 +131,7 @@ class Explanation:
         return tuple(ask for ask in self.asks if ask.status is AskStatus.WAITING)
 
     def ask(self, allocation_key: str) -> AskExplanation | None:
-        """Return the explanation of one ask, `None` if the application has none with this key."""
+        """Return the explanation of one ask, `None` if the application has no ask with this key."""
         return next((ask for ask in self.asks if ask.allocation_key == allocation_key), None)
 
     def preemptions_of(self, allocation_key: str) -> tuple[PreemptionRecord, ...]:
@@ -239,7 +240,7 @@ def _key_text(name: str, key: object) -> str:
     """Return the key that a policy gives to something."""
     parts = key[1] if isinstance(key, tuple) and len(key) > 1 else None
     if not isinstance(parts, tuple):
-        return f"{name} has none, as the policy has failed"
+        return f"{name} has no key, as the policy has failed"
     return f"{name} has {', '.join(map(str, parts))}"
 
 

@@ -33,7 +33,7 @@ def levels(queue_path: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What one holder may use in one queue and all below it.
+    """The limit of one holder in one queue and all below it.
 
     `resources` are those of each kind of limit that is set; `max_applications` 0 sets none to applications.
     """
@@ -46,7 +46,7 @@ class Limit:
 
     @staticmethod
     def of(config: LimitConfig) -> Limit:
-        """Return the limit that an entry of the configuration states; nothing but zeros is no limit."""
+        """Return the limit that an entry of the configuration states; only zeros mean no limit."""
         resources = tuple(
             (kind, config.resource(kind)) for kind in LIMIT_KINDS if any(config.resource(kind).values())
         )
@@ -54,7 +54,7 @@ class Limit:
 
     @property
     def max_resources(self) -> Resource:
-        """What the holder may use, `EMPTY` for no limit."""
+        """The limit of resources, `EMPTY` without one."""
         return next((most for kind, most in self.resources if kind == MAX_RESOURCES), EMPTY)
 
 
@@ -111,8 +111,8 @@ class Limits:
     def limit_of(self, kind: HolderKind, name: str, queue_path: str) -> tuple[Limit | None, bool]:
         """Return what limits a holder at a queue, and whether it is the wildcard that does.
 
-        A user without a limit of their own has the wildcard's. A group never has: the group `*` is a
-        holder of its own.
+        A user without a specific limit has the wildcard's. A group never has: the group `*` is a
+        separate holder.
         """
         queue = self._queues.get(queue_path)
         if queue is None:
@@ -145,7 +145,7 @@ class Limits:
         return tuple(path for path in self._queues if self.limit_of(kind, name, path)[0] is not None)
 
     def named(self, kind: HolderKind) -> tuple[str, ...]:
-        """Return the holders with a limit of their own, each once; the group `*` is one, the user `*` not."""
+        """Return the holders with a specific limit, each once; the group `*` is one, the user `*` not."""
         return tuple(name for name in self._holders[kind] if kind == "group" or name != WILDCARD)
 
     def group_of(self, queue_path: str, groups: Sequence[str]) -> str | None:

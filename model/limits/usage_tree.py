@@ -1,7 +1,7 @@
 """The usage tree of one holder of limits, a user or a group, along the paths of the queues.
 
 Each node is a queue in which the holder has, or had, applications: what is used in it and below, the
-applications that run there, and the limit if there is one. What is used in a queue is used in each queue
+applications that run there, and the limit if there is one. Usage in a queue is usage in each queue
 above it too. A node is made when the limits of the holder in its queue are first asked for. It is removed
 when the last application of the holder that ran there ends, unless it has a limit or a queue below.
 
@@ -22,10 +22,10 @@ from .limits import HolderKind, Limit, Limits, levels
 _ROOT: Final = "root"
 
 Held = Mapping[str, Resource]
-"""What is kept for others of a holder, by the path of the queue: it counts as used."""
+"""Resources that are kept for others of a holder, by the path of the queue: they count as used."""
 NOTHING_HELD: Final[Held] = {}
 _NOTHING_USED: Final[dict[str, int]] = {}
-"""What counts as used where a kind of limit compares each ask alone."""
+"""The usage where a kind of limit compares each ask alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class ApplicationLimitBlocker:
 
 
 class UsageRow(NamedTuple):
-    """What a holder uses in one queue and below, and the limit to it there."""
+    """The usage of a holder in one queue and below, and the limit to it there."""
 
     queue_path: str
     usage: tuple[tuple[str, int], ...]
@@ -65,11 +65,11 @@ class UsageRow(NamedTuple):
     """Those that run here."""
     limit: Limit | None
     decayed_mean: Resource | None = None
-    """What a user has used here on average, in a leaf with a half-life that orders its users."""
+    """The average use of a user here, in a leaf with a half-life that orders its users."""
 
 
 class UsageView(NamedTuple):
-    """What a user or a group uses, queue by queue, and the limits to it."""
+    """The usage of a user or a group, queue by queue, and the limits to it."""
 
     name: str
     groups: tuple[tuple[str, str], ...]
@@ -89,9 +89,9 @@ class _Node:
         self.chain: tuple[_Node, ...] = (*above, self)
         self.children: dict[str, _Node] = {}
         self.usage: dict[str, int] = {}
-        """What is used here and below, without zeros."""
+        """The usage here and below, without zeros."""
         self.applications: dict[str, None] = {}
-        """The applications that run here: a dict, because the order of a set is no order."""
+        """The applications that run here: a dict, because sets have no order."""
         self.limit: Limit | None = None
         self.wildcard = False
 
@@ -102,7 +102,7 @@ class _Node:
 
 @final
 class UsageTree:
-    """What one user or group uses along the queues, and the limits to it.
+    """The usage of one user or group along the queues, and the limits to it.
 
     Args:
         kind: Whether the holder is a user or a group.
@@ -142,11 +142,11 @@ class UsageTree:
         Args:
             queue_path: The queue of the application.
             application_id: The application.
-            resource: What is added. A resize may bring negative quantities, as long as nothing falls
+            resource: The resources to add. A resize may bring negative quantities, as long as nothing falls
                 below zero by it.
         """
         node = self._nodes.get(queue_path) or self._grow(queue_path)
-        if application_id not in node.applications:  # What runs in a queue runs in those above it too.
+        if application_id not in node.applications:  # An application in a queue is in those above it too.
             for level in node.chain:
                 level.applications[application_id] = None
         entries = resource.items()
@@ -162,7 +162,7 @@ class UsageTree:
     def decrease(
         self, queue_path: str, application_id: str, resource: Resource, *, remove_application: bool
     ) -> None:
-        """Subtract from what an application uses; with `remove_application` it counts as running no more."""
+        """Subtract usage of an application; with `remove_application` it no longer counts as running."""
         node = self._nodes.get(queue_path)
         if node is None or application_id not in node.applications:
             assert not any(resource.values()), self._lost(queue_path, application_id, resource)
@@ -195,7 +195,7 @@ class UsageTree:
 
     @property
     def usage(self) -> Resource:
-        """What is used in all queues together."""
+        """The usage in all queues together."""
         return Resource(self._root.usage)
 
     @property
@@ -268,8 +268,8 @@ class UsageTree:
 
         Args:
             queue_path: The queue.
-            resource: What is to be added there.
-            held: What is kept for others; it counts as used.
+            resource: The resources to be added there.
+            held: Resources that are kept for others; they count as used.
             if_unused: Count nothing as used: what does not fit then never does.
         """
         limited = [
@@ -306,7 +306,7 @@ class UsageTree:
         """Check what must hold at any time.
 
         Raises:
-            AssertionError: Something does not hold; the message says what.
+            AssertionError: An invariant does not hold; the message names it.
         """
         for path, node in self._nodes.items():
             where = f"{self.kind} {self.name} at {path}"

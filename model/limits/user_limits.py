@@ -1,6 +1,6 @@
-"""What each user and group of one partition uses, and whether their limits let them have more.
+"""The usage of each user and group of one partition, and whether their limits allow more.
 
-An application counts against its user and against at most one group. Which group is decided once, when the
+An application counts against its user and against at most one group. The group is chosen once, when the
 limits of the application are first asked for, and kept: an application whose user was in no limited group
 then stays without one. It is decided again only when the configuration no longer limits the group anywhere on
 the application's path; what the application uses is counted for the new group then.
@@ -37,7 +37,7 @@ from .usage_tree import (
 
 @final
 class Link:
-    """Which group an application counts against, and what it uses of it; `None` is no group, for good."""
+    """The group that an application counts against, and its usage of it; `None` means no group, for good."""
 
     __slots__ = ("group", "groups", "queue_path", "usage")
 
@@ -97,7 +97,7 @@ _NO_LINKS: Final[Mapping[str, Link]] = {}
 class UserLimits:
     """The usage and limits of all users and groups of one partition.
 
-    Queue paths are lower case and start with `root`. `headroom` and `can_run` are no pure reads: the first
+    Queue paths are lower case and start with `root`. `headroom` and `can_run` also write: the first
     question about an application opens the account of its user and decides its group, and both are visible.
     """
 
@@ -128,7 +128,7 @@ class UserLimits:
     def update(self, root: QueueConfig) -> None:
         """Apply the limits of a new configuration; usage and running applications stay.
 
-        Users and groups with a limit of their own are listed from now on. A user is dropped when no limit
+        Users and groups with a specific limit are listed from now on. A user is dropped when no limit
         and no application is left, a group when no limit is.
         """
         before = self._limits
@@ -157,7 +157,7 @@ class UserLimits:
         """Undo an `update`.
 
         Args:
-            saved: What there was before it, given to this method only once.
+            saved: The state before it, given to this method only once.
             root: The configuration of before; applied again where usage has changed since.
         """
         if SavedLimits(self._limits, self._users, self._groups).uses() != saved.uses():
@@ -177,7 +177,7 @@ class UserLimits:
         """Count what an application was given; from the first time on it counts as running.
 
         Returns:
-            The group that it counts against, `None` for none.
+            The group that it counts against, if any.
 
         Nothing is refused here: recovered allocations count whether they fit or not. A resize may bring
         negative quantities, as long as nothing falls below zero by it.
@@ -266,7 +266,7 @@ class UserLimits:
             queue_path: Its queue.
             application_id: The application.
             user: Its user.
-            held: What is kept for others of the user, and of the group; it counts as used.
+            held: Resources that are kept for others of the user, and of the group; they count as used.
 
         Returns:
             The least that any level leaves of each limited type, possibly negative; `None` without limits.
@@ -340,7 +340,7 @@ class UserLimits:
         """Check what must hold at any time.
 
         Raises:
-            AssertionError: Something does not hold; the message says what.
+            AssertionError: An invariant does not hold; the message names it.
         """
         used: dict[str, Resource] = {}
         running: dict[str, list[str]] = {}
@@ -447,7 +447,7 @@ def usage_views(
     Args:
         limits: The usage and limits of all.
         kind: Whether the names are those of users or of groups.
-        names: Whose; of all by name, if it is `None`.
+        names: The names; all by name, if it is `None`.
     """
     users, groups = limits._users, limits._groups  # noqa: SLF001 - of this module
     if kind == "group":
@@ -465,9 +465,9 @@ def _usage_view(name: str, tree: UsageTree, links: Mapping[str, Link] = _NO_LINK
 
 
 def report_limits(events: EventReports, before: Limits, after: Limits, users: Collection[str]) -> None:
-    """Report each limit that a configuration sets, also one that stays as it was, and each that it removes.
+    """Report each limit that a configuration sets, also one that does not change, and each that it removes.
 
-    The wildcard of users counts for those who are known and have no limit of their own.
+    The wildcard of users counts for those who are known and have no specific limit.
     """
     if not events.are_kept:
         return

@@ -4,7 +4,7 @@ Members of one size are placed exactly: if there is room for all of them it is f
 the same from whichever node it is on. Several sizes are an instance of bin packing. They are tried twice:
 the largest first, then the smallest first; each member gets the first node with room, in the order of nodes,
 which changes as members take room. If neither finds room there may still be some. So a plan is always right,
-and that there is none means `no room was found`. A search over all assignments was rejected: its time has no
+and a missing one means `no room was found`. A search over all assignments was rejected: its time has no
 bound, and a cycle waits for it.
 """
 
@@ -26,7 +26,7 @@ MayRun: TypeAlias = Callable[[int, str], bool]
 
 
 class NodeRoom(NamedTuple):
-    """What a node that may be used has available."""
+    """The available room of a node that may be used."""
 
     node_id: str
     available: Resource
@@ -55,7 +55,7 @@ def plan_on(
 ) -> tuple[str, ...] | None:
     """Return a node for each member as `assign` does, on the nodes of now, in their order.
 
-    `left` says of which nodes only a part may be used, `own` which are reserved for the gang.
+    `left` has the nodes of which only a part may be used, `own` those reserved for the gang.
     """
 
     def score(node_id: str, available: Resource) -> float:
@@ -79,11 +79,11 @@ def assign(
     """Return a node for each member of a gang so that all fit at once, `None` if no room was found.
 
     Args:
-        sizes: What each member asks for.
+        sizes: The request of each member.
         rooms: The usable nodes.
         score: The new place of a node after a member took room there; without it places do not change.
-        may_run: Which members may run where; without it all may run on each node. With it the search is not
-            exact for members of one size either.
+        may_run: Tells which members may run where; without it all may run on each node. With it the search is
+            not exact for members of one size either.
 
     Returns:
         The ids of the nodes, in the order of the members.
@@ -96,7 +96,7 @@ def assign(
 
 
 def slots(size: Resource, rooms: Sequence[NodeRoom]) -> int:
-    """Return how many members of one size have room at once if there are no others.
+    """Return how many members of one size have room at once without others.
 
     A size that asks for nothing counts once a node.
     """
@@ -120,7 +120,7 @@ def by_size(sizes: Sequence[Resource], rooms: Sequence[NodeRoom]) -> list[list[i
 
 
 def _dominant_share(size: Resource, total: Resource) -> float:
-    """Return the largest share that a size has of the room, of any type; infinite where there is none."""
+    """Return the largest share that a size has of the room, of any type; infinite without any room."""
     return max((_share(quantity, total.get(name)) for name, quantity in size.items()), default=0.0)
 
 
@@ -168,7 +168,7 @@ def _first_allowed(
     member: int,
     may_run: MayRun | None,
 ) -> int | None:
-    """Take the first node on which a member may run out of a heap, `None` if there is none."""
+    """Take the first node on which a member may run out of a heap, `None` without one."""
     passed = []
     found = None
     for place in _popped(fitting):

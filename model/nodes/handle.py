@@ -1,4 +1,4 @@
-"""What a partition asks of a node: it has the node itself, or a reference to it."""
+"""The methods of a node for its partition, which has the node or a reference to it."""
 
 from __future__ import annotations
 

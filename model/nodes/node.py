@@ -2,7 +2,7 @@
 
 Conserved at all times: available = capacity - allocated - occupied, where `occupied` is what others use:
 foreign allocations, and what the RM reports as one amount in addition. `try_add` never commits more than
-there is; `add` accepts what an RM says already runs, and may make `available` negative.
+is available; `add` accepts existing allocations of an RM, and may make `available` negative.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Node:
         self._allocations: dict[str, Allocation] = {}
         self._foreign: dict[str, Allocation] = {}
         self._used_by_others = EMPTY
-        """What others use besides foreign allocations."""
+        """The usage by others besides foreign allocations."""
         self._reservations: dict[str, bool] = {}
         """Allocation key -> whether it is a required-node reservation."""
 

@@ -24,7 +24,7 @@ class NodeOrderRule(ABC):
     """How the nodes of a partition are ordered.
 
     Args:
-        word: What the configuration says.
+        word: The word in the configuration.
     """
 
     def __init__(self, word: str) -> None:
@@ -32,11 +32,11 @@ class NodeOrderRule(ABC):
 
     @abstractmethod
     def key(self, entry: NodeEntry, available: Resource, weights: Weights) -> float:
-        """Return the place of a node if it has so much available."""
+        """Return the place of a node with this available room."""
 
 
 @final
-class _Fair(NodeOrderRule):
+class _EmptiestFirst(NodeOrderRule):
     """The emptier node first, by the weights of resource types."""
 
     def key(self, entry: NodeEntry, available: Resource, weights: Weights) -> float:
@@ -44,7 +44,7 @@ class _Fair(NodeOrderRule):
 
 
 @final
-class _Binpacking(NodeOrderRule):
+class _FullestFirst(NodeOrderRule):
     """The fuller node first, by the weights of resource types."""
 
     def key(self, entry: NodeEntry, available: Resource, weights: Weights) -> float:
@@ -64,7 +64,7 @@ class _NodesByPolicy(NodeOrderRule):
 
 
 NODE_ORDERS: Final[Mapping[str, NodeOrderRule]] = {
-    rule.word: rule for rule in (_Fair("fair"), _Binpacking("binpacking"))
+    rule.word: rule for rule in (_EmptiestFirst("fair"), _FullestFirst("binpacking"))
 }
 """The orders of ours, by their words."""
 

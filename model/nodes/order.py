@@ -31,9 +31,9 @@ _CLOSED_MIN: Final = 256
 _SIZES_MAX: Final = 16
 """Sizes whose ranking is kept; at the bound the oldest is forgotten and made again."""
 _LONG: Final = 8
-"""After so many entries without room the next search is to begin behind them."""
+"""After this many entries without room the next search is to begin behind them."""
 _PASSED_MAX: Final = 16
-"""For so many sizes a block knows how many entries to pass by; at the bound all are searched anew."""
+"""For this many sizes a block knows how many entries to pass by; at the bound all are searched anew."""
 
 
 @final
@@ -130,7 +130,7 @@ class NodeOrder:
         self._open(entry)
 
     def give_unscored(self, entry: NodeEntry, available: Resource) -> None:
-        """Note what a node has available after a change that leaves its place as it was.
+        """Note the available room of a node after a change that does not move it.
 
         Foreign allocations and changes of size do not move a node: the next placement or release there
         does. The recorded core orders so, and what an RM sees placed where follows from the order.
@@ -169,7 +169,7 @@ class NodeOrder:
     # --------------------------------------------------------------------------------- searching
 
     def first_fit(self, resource: Resource) -> NodeEntry | None:
-        """Return the first usable node with room; remember the resource as closed if there is none."""
+        """Return the first usable node with room; remember the resource as closed without one."""
         if self.closed and resource in self.closed:
             return None
         for block in self._blocks:
@@ -306,9 +306,9 @@ def node_ids(order: NodeOrder) -> tuple[str, ...]:
 
 
 def first_to_reserve(order: NodeOrder, resource: Resource) -> NodeEntry | None:
-    """Return the usable node with the least use for others that is large enough, `None` if there is none.
+    """Return the usable node with the least use for others that is large enough, if any.
 
-    What counts is how much a node has available in addition to what is asked, not how much it lacks: a
+    The order is by the available room in addition to the request, not by the lack of room: a
     nearly full node is reserved rather than one that smaller asks can still use.
 
     All nodes are ranked for one reservation, and the ranking is kept until a node that is not reserved
@@ -329,7 +329,7 @@ def first_to_reserve(order: NodeOrder, resource: Resource) -> NodeEntry | None:
 
 @final
 class NodeEntry:
-    """What the partition knows of one node, from the answers that the node gave."""
+    """The facts of one node that the partition knows, from the answers of the node."""
 
     __slots__ = (
         "attributes",
@@ -414,7 +414,7 @@ class NodeBlock:
         return True
 
     def first_fit(self, resource: Resource) -> NodeEntry | None:
-        """Return the first usable entry with room, `None` if there is none."""
+        """Return the first usable entry with room, if any."""
         wanted = resource._quantities.items()
         start = self.passed.get(resource, 0) if self.passed else 0
         for index, entry in enumerate(self.entries[start:] if start else self.entries, start):
@@ -475,7 +475,7 @@ class NodeBlock:
         """Remove the entry with that key; the room may be too large until a search measures it again."""
         self.is_exact = False
         index = bisect_left(self.keys, key)
-        assert self.keys[index] == key, f"node {key} is not where its key says: please report"
+        assert self.keys[index] == key, f"node {key} is not at the place of its key: please report"
         del self.keys[index]
         del self.entries[index]
         if self.passed:

@@ -68,9 +68,7 @@ class PlacementRules:
                 code = _worse(code, obstacle)
             elif isinstance(outcome, NoMatch):
                 why = outcome.why
-            elif (
-                request.forced
-            ):  # What it runs already has to be counted, whatever its name or the rules are.
+            elif request.forced:  # Its running work has to be counted, whatever its name or the rules are.
                 why = outcome.reason
             else:
                 tried.append(RuleOutcome(rule.name, number, outcome.reason, rule.position))
@@ -109,7 +107,7 @@ def _last_resort(
 
 
 def _worse(code: RejectionCode, obstacle: RejectionReason) -> RejectionCode:
-    """Return the code after another obstacle: a permission says more than no queue."""
+    """Return the code after another obstacle: a permission is more specific than a missing queue."""
     return obstacle.code if obstacle.code is RejectionCode.NO_PERMISSION else code
 
 

@@ -35,7 +35,7 @@ from ..values.messages import RejectionCode, User
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementRequest:
-    """What placement knows of an application.
+    """The application, as far as placement needs it.
 
     Attributes:
         queue_name: The queue the RM names, or the empty text.
@@ -55,7 +55,7 @@ class PlacementRequest:
 
 
 class PlacementQueue(Protocol):
-    """What placement looks at in an existing queue."""
+    """An existing queue, as far as placement needs it."""
 
     @property
     def path(self) -> str:
@@ -74,7 +74,7 @@ class QueueLookup(Protocol):
     """The queues of a partition, as far as placement needs them."""
 
     def find(self, path: str) -> PlacementQueue | None:
-        """Return the queue with this lower-case path, `None` if there is none."""
+        """Return the queue with this lower-case path, `None` without one."""
 
     def submit_allowed(self, path: str, user: User) -> bool:
         """Return whether a user may submit to an existing queue."""
@@ -166,7 +166,7 @@ class PlacementRule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """What a rule makes of its text: a full path, or one below a parent."""
+    """The branch that a rule makes of its text: a full path, or one below a parent."""
 
     path: str
     qualified: bool
@@ -184,10 +184,10 @@ class QueueRule:
     Attributes:
         name: The kind of rule, lower case.
         create: The queue need not exist.
-        text: Where the name comes from; the empty text is no match.
-        absent: The message when there is no text.
+        text: Where the name comes from; the empty text means no match.
+        absent: The message without a text.
         branch: Makes a branch of the text, `None` if no queue can have such a name.
-        parameters: What the document of the rule has besides `create`.
+        parameters: The fields of the document of the rule besides `create`.
         position: Where the rule stands in the configuration.
     """
 
@@ -255,7 +255,7 @@ def build_rule(config: RuleConfig) -> QueueRule:
     """Build a rule and its parent rules.
 
     Raises:
-        PlacementRulesError: There is no such rule, or its value or its parent does not suit it.
+        PlacementRulesError: The rule does not exist, or its value or its parent does not suit it.
     """
     name = config.name.lower()
     if name == RECOVERY_RULE.name:
@@ -276,7 +276,7 @@ def _position(config: RuleConfig) -> Position | None:
 
 
 def _named(text: str) -> _Branch | None:
-    """Take a full path as it is, and anything else as the name of one queue."""
+    """Take a full path unchanged, and anything else as the name of one queue."""
     if is_qualified(text):
         return _Branch(text, qualified=True) if has_valid_parts(text) else None
     return _single(text)
@@ -443,7 +443,7 @@ def _compiled(text: str) -> Pattern | None:
 def is_qualified(name: str) -> bool:
     """Return whether a name is a full path, and not the name of a queue below some parent.
 
-    The case counts: `ROOT.a` is no path.
+    The case counts: `ROOT.a` is not a path.
     """
     return name.startswith(f"{ROOT}.")
 

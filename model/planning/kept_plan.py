@@ -62,7 +62,7 @@ def next_standing_ns(state: PartitionState, queue: Queue) -> int | None:
 
 
 def _stands_from_ns(state: PartitionState, key: str, count: PassCount) -> int | None:
-    """Return one half-life after a promise was first passed, `None` if it never was, or there is none."""
+    """Return one half-life after a promise was first passed, `None` if it never was, or does not exist."""
     if count.since_ns is None:
         return None
     entry = state.entries.get(state.keys.owner_of(key))
@@ -99,7 +99,7 @@ class PassOrder:
         state: The partition.
         queue: The queue that promises starts.
         serials: The places of jobs in the order in which they were promised a start, by key.
-        counts: Who has passed their promises.
+        counts: The jobs that have passed their promises.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ def _promised_job(state: PartitionState, queue: Queue, key: str) -> PromisedJob 
 
 @final
 class PassWatch:
-    """What one walk has to know to count whom a start passes: the promises of walks before, as they are now.
+    """The state of one walk that counts which promises a start passes: those of walks before.
 
     Args:
         state: The partition, before anything is placed by the walk.
@@ -244,9 +244,9 @@ class MovedPromise(NamedTuple):
     job: JobInPlan
     before_ns: int
     after_ns: int | None
-    """`None` if there is none any more."""
+    """`None` if it no longer exists."""
     newcomer: str
-    """The first application before it that had no promise, the empty text if there is none."""
+    """The first application before it that had no promise, the empty text without one."""
 
 
 @final
@@ -256,7 +256,7 @@ class KeptPlan:
     Args:
         state: The partition; nothing of it is changed but by `keep`.
         queue: The queue.
-        jobs: What waits below it, in order.
+        jobs: The waiting jobs below it, in order.
         without: The keys of jobs that get no promise.
     """
 
@@ -272,21 +272,21 @@ class KeptPlan:
         self._path = queue.path
         self._bare = bare_plan(state)
         self.plan = self._bare.copy()
-        """What runs, and what is promised, ends as expected."""
+        """The expected ends of running and promised work."""
         self.promises: dict[str, Promise] = {}
-        """By the key of their job; in order, but for those that have moved."""
+        """By the key of their job; in order, except those that have moved."""
         self.reasons: dict[str, NoPlan] = {}
         """Why jobs have no promise, by their key."""
         self._moved: list[MovedPromise] = []
         self._kept = 0
-        """How many promises are kept as they were."""
+        """How many promises are kept unchanged."""
         self._stamp = (state.ends.unplanned, state.node_changes)
         self._held: Counter[tuple[str, str]] = Counter()
         """How many promises a user has in a leaf."""
         self._further: Counter[str] = Counter()
         """How many of the further promises a user has, or a leaf."""
         self._unplannable: dict[_Shape, NoPlan] = {}
-        """Why jobs of a shape have no start: other promises leave no more room than there was."""
+        """Why jobs of a shape have no start: other promises leave no further room."""
         kept, counts = state.ends.kept.get(self._path, _NOTHING_KEPT), state.ends.passed.get(self._path, {})
         self.counts = {job.key: counts[job.key] for job in jobs if job.key in counts}
         """How often the promises of jobs that wait were passed, by key."""
@@ -295,7 +295,7 @@ class KeptPlan:
         self._order = PassOrder(state, queue, serials, self.counts)
         self._jobs = self._order.ordered([job for job in jobs if job.key not in without])
         self._passing: dict[str, list[str]] = {}
-        """Who is planned before jobs for the sake of shares, and delays them, by their keys."""
+        """The jobs that are planned before others for the sake of shares, and delay them, by their keys."""
         self._make(self._jobs, kept)
 
     def _make(self, jobs: Sequence[JobInPlan], kept: KeptPromises) -> None:
@@ -397,7 +397,7 @@ class KeptPlan:
         self._take(found if isinstance(found, Promise) and sooner else promise)
 
     def keep(self, started: str = "") -> None:
-        """Keep the promises for the next walk, but for that of a job that has started; report what moved."""
+        """Keep the promises for the next walk, except that of a job that has started; report moved ones."""
         for moved in self._moved:
             _report(self._state, moved)
         ends = self._state.ends

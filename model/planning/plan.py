@@ -2,8 +2,8 @@
 
 A *job* is a multiset of sizes that start together; a single ask is a job of one size. It needs a node for
 each size, and room under each of its *limits*: the maxima of the queues on its path, and the limits of its
-user and its group. For each node and each limit a plan has a *profile*, which says how much room there is
-from which moment on. It is made when it is first asked for, so that a plan costs what is asked of it.
+user and its group. For each node and each limit a plan has a *profile*, the room
+from each moment on. It is made on its first use, so that a plan costs only what it is used for.
 
 A plan knows no clock, no queue tree and no node: it is made of values and answers the same each time.
 """
@@ -131,7 +131,7 @@ class _Profile:
         return _Profile(times, rooms, self._fits)
 
     def first_fit_ns(self, size: Resource, from_ns: int, length_ns: int | None) -> int | None:
-        """Return the first moment from which there is room for so long, `None` if there is none."""
+        """Return the first moment from which there is room for a time, `None` if there never is."""
         times, rooms, has_room = self._times, self._rooms, self._fits
         count = len(times)
         index = max(0, bisect_right(times, from_ns) - 1)
@@ -190,7 +190,7 @@ _NO_WORK: Final[tuple[RunningWork, ...]] = ()
 
 @final
 class StartPlan:
-    """What is expected to happen: work ends, and jobs with a promise start and end.
+    """The expected events: work ends, and jobs with a promise start and end.
 
     Args:
         now_ns: The time.
@@ -207,7 +207,7 @@ class StartPlan:
         self._on_nodes: dict[str, list[RunningWork]] | None = None
         self._profiles: dict[str, _Profile] = {}
         self._all: _Profile | None = None
-        """What all nodes have together; a job of many sizes starts no sooner than it fits there."""
+        """The capacity of all nodes together; a job of many sizes starts no sooner than it fits there."""
         self._limits: dict[LimitKey, _Profile] = {}
         self._taken: list[Promise] = []
 

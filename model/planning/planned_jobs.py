@@ -3,15 +3,15 @@
 The order is strict: a job that is refused for room, or for a maximum that others fill, is promised the first
 moment at which it fits, if fewer jobs than `backfill.reservations` have a promise. Any job behind it may
 start only if each of these jobs can still start as early as it was promised. A job that only the work of its
-own user holds back is promised nothing, and nothing waits for it.
+own user holds back gets no promise, and nothing waits for it.
 
 Nothing of this is kept: the promises are found anew each time. While work ends no later than expected they do
 not move back.
 
 * Work that has been preempted is expected to end as if it had reached its walltime at that moment: a minute
   later, then five, and so on.
-* An ask that has preempted runs from that moment on, in a plan, on the node that is reserved for it. What its
-  victims give back is its own; what they give back beyond that is there when they are expected to have
+* An ask that has preempted runs from that moment on, in a plan, on the node that is reserved for it.
+  Resources that its victims give back are its own; any beyond that are there when they are expected to have
   ended. So is the rest of its node: till then the reservation keeps it from all others.
 """
 
@@ -46,7 +46,7 @@ from .plan import JobInPlan, LimitKey, NoPlan, Promise, StartPlan
 
 
 class JobOwner(NamedTuple):
-    """Whose job it is: an application that runs, or one that does not exist yet."""
+    """The application of a job: one that runs, or one that does not exist yet."""
 
     leaf: Queue
     application_id: str
@@ -60,7 +60,7 @@ class JobOwner(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """What a job may do now."""
+    """The decision about a job now."""
 
     may_start: bool
     """It fits, and delays nothing on nodes but these:"""
@@ -72,7 +72,7 @@ class Standing(NamedTuple):
 
 
 def backfilling_queue(leaf: Queue) -> Queue | None:
-    """Return the nearest queue above a leaf that backfills, `None` if none does."""
+    """Return the nearest queue above a leaf that backfills, if any."""
     for level in leaf.above[1:]:
         if level.settings.backfill is not None:
             return level
@@ -163,15 +163,15 @@ class PlannedJobs:
         self._running = running_work(state)
         self._node_ids: Collection[str] = [node.node_id for node in state.nodes if node.usable]
         self._plan = bare_plan(state)
-        """What runs, and what is promised."""
+        """Running work and promises."""
         self._bare = self._plan.copy()
-        """What runs."""
+        """Running work."""
         self.promises: list[Promise] = []
         self._own: dict[LimitKey, bool] = {}
 
     @property
     def plan(self) -> StartPlan:
-        """What runs, and what is promised, ends as expected."""
+        """The expected ends of running and promised work."""
         return self._plan
 
     @property
@@ -287,7 +287,7 @@ class GangStart:
         self._jobs = jobs
         self._job = job
         self.delays: Standing | None = None
-        """What it would delay on the nodes that were found for it; `None` if none were found."""
+        """The jobs that it would delay on the nodes that were found for it; `None` without such nodes."""
 
     def plan(
         self, search: Callable[[Mapping[str, Resource]], tuple[str, ...] | None]

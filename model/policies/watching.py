@@ -46,25 +46,19 @@ class PolicyCounts:
     decided by it.
     """
 
-    __slots__ = ("_answers", "_failures", "_last_failure", "_longest_ns", "_total_ns")
+    __slots__ = ("_failures", "_last_failure", "answers", "longest_ns", "total_ns")
 
     def __init__(self) -> None:
-        self._answers = self._failures = self._total_ns = self._longest_ns = 0
+        self.answers = self.total_ns = self.longest_ns = 0
+        """Of all that was asked, also what failed."""
+        self._failures = 0
         self._last_failure: PolicyFailure | None = None
 
-    def count(self, took_ns: int) -> None:
-        """Count an answer, or a failure."""
-        self._answers += 1
-        self._total_ns += took_ns
-        self._longest_ns = max(self._longest_ns, took_ns)
-
     def count_failure(self, method: str, subject: str, error: Exception, now_ns: int) -> None:
-        """Count in addition that there was no answer."""
+        """Count that there was no answer."""
         self._failures += 1
         self._last_failure = PolicyFailure(method, subject, error_text(error)[:FAILURE_MAX], now_ns)
 
     def figures(self) -> PolicyFigures:
         """Return what was counted."""
-        return PolicyFigures(
-            self._answers, self._failures, self._total_ns, self._longest_ns, self._last_failure
-        )
+        return PolicyFigures(self.answers, self._failures, self.total_ns, self.longest_ns, self._last_failure)

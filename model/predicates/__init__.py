@@ -1,4 +1,4 @@
-"""What a partition knows of the predicates of its resource manager: checks of nodes, and the answers kept.
+"""The predicates of a resource manager in its partition: checks of nodes, and the kept answers.
 
 The checks answer the passes of a cycle, whether the RM answers at once or later.
 """

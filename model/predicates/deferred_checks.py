@@ -1,15 +1,15 @@
 """Checks by predicates that the RM answers later, while the partition goes on.
 
-What is not known is asked: a question for an ask is about the nodes that the search is likely to come to. The
-questions of a cycle are sent at its end, in one batch. Until the answer has come the ask is passed over, in
-all passes of the cycle, and at most `QUESTIONS_MAX` questions are open.
+Missing answers are asked for: a question for an ask is about the nodes that the search is likely to reach.
+The questions of a cycle are sent at its end, in one batch. Until the answer has come the ask is passed over,
+in all passes of the cycle, and at most `QUESTIONS_MAX` questions are open.
 
 An ask is placed on the node on which predicates that answer at once would have it: the search walks the nodes
 in the order of now, and where it comes to one that it has not asked about, it asks once more, about more
-nodes. An answer says what the RM thought at one moment, so that it is kept for a short time:
+nodes. An answer is the RM's decision at one moment, so it is kept for a short time:
 
 * until the ask is placed, ends, is submitted again or is changed, or a node in it is created again;
-* until the partition is idle: a cycle changes nothing, and no question is open. What was refused is asked
+* until the partition is idle: a cycle changes nothing, and no question is open. Refused nodes are asked about
   again from the next cycle on, whatever the cause of that is;
 * for `FRESH_NS`: as long as an ask waits that was refused everywhere, so that no refusal is repeated from
   memory when its time to be tried again has come.
@@ -47,7 +47,7 @@ ASKS_KEPT_MAX: Final = 4_096
 """For how many asks answers are kept; those of the first one are dropped to take in another one. How an
 ask was refused everywhere is kept."""
 NODES_PER_STEP: Final = 32
-"""Questions are about multiples of so many nodes: those of one cycle share few lists of nodes."""
+"""Questions are about multiples of this number of nodes: those of one cycle share few lists of nodes."""
 WIDENING: Final = 8
 """How many times more nodes than it knows the next question for an ask is about."""
 ROUNDS_MAX: Final = 16
@@ -81,7 +81,7 @@ class DeferredChecks:
         self._answers: dict[str, KeptAnswers] = {}
         """By the key of the ask, the one with the first answer at the front."""
         self._by_class: dict[str, KeptAnswers] = {}
-        """The answers for classes of asks, which stay until the RM says that they change."""
+        """The answers for classes of asks, which stay until the RM reports that they change."""
         self._refusals = KeptRefusals()
         self._windows: dict[tuple[Resource, int], tuple[tuple[str, ...], frozenset[str]]] = {}
         """The first nodes with room for a resource, as of this cycle."""
@@ -127,7 +127,7 @@ class DeferredChecks:
             self._channel.ask(questions)
 
     def _retire(self, key: str) -> None:
-        """Use the answers about an ask no more; where they refuse it everywhere, keep that."""
+        """Stop using the answers about an ask; if they refuse it everywhere, keep that."""
         answers = self._answers.pop(key)
         search, gains = answers.conclusion, answers.concluded_at
         if answers.unanswered:
@@ -245,7 +245,7 @@ class DeferredChecks:
     def reconsider(
         self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
     ) -> None:
-        """Drop answers and open questions about asks, nodes and classes; all of them if none is named."""
+        """Drop answers and open questions about asks, nodes and classes; by default all of them."""
         if not (keys or node_ids or classes):
             self._answers.clear()
             self._by_class.clear()
@@ -290,7 +290,7 @@ class DeferredChecks:
         return window
 
     def _take(self, answer: PredicateAnswer) -> None:
-        """Keep an answer; one to a question that is not open any more is dropped."""
+        """Keep an answer; one to a question that is no longer open is dropped."""
         if isinstance(answer, NoAnswer):
             self._fail(answer.number)
             return

@@ -87,7 +87,7 @@ _NONE: Final[tuple[frozenset[str], Mapping[str, str]]] = (frozenset(), {})
 
 @final
 class KeptAnswers:
-    """What the RM has answered about one ask."""
+    """The answers of the RM about one ask."""
 
     __slots__ = (
         *("concluded_at", "concluded_for", "conclusion", "last_round", "nodes", "rounds", "since_ns"),
@@ -203,12 +203,12 @@ class OpenQuestions:
 
     @property
     def are_full(self) -> bool:
-        """Whether no more may be opened."""
+        """Whether the maximum is open."""
         return len(self._by_number) >= QUESTIONS_MAX
 
     @property
     def first(self) -> OpenQuestion | None:
-        """The one that was asked first, `None` if none is open."""
+        """The oldest open one, `None` without one."""
         return next(iter(self._by_number.values()), None)
 
     @property
@@ -236,7 +236,7 @@ class OpenQuestions:
         return unsent
 
     def close(self, number: int) -> OpenQuestion | None:
-        """Close a question and return it, `None` if it is not open any more."""
+        """Close a question and return it, `None` if it is no longer open."""
         closed = self._by_number.pop(number, None)
         if closed is not None:
             _count_down(self._by_key, closed.question.allocation_key)

@@ -1,7 +1,7 @@
 """The RM's predicates as a partition uses them, whether they answer at once or later.
 
-A check of predicates that answer later may be pending. Pending is no refusal: the cycle passes over the ask,
-which changes nothing, and goes on with the next one (`licorne.model.predicates.deferred_checks`).
+A check of predicates that answer later may be pending. Pending is not a refusal: the cycle passes over the
+ask, which changes nothing, and continues with the next one (`licorne.model.predicates.deferred_checks`).
 
 While an ask avoids a node, the checks of its partition refuse that node for it, as the RM's predicates might.
 All else follows from that: the ask is tried on other nodes, and again from time to time if none takes it.
@@ -25,7 +25,7 @@ AVOIDANCE_NS: Final = 30_000_000_000
 
 
 class Pending(Enum):
-    """What a check returns while the RM has not answered."""
+    """The result of a check while the RM has not answered."""
 
     PENDING = "the RM has not answered yet"
 
@@ -38,10 +38,10 @@ class NodeSearch(NamedTuple):
     refusals: Mapping[str, int]
     """The reasons to be noted, in the order in which they came, and how many nodes were refused with each."""
     denied: str
-    """Why the last refused node before the allowed one was refused; the empty text if none was."""
+    """Why the last refused node before the allowed one was refused; the empty text without one."""
     pending: bool = False
     for_class: bool = False
-    """Whether it holds for all asks of the class, until the RM says that its answers change."""
+    """Whether it holds for all asks of the class, until the RM reports that its answers change."""
 
 
 NO_ROOM: Final = NodeSearch(None, {}, "")
@@ -103,10 +103,10 @@ class NodeChecks(Protocol):
     def reconsider(
         self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
     ) -> None:
-        """Drop what the RM has answered about asks, nodes and classes; all of it if none is named."""
+        """Drop the RM's answers about asks, nodes and classes; by default all of them."""
 
     def next_due_ns(self) -> int | None:
-        """Return when the first open question has been open for too long, `None` if none is open."""
+        """Return when the first open question has been open for too long, `None` without an open one."""
 
 
 def refuse_or_ask(checks: NodeChecks, ask: Ask, node_id: str, *, allocate: bool) -> str | Pending | None:
@@ -125,7 +125,7 @@ _SEARCHES_MAX: Final = 256
 
 @final
 class _ClassAnswers:
-    """What predicates that answer at once have answered about one class of asks."""
+    """The immediate answers of predicates about one class of asks."""
 
     __slots__ = ("reasons", "searches")
 
@@ -267,8 +267,8 @@ class Predicates(Protocol):
 class QuestionChannel(Protocol):
     """The way to predicates that are answered later: neither method waits.
 
-    It is all that a partition learns of the RM's answers. What `take` returns decides what a cycle does, so a
-    record of it is enough to repeat the cycle.
+    It is all that a partition learns of the RM's answers. The result of `take` decides the actions of a
+    cycle, so a record of it is enough to repeat the cycle.
     """
 
     def ask(self, questions: Sequence[NumberedQuestion]) -> None:
@@ -368,13 +368,13 @@ class WrappedChecks:
         self._inner.reconsider(keys=keys, node_ids=node_ids, classes=classes)
 
     def next_due_ns(self) -> int | None:
-        """Return when a question was open for too long, `None` if none is open."""
+        """Return when a question was open for too long, `None` without an open one."""
         return self._inner.next_due_ns()
 
 
 @final
 class AvoidedNodes(WrappedChecks):
-    """The checks of a partition in which asks avoid nodes; they are avoided as long, whatever the RM says.
+    """The checks of a partition in which asks avoid nodes; they are avoided as long, whatever the RM answers.
 
     Args:
         checks: The checks of the partition otherwise, `None` if every node is taken.
@@ -395,7 +395,7 @@ class AvoidedNodes(WrappedChecks):
 
     @property
     def are_none(self) -> bool:
-        """Whether no ask avoids a node any more."""
+        """Whether asks have stopped avoiding nodes."""
         return not self._by_key
 
     def begin(self, now_ns: int) -> None:

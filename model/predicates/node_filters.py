@@ -86,7 +86,7 @@ class FilteredNodes(WrappedChecks):
         return self._inner.preemption_index(ask, node_id, victim_keys, start_index)
 
     def refusal_by_filter(self, ask: Ask, node: NodeEntry | None) -> str | None:
-        """Return why a filter refuses a node, `None` if none does, or there is no such node."""
+        """Return why a filter refuses a node, `None` if all accept it, or it does not exist."""
         if node is None or not self._filters:
             return None
         return self._refusal_by_filter(view_of_ask(ask), node)

@@ -68,7 +68,7 @@ class ApplicationEntry:
         self.queue = queue
         self.facts = facts
         self.submission: ApplicationSubmission | None = None
-        """What the RM sent, for a saved moment."""
+        """The request of the RM, for a saved moment."""
         self.order: EntryKey = ()
         """Its place in the queue's order, empty while none of its asks waits."""
         self.policy_key: PolicyKey | tuple[float, ...] | None = None

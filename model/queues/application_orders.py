@@ -29,7 +29,7 @@ class ApplicationOrderRule(ABC):
     """How the applications of a leaf are ordered.
 
     Args:
-        word: What the configuration says.
+        word: The word in the configuration.
         takes_turns: Users take turns by what they have used.
         takes_placeholders: A gang may announce placeholders: its members stay together.
         is_steady: A key seldom changes: to compare it costs less than to find its place again.

@@ -30,7 +30,7 @@ ChildKey: TypeAlias = "tuple[float | str | PolicyKey, ...]"
 
 
 class OrderStamp(NamedTuple):
-    """What the places of children depend on besides the children: other places are found if it differs."""
+    """The values that decide the places of children besides the children: a change of them moves places."""
 
     limits_version: int
     now_ns: int
@@ -65,7 +65,7 @@ class ChildOrder:
         self.stale: dict[str, Queue] = {}
         """Children that changed since they were given their places: most change often between walks."""
         self.stamp = NEVER_ORDERED
-        """What the places were found with."""
+        """The stamp with which the places were found."""
 
     def __iter__(self) -> Iterator[Queue]:
         """Walk the children in order; the walk must end before the order changes."""
@@ -110,7 +110,7 @@ class ChildOrder:
 
         Args:
             parent: The queue.
-            stamp: What the places depend on besides the children.
+            stamp: The values that decide the places besides the children.
             key: Returns the place of a child, `None` for one with nothing waiting.
         """
         changed = self.stale if self.stamp == stamp else parent.children
@@ -141,7 +141,7 @@ class ApplicationOrder:
         self.sleep: Sleep | None = None
         """Why it may be skipped, after a visit without result."""
         self.sleep_before_question: Sleep | None = None
-        """What `sleep` was before a visit that waits for the RM's answer, and will be repeated."""
+        """The value of `sleep` before a visit that waits for the RM's answer, and will be repeated."""
         self.placeholder_entries: dict[str, ApplicationEntry] = {}
         """Applications that have placeholders placed."""
         self.reserved_entries: dict[str, ApplicationEntry] = {}
@@ -254,7 +254,9 @@ class ApplicationOrder:
         if self.users is not None:
             self.users.count(entry)
         held = facts.placeholder_allocated
-        if held is not EMPTY or self.placeholder_entries:  # Most have none: this is that object then.
+        if (
+            held is not EMPTY or self.placeholder_entries
+        ):  # Most have no placeholders: this is that object then.
             _keep(self.placeholder_entries, entry, present=bool(held))
         if facts.reserved or self.reserved_entries:
             _keep(self.reserved_entries, entry, present=bool(facts.reserved))
@@ -328,7 +330,7 @@ class PriorityCounts:
 
     def __init__(self) -> None:
         self.highest = INT32_MIN
-        """The highest priority of all members, the lowest possible one if none has another."""
+        """The highest priority of all members, the lowest possible one without members."""
         self._counts: dict[int, int] = {}
         self._by_name: dict[str, int] = {}
 

@@ -1,9 +1,9 @@
 """A queue: its quota, what it uses, and what waits in it. A leaf holds applications, a parent queues.
 
 Each method changes this queue alone. A method that needs another one of the same queue calls it on the class
-`Queue`, so that no lock is taken twice where an engine has instrumented the class. What concerns a whole
-path, from a leaf up to the root, is in `licorne.model.queues.quota`; it visits one queue after the other and
-never two at once.
+`Queue`, so that no lock is taken twice where an engine has instrumented the class. Functions of a whole
+path, from a leaf up to the root, are in `licorne.model.queues.quota`; each visits one queue after the other
+and never two at once.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _TAKEN_OVER: Final = (
     *("departed", "user_weights"),
     *("lend", "withheld", "withheld_below", "lending"),
 )
-"""What a stand-in has of its queue besides what it is made with."""
+"""The attributes that a stand-in copies from its queue."""
 
 
 def _limit(resource: Resource | None) -> Resource | None:
-    """Return a quota as it counts: one without any quantity above zero is no quota."""
+    """Return the effective quota: one without any quantity above zero counts as missing."""
     return resource if strictly_greater_than_zero(resource) else None
 
 
@@ -132,9 +132,10 @@ class Queue:
         self.guaranteed: Resource | None = None
         self.maximum: Resource | None = None
         self.lend: Resource | None = None
-        """What others may use of its guarantee by type (`quota`); of a type that it does not name, all."""
+        """The part of its guarantee that others may use, by type (`quota`); all of a type that it omits."""
         self.withheld = self.withheld_below = EMPTY
-        """What it and those below it keep back from others beyond their use; the sum of its children's."""
+        """The resources that it and those below it keep back from others beyond their use; a sum of
+        children."""
         self.lending = False
         """Of the root: some queue keeps something back, or a dynamic queue might."""
         self.max_applications = 0
@@ -149,7 +150,7 @@ class Queue:
         """The highest priority of what waits here, before the queue's own policy."""
         self.child_order = ChildOrder()
         self.child_priorities = PriorityCounts()
-        """What the children expose."""
+        """The priorities that the children expose."""
         self.entries = ApplicationOrder()
         self.awake: AwakeLeaves = AwakeLeaves() if parent is None else parent.awake
         """The leaves of the whole tree that a cycle looks at."""
@@ -157,9 +158,9 @@ class Queue:
         self.now_ns: Callable[[], int] = _at_no_time if parent is None else parent.now_ns
         """The time of the partition; the tree sets that of the root."""
         self.decayed: DecayedUse | None = None
-        """What it has used, as far as it counts, where its parent has a half-life (`use_order`)."""
+        """Its use, as far as it counts, where its parent has a half-life (`use_order`)."""
         self.departed: DepartedUse = DepartedUse() if parent is None else parent.departed
-        """What is kept of queues and users of the whole tree that are gone."""
+        """The kept use of queues and users of the whole tree that are gone."""
         self.user_weights: Mapping[str, int] = {}
         """The weights of users in a leaf that orders them."""
         self.weighs_use = False
@@ -201,10 +202,10 @@ class Queue:
     # --------------------------------------------------------------------------------------- quota
 
     def has_room(self, resource: Resource, own: Resource = EMPTY, beside: Resource = EMPTY) -> bool:
-        """Return whether the resource fits the maximum; for the root a type no node has is none.
+        """Return whether the resource fits the maximum; for the root a type that no node has is missing.
 
-        What is held counts as allocated, but for `own`: what the claim of the ask itself holds. So does what
-        is withheld `beside` the path of the ask (`quota`).
+        Held resources count as allocated, except `own`: those of the claim of the ask itself. So do those
+        withheld `beside` the path of the ask (`quota`).
         """
         maximum = self.maximum
         is_root = self.parent is None
@@ -217,9 +218,9 @@ class Queue:
     def try_charge(self, resource: Resource, beside: Resource = EMPTY) -> bool:
         """Count the resource as allocated if it fits the maximum, in one atomic step.
 
-        What is withheld `beside` the path counts as allocated.
+        Resources that are withheld `beside` the path count as allocated.
         """
-        maximum = self.maximum  # What follows is `has_room`, without its call for each queue of a path.
+        maximum = self.maximum  # The rest is `has_room`, without its call for each queue of a path.
         is_root = self.parent is None
         if maximum is None:
             if is_root:
@@ -340,7 +341,7 @@ class Queue:
         """Return the children with something waiting, in their order.
 
         Args:
-            stamp: What the places depend on besides the children.
+            stamp: The values that decide the places besides the children.
             place: Finds the place of a child below this queue; reads the child and does not change it.
         """
         order = self.child_order
@@ -374,8 +375,8 @@ def _remember(queue: Queue, use: DecayedUse) -> None:
 def stand_in_for(queue: Queue) -> Queue:
     """Return a queue that has all that another one has, to try other settings on it.
 
-    What it is given anew is its own: the queue keeps its settings. Its children, its applications and what
-    is counted are those of the queue, and only to be read.
+    Its new settings are its own: the queue keeps its settings. Its children, applications and counts are
+    those of the queue, and only to be read.
     """
     twin = Queue(queue.name, queue.parent, is_leaf=queue.is_leaf, managed=queue.managed)
     for name in _TAKEN_OVER:

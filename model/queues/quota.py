@@ -7,8 +7,8 @@ guarantee back, that is brought up to date when the whole path has been charged.
 A queue with `resources.lend` lends that much of its guarantee, type by type, and *keeps back* the rest. For
 others it counts as the larger of what it uses, or is held for it, and what it keeps back; a parent as the
 larger of the sum of its queues and what it keeps back itself. The difference to what it uses is what it
-*withholds*. What all queues beside a path withhold, below one of its queues, is room that the path does not
-have there.
+*withholds*. The resources that all queues beside a path withhold, below one of its queues, are not available
+to the path there.
 
 Queues are visited one after the other here, so only a thread that has the partition alone may charge where
 any queue keeps something back.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .tree import QueueTree
 
 NOTHING_KEPT: Final[Mapping[Queue, Resource]] = MappingProxyType({})
-"""What is withheld where no queue of a tree lends."""
+"""The withheld resources where no queue of a tree lends."""
 
 
 def try_charge(leaf: Queue, resource: Resource) -> Queue | None:
@@ -67,7 +67,7 @@ def try_charge(leaf: Queue, resource: Resource) -> Queue | None:
 
 
 def charge(leaf: Queue, resource: Resource) -> None:
-    """Charge the whole path whatever the quotas: the allocation runs already, as the RM says."""
+    """Charge the whole path whatever the quotas: the allocation runs already."""
     for queue in leaf.above:
         queue.charge(resource)
     settle(leaf)
@@ -155,7 +155,7 @@ def has_place_for(queue: Queue, application_id: str) -> Queue | None:
 
 
 class Withheld(NamedTuple):
-    """What one queue withholds of a resource type from all others."""
+    """The amount of a resource type that one queue withholds from all others."""
 
     path: str
     name: str
@@ -238,7 +238,7 @@ def gives_room(queue: Queue, resource: Resource, leaf: Queue) -> bool:
 
 
 def validate_lending(queues: Iterable[Queue]) -> None:
-    """Assert that what queues withhold is what their settings and their use say."""
+    """Assert that queues withhold the amounts that follow from their settings and their use."""
     for queue in queues:
         below = total_of(child.withheld for child in queue.children.values())
         assert dict(prune(below).items()) == dict(queue.withheld_below.items()), (
@@ -295,7 +295,7 @@ def _count_below(parent: Queue, change: Resource) -> None:
 
 
 class QuotaSettings(NamedTuple):
-    """What the due time of a queue depends on."""
+    """The values that decide the due time of a queue."""
 
     maximum: Resource | None = None
     delay_ns: int = 0
@@ -316,9 +316,9 @@ def quota_changed(queue: Queue, old_maximum: Resource | None, old_delay_ns: int,
     a first maximum, and one that is lowered for some types and raised for others, is never enforced.
 
     Args:
-        queue: The queue as it is now.
-        old_maximum: Its maximum before, `None` for none, or for a queue that is new.
-        old_delay_ns: Its `quota.preemption.delay` before, 0 for none.
+        queue: The queue.
+        old_maximum: Its maximum before, if any; `None` for a new queue.
+        old_delay_ns: Its `quota.preemption.delay` before, 0 without one.
         now_ns: The time.
     """
     delay_ns = queue.settings.quota_preemption_delay_ns
@@ -358,7 +358,7 @@ def _is_lowered(old: Resource | None, new: Resource | None) -> bool:
 def usage_raised(queue: Queue, now_ns: int) -> None:
     """Set the due times of a leaf and of those above it that now use more than their maximum.
 
-    To be called where usage is raised whatever the quotas say (recovery, placement by the RM, resizing), in
+    To be called where usage is raised whatever the quotas allow (recovery, placement by the RM, resizing), in
     a partition that enforces quotas.
     """
     for level in queue.above:
@@ -368,7 +368,7 @@ def usage_raised(queue: Queue, now_ns: int) -> None:
 
 
 def next_due_ns(queues: Iterable[Queue]) -> int | None:
-    """Return when the next maximum is to be enforced, `None` if none is."""
+    """Return when the next maximum is to be enforced, if any."""
     due = (queue.quota_preemption_due_ns for queue in queues)
     return min((time_ns for time_ns in due if time_ns is not None), default=None)
 
@@ -401,7 +401,7 @@ def ranked_leaves(tree: QueueTree, parent: Queue | None = None) -> Iterator[Queu
 
     Args:
         tree: The queues.
-        parent: Where to begin; the root unless said otherwise.
+        parent: Where to begin; by default the root.
     """
     for child in ranked_children(tree, parent or tree.root):
         if child.is_leaf:

@@ -44,10 +44,10 @@ class Wake(IntEnum):
 
 @final
 class Sleep:
-    """What a try without result leaves behind.
+    """The result of a try that placed nothing.
 
     Args:
-        stamp: The counts of changes, as they are after it.
+        stamp: The counts of changes after it.
         until_ns: When time alone may change the answer, `None` if it cannot.
         wakes: After what another try is worthwhile.
         placed: The partition's count of placements, where what is placed matters too: it may be a victim, or
@@ -92,7 +92,7 @@ class AwakeLeaves:
 
     def __init__(self) -> None:
         self.leaves: dict[Queue, None] = {}
-        """Those that are awake, in no order; some may have nothing waiting any more."""
+        """Those that are awake, in no order; some may no longer have anything waiting."""
         self.asleep: dict[Queue, int | None] = {}
         """Those that sleep, with when time alone may give them something; `None`: it may not."""
         self._due: list[tuple[int, str, Queue]] = []
@@ -139,7 +139,7 @@ class AwakeLeaves:
         for leaf in leaves:
             sleep = leaf.entries.sleep
             if sleep is None or sleep.placed is not None:
-                continue  # What is placed anywhere may give it something, and wakes no leaf.
+                continue  # A placement anywhere may give it room, and wakes no leaf.
             awake.pop(leaf, None)
             asleep[leaf] = due_ns = sleep.until_ns
             if due_ns is not None:

@@ -123,7 +123,7 @@ class QueueTree:
     # -------------------------------------------------------------------------------- configuration
 
     def load(self, config: QueueConfig) -> None:
-        """Take a queue configuration: create, change and mark for removal what it says."""
+        """Take a queue configuration: create, change and mark queues for removal by it."""
         self._apply(self.root, config)
         self.limits_changed()
         for queue in self:
@@ -359,7 +359,7 @@ def _key_in(tree: QueueTree, parent: Queue, child: Queue, now_ns: int) -> ChildK
 
 
 def _take_up_users(tree: QueueTree, leaf: Queue) -> None:
-    """Have a leaf order its users, or no longer, as its settings say."""
+    """Make a leaf order its users, or stop it, by its settings."""
     known = tree._fair_max if tree.find(leaf.path) is leaf else {}  # noqa: SLF001 - same
 
     def limits() -> Resource | None:

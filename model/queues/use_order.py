@@ -39,7 +39,7 @@ def use_rank(child: Queue, limits: Resource | None, now_ns: int) -> float:
 
     Args:
         child: The queue.
-        limits: What its parent could have at most.
+        limits: The most that its parent could have.
         now_ns: The moment of the order, the same for all siblings.
     """
     if is_below_guarantee(child):
@@ -81,11 +81,11 @@ def weight_of(queue: Queue) -> int:
 def take_up_use(queue: Queue, departed: DecayedUse | None = None) -> None:
     """Bring what is kept of a queue's use, and how it orders its children, up to date with its settings.
 
-    What was used stays as it is: another half-life or guarantee counts from now on.
+    Past use is not changed: another half-life or guarantee counts from now on.
 
     Args:
         queue: The queue, with its own settings, those of its parent, and its children.
-        departed: What is kept of a queue of the same path, which was removed.
+        departed: The kept use of a queue of the same path, which was removed.
     """
     half_life_ns = None if queue.parent is None else queue.parent.settings.fair_half_life_ns
     if half_life_ns is None:
@@ -103,7 +103,7 @@ def take_up_use(queue: Queue, departed: DecayedUse | None = None) -> None:
 def count_past(queue: Queue, runs: Sequence[tuple[int, Resource]], now_ns: int) -> None:
     """Let what a queue was just charged for count since it began to run.
 
-    What began first takes the guarantee first, as far as others leave it.
+    Use that began first takes the guarantee first, as far as others leave it.
 
     Args:
         queue: The queue; what it is charged for counts from now on, if its parent has a half-life.
@@ -125,7 +125,7 @@ def count_past(queue: Queue, runs: Sequence[tuple[int, Resource]], now_ns: int) 
 
 @dataclass(frozen=True, slots=True)
 class KeptUse:
-    """What the queues and users of a partition use and have used at one moment, to go on from later."""
+    """The use of the queues and users of a partition at one moment, to continue from later."""
 
     at_ns: int = 0
     """The moment, nanoseconds since 1970; 0 where nothing is kept."""
@@ -156,7 +156,7 @@ class DepartedUse:
         return list(self._uses.items())
 
     def begin_with(self, kept: KeptUse) -> None:
-        """Keep what was used before a restart, all of which has ended then, of however many it is."""
+        """Keep the use before a restart, all of which has ended then, of any number of queues and users."""
         self._uses.update((path, raised_to(use, {}, kept.at_ns)) for path, use in kept.uses.items())
 
     def keep(self, path: str, use: DecayedUse, now_ns: int) -> None:
@@ -169,11 +169,11 @@ class DepartedUse:
         self._uses[path] = use
 
     def find(self, path: str) -> DecayedUse | None:
-        """Return the use that is kept; `None` if there is none."""
+        """Return the kept use, if any."""
         return self._uses.get(path)
 
     def take(self, path: str) -> DecayedUse | None:
-        """Return the use of one that comes again, and keep it no longer; `None` if there is none."""
+        """Return the use of one that comes again, and keep it no longer; `None` without one."""
         return self._uses.pop(path, None)
 
     def _drop_smallest(self, now_ns: int) -> None:

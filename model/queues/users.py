@@ -51,7 +51,7 @@ class UserPlace:
         """How many of their applications are in the leaf."""
         self.used: Resource = EMPTY
         self.decayed = decayed
-        """What they use and have used, where the leaf has a half-life."""
+        """Their current and past use, where the leaf has a half-life."""
         self.key: UserKey = (0.0, 0.0, name)
         """The smallest goes first."""
 
@@ -205,7 +205,7 @@ class LeafUsers:
         share = decayed_share(place.mean(now_ns), limits, weight)
         if place.decayed is None:
             return (share, 0.0, place.name)
-        # What has just been placed is in no mean yet.
+        # The newest placements are not yet in a mean.
         return (share, decayed_share(place.used.as_dict(), limits, weight), place.name)
 
 
@@ -215,7 +215,7 @@ def path_of_user(leaf: Queue, user: str) -> str:
 
 
 def after_reload(leaf: Queue, limits: Callable[[], Resource | None]) -> None:
-    """Have a leaf order its users, or no longer, as its settings say now."""
+    """Make a leaf order its users, or stop it, by its current settings."""
     entries = leaf.entries
     before = entries.users
     if not leaf.application_order.takes_turns:
@@ -290,7 +290,7 @@ class UserLists:
             yield from group.entries
 
     def head(self) -> ApplicationEntry | None:
-        """Return the first application, `None` if there is none."""
+        """Return the first application, if any."""
         first = self._in_order.head()
         return None if first is None else first.entries.head()
 

@@ -10,12 +10,12 @@ change the answer:
 * It may preempt, no attempt for its size and priority has failed lately, and the walk may make one.
 * One of its sizes that the limits of its user or group had no room for fits them.
 * It has not started, and a place among the running applications is free, or no longer is.
-* It is a gang that is placed whole, which fits the headroom, and a node has gained room since none was found
+* It is a gang that is placed whole, which fits the headroom, and a node has gained room since the last search
   for it.
 * The application itself has changed: then it is placed in the order anew, and rests no longer.
 
 Those that rest are kept by their sizes, so that a walk past thousands of them costs a step for each kind.
-What stops one of a kind stops all of that kind, so that the walk tries the first one only.
+An obstacle to one of a kind stops all of that kind, so that the walk tries the first one only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _Entries: TypeAlias = OrderedList[ApplicationEntry] | UserLists
 
 
 class PreemptingAsk(NamedTuple):
-    """What decides an attempt to preempt for an ask, besides its leaf."""
+    """The key of an attempt to preempt for an ask, besides its leaf."""
 
     size: Resource
     priority: int
@@ -45,12 +45,13 @@ class PreemptingAsk(NamedTuple):
 
 
 class RestKind(NamedTuple):
-    """What applications that rest have in common: the same changes may give all of them room."""
+    """The kind of resting applications: the same changes may give all of one kind room."""
 
     sizes: tuple[Resource, ...]
-    """The sizes of the asks that may be placed: an ask that waits for a placeholder to replace is none."""
+    """The sizes of the asks that may be placed: an ask that waits for a placeholder to replace is not among
+    them."""
     may_reserve: bool
-    """A node may be reserved for one of the asks: it has none, and is old enough or was not tried for one."""
+    """A node may be reserved for one of the asks: it has no reservation, and is old enough or untried."""
     preempting: tuple[PreemptingAsk, ...] = ()
     """The asks for which an attempt to preempt is due; of equal ones, one."""
     over_limit: tuple[Resource, ...] = ()
@@ -74,12 +75,12 @@ def _never(_: GangSizes) -> bool:
 
 
 class Conditions(NamedTuple):
-    """What decides which of those that rest are worth a try."""
+    """The values that decide which resting applications are worth a try."""
 
     closed: Container[Resource]
     """Sizes for which no node has room; may grow during the walk."""
     headroom: Resource | None
-    """What the queues have room for, `None` without a limit."""
+    """The room of the queues, `None` without a limit."""
     node_changes: int
     """The partition's count of changes after which a node may be reserved."""
     now_ns: int
@@ -91,7 +92,7 @@ class Conditions(NamedTuple):
     is_gang_closed: Callable[[GangSizes], bool] = _never
     """Returns whether it is known that no nodes have room for a gang."""
     may_run: Callable[[ApplicationEntry], tuple[bool, bool]] | None = None
-    """Returns whether an application may start, as `RestKind.may_run` says; `None` likewise."""
+    """Returns whether an application may start, as in `RestKind.may_run`, `None` included."""
 
 
 @final
@@ -145,7 +146,7 @@ class WaitingApplications:
     def first_to_place(
         self, closed: Container[Resource], node_changes: int, now_ns: int
     ) -> ApplicationEntry | None:
-        """Return the application that a walk tries first, `None` if there is none, or a walk has to find it.
+        """Return the application that a walk tries first, `None` without one, or if a walk has to find it.
 
         The headroom of the leaf is not looked at: if it has no room for the first ask, a walk has to be made.
 
@@ -218,8 +219,8 @@ class WaitingApplications:
 
         Args:
             entry: It has a place in the order.
-            kind: What may give it room.
-            until_ns: When a node may be reserved for the first ask that is too young; `None` if none is.
+            kind: Its kind, by the changes that may give it room.
+            until_ns: When a node may be reserved for the first ask that is too young, if any.
         """
         self.remove(entry)
         entry.rests_for, entry.rests_until_ns = kind, until_ns
@@ -230,7 +231,7 @@ class WaitingApplications:
             heappush(self._due, (until_ns, id(entry), entry))
 
     def next_due_ns(self) -> int | None:
-        """Return when the next one that is too young for a reservation is old enough, `None` if none is."""
+        """Return when the next one that is too young for a reservation is old enough, if any."""
         due = self._due
         while due and (due[0][2].rests_for is None or due[0][2].rests_until_ns != due[0][0]):
             heappop(due)
@@ -325,8 +326,8 @@ NO_GANG = GangSizes(frozenset(), EMPTY)
 class ClosedGangs:
     """Gangs for which no room was found since a node last gained room.
 
-    Room that is taken gives no gang room. For several sizes the search is no proof, and might by chance find
-    room after some was taken: this is not waited for.
+    Room that is taken gives no gang room. For several sizes the search proves nothing, and might by chance
+    find room after some was taken: this is not waited for.
     """
 
     __slots__ = ("_gains", "_sizes")

@@ -168,7 +168,7 @@ def _resize_known(
     if placed is not None:
         return _resize_allocation(state, entry, placed, resource)
     record = entry.application.asks.record(key)
-    # What is known and neither placed nor waiting is in a swap under way: its size and node are fixed.
+    # A known one that is neither placed nor waiting is in a swap under way: its size and node are fixed.
     if record is not None and not record.placed and not equals(record.ask.resource, resource):
         _resize_ask(state, entry, record.ask, resource)
     return None
@@ -177,7 +177,7 @@ def _resize_known(
 def _submit_existing(
     state: PartitionState, batch: ExistingBatch, submission: AllocationSubmission
 ) -> RejectionReason | None:
-    """Recover an allocation, now or with its neighbours; or note what the RM says of one that is known."""
+    """Recover an allocation, now or with its neighbours; or note the RM's changes of a known one."""
     is_taken = batch.takes(submission)
     reason = submission_refusal(state, submission)
     if reason is not None:
@@ -210,7 +210,7 @@ def submission_refusal(
 
     Args:
         state: The partition.
-        submission: What the RM asks for.
+        submission: The submission of the RM.
         is_application_new: Its application would be added just before it.
         is_node_new: Its node would be created just before it.
     """
@@ -282,7 +282,7 @@ def _walltime_refusal(
 
 
 def _resumes(state: PartitionState, submission: AllocationSubmission) -> bool:
-    """Return whether the gang of an application has timed out, so that no placeholder times out any more."""
+    """Return whether the gang of an application has timed out, so that placeholders no longer time out."""
     entry = state.entries.get(submission.application_id)
     return entry is not None and entry.facts.state is ApplicationState.RESUMING
 
@@ -306,7 +306,7 @@ def _application_refusal(state: PartitionState, application_id: str, key: str) -
             RejectionCode.APPLICATION_UNKNOWN, f"failed to find application {application_id}{why}"
         )
     if entry.facts.state is ApplicationState.FAILING and not entry.application.asks.knows(key):
-        # It would be dropped with the application, unnoticed. What exists already may still change its size.
+        # It would be dropped with the application, unnoticed. An existing one may still change its size.
         return RejectionReason(
             RejectionCode.APPLICATION_ENDS,
             f"application {application_id} is Failing; cannot process allocation {key}",
@@ -315,7 +315,7 @@ def _application_refusal(state: PartitionState, application_id: str, key: str) -
 
 
 def ask_of(submission: AllocationSubmission, now_ns: int) -> Ask:
-    """Make the ask of a submission; its age counts from now unless its tags say otherwise."""
+    """Make the ask of a submission; its age counts from now unless its tags have another time."""
     tags = submission.tags
     created_at_ns = now_ns
     required_node = predicate_class = ""

@@ -57,7 +57,7 @@ QUOTA_TAG: Final = "namespace.resourcequota"
 GUARANTEED_TAG: Final = "namespace.resourceguaranteed"
 APPLICATIONS_TAG: Final = "namespace.resourcemaxapps"
 CREATE_IF_MISSING_TAG: Final = "licorne/create-if-missing"
-"""With `true` an application that is there already is accepted, and stays as it is."""
+"""With `true` an application that exists already is accepted, and stays unchanged."""
 _QUOTA_TAGS: Final = frozenset({QUOTA_TAG, GUARANTEED_TAG, APPLICATIONS_TAG})
 _UINT64_MAX: Final = 2**64 - 1
 
@@ -322,7 +322,7 @@ def quota_tags(submission: ApplicationSubmission, queue: Queue) -> QuotaTags:
     count = _tag(submission, APPLICATIONS_TAG)
     valid = re.fullmatch(r"[0-9]{1,20}", count) and int(count) <= _UINT64_MAX
     if count and not valid:
-        warnings.append(_ignored(APPLICATIONS_TAG, f"{count!r} is no whole number below 2^64"))
+        warnings.append(_ignored(APPLICATIONS_TAG, f"{count!r} is not a whole number below 2^64"))
     return QuotaTags(guaranteed, maximum, int(count) if valid else None, tuple(warnings))
 
 
@@ -367,7 +367,7 @@ def make_application(
 ) -> Application:
     """Make an application of a submission; it is not in the partition yet.
 
-    `placing` is how its queue places gangs that do not say it themselves.
+    `placing` is how its queue places gangs that do not choose it themselves.
     """
     limit_ns = timeout_ns(submission.execution_timeout_ms)
     return Application(
@@ -458,7 +458,7 @@ def resolve(
 ) -> User | str:
     """Make the user of an application of what was submitted and what was looked up.
 
-    Groups that were submitted are taken as they are, and the name must then be a valid one. Without groups
+    Submitted groups are taken unchanged, and the name must then be a valid one. Without groups
     those count that were looked up, and a name that the look-up has found may have any form. Without a
     look-up a user is in one group, which has the name of the user. A forced application is never refused
     because it has no user or no groups: it gets `nobody` or `nogroup`.

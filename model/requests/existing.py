@@ -1,4 +1,4 @@
-"""Allocations that exist already, as an RM says: they are recovered whatever the quotas and the nodes say.
+"""Allocations that exist already by the word of an RM: they are recovered whatever quotas and nodes allow.
 
 Neighbouring ones of one application are recovered in one step: what they use is added up before the queues
 and the user are charged, the application answers once, and the RM gets one announcement of them.
@@ -99,7 +99,7 @@ def recover(
 ) -> None:
     """Recover allocations that exist, each an ask and its node: whatever the quotas and the room there.
 
-    Where there are several none is a placeholder or a part of an ask. All of them are recovered, or none if
+    Several never include a placeholder or a part of an ask. All of them are recovered, or none if
     something breaks.
     """
     now_ns = state.now_ns()
@@ -184,7 +184,7 @@ def _started_at_ns(ask: Ask, now_ns: int) -> int:
 
 
 def note_checkpoint(entry: ApplicationEntry, key: str, tags: Mapping[str, str]) -> None:
-    """Note when the work of an allocation was saved, if its RM says so."""
+    """Note when the work of an allocation was saved, if its RM reports it."""
     saved = tags.get(CHECKPOINT_TIME_TAG)
     if saved is not None and re.fullmatch(r"[0-9]{1,10}", saved):
         entry.application.allocations.note_checkpoint(key, int(saved) * _SECOND_NS)

@@ -41,7 +41,7 @@ _KNOWN: Final = ", ".join(action.name for action in NodeAction if action.value)
 
 
 def update_nodes(state: PartitionState, updates: Sequence[NodeUpdate]) -> NodesAnswered | None:
-    """Carry out node updates in order; return the answer, `None` if there is none.
+    """Carry out node updates in order; return the answer, if any.
 
     The RM is answered about creations, and about updates that are invalid or of a node that is not known. The
     removal of such a node has no answer: it is gone, as it should be.
@@ -335,7 +335,7 @@ def exchange_counts(
 ) -> None:
     """Count the real allocation for its queues and its user in the place of the placeholder.
 
-    What has happened is added to the answer.
+    The events are added to the answer.
     """
     path = entry.queue.path
     before = placeholder.ask.resource

@@ -19,7 +19,7 @@ _MS_NS: Final = 1_000_000
 
 
 def timeout_ns(timeout_ms: int) -> int | None:
-    """Return a timeout of the wire in nanoseconds; `None` if there is none: not positive, or centuries."""
+    """Return a timeout of the wire in nanoseconds; `None` if it means none: not positive, or centuries."""
     return timeout_ms * _MS_NS if 0 < timeout_ms <= INT64_MAX // _MS_NS else None
 
 
@@ -32,7 +32,7 @@ def submit_with_terms(
 
     Args:
         state: The partition.
-        submissions: What the RM asks for, beginning with the asks of the older generation.
+        submissions: The submissions of the RM, beginning with the asks of the older generation.
         terms: One for each of these asks, in order.
     """
     rejections: list[AllocationRejection] = []
@@ -73,10 +73,10 @@ def _submit_parts(
     wanted: AskTerms,
     rejections: list[AllocationRejection],
 ) -> list[tuple[AskTerms, str]]:
-    """Have as many parts of an ask as it is for; return its terms with the key of each part.
+    """Make the parts of an ask match its number; return its terms with the key of each part.
 
-    The parts that are there change their size as any known ask. What runs is never ended: an ask that is for
-    fewer allocations than before loses those that wait, the newest first.
+    The parts that are there change their size as any known ask. Running parts are never ended: an ask that is
+    for fewer allocations than before loses those that wait, the newest first.
     """
     name, key = submission.application_id, submission.allocation_key
     reason = invalid(_count_refusal(wanted)) or submission_refusal(state, submission)
@@ -97,7 +97,7 @@ def _submit_parts(
 
 
 def _count_refusal(wanted: AskTerms) -> str | None:
-    """Return why an ask cannot be for so many allocations, `None` if it can."""
+    """Return why an ask cannot be for this number of allocations, `None` if it can."""
     if 0 < wanted.allocations <= ALLOCATIONS_MAX:
         return None
     return (

@@ -1,8 +1,8 @@
-"""Applications and nodes that broke: nothing is scheduled with them any more, and all others continue.
+"""Applications and nodes that broke: scheduling leaves them out, and all others continue.
 
 Only a bug of Licorne can break one: a method of it raised what it should not, or an invariant of it does not
-hold. Its answers are not trusted any more. So it is removed from what the partition walks over, and what it
-had stays counted, by what the partition knows from earlier answers, until the RM ends it.
+hold. Its answers are no longer trusted. So it is removed from the walks of the partition, and its
+resources stay counted, as known from earlier answers, until the RM ends it.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def forget_quarantined(state: PartitionState, application_id: str) -> tuple[Allo
     del state.quarantine.applications[application_id]
     del state.quarantine.entries[BrokenKind.APPLICATION, application_id]
     queue, facts = entry.queue, entry.facts
-    remaining = add(facts.allocated, facts.placeholder_allocated)  # What is on nodes that broke as well.
+    remaining = add(facts.allocated, facts.placeholder_allocated)  # The rest is on nodes that broke as well.
     queue_quota.release_charge(queue, remaining)
     for level in queue.above:
         level.remove_pending(facts.pending)
@@ -160,7 +160,7 @@ def _facts(
 def quarantine_node(state: PartitionState, node_id: str, reason: str) -> bool:
     """Exclude a node from scheduling; return whether it was in use until now.
 
-    What runs there continues, and counts for its queues and users; the node's capacity no longer counts.
+    Work there continues, and counts for its queues and users; the node's capacity no longer counts.
     """
     node = state.nodes.get(node_id)
     if node is None:

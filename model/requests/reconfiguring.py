@@ -26,7 +26,7 @@ _SETTINGS: Final = (
     *("guaranteed", "max_applications", "positions", "quota_preemption_due_ns"),
     *("decayed", "user_weights", "lend", "application_order", "queue_order"),
 )
-"""What a configuration decides about a queue, without the maximum: that of the root comes from the nodes."""
+"""The settings of a queue in a configuration, without the maximum: that of the root comes from the nodes."""
 
 
 @final
@@ -104,7 +104,7 @@ def _apply(state: PartitionState, config: PartitionConfig) -> None:
 
 
 class QueueQuota(NamedTuple):
-    """What is reported of a queue when it changes."""
+    """The parts of a queue whose changes are reported."""
 
     maximum: Resource | None
     guaranteed: Resource | None
@@ -112,7 +112,7 @@ class QueueQuota(NamedTuple):
 
 
 def quota_of(queue: Queue) -> QueueQuota:
-    """Return the quota and the kind of a queue as they are now."""
+    """Return the quota and the kind of a queue."""
     return QueueQuota(queue.maximum, queue.guaranteed, queue.is_leaf)
 
 

@@ -28,7 +28,7 @@ _RELEASE_TEXT: Final = "allocation remove as per RM request"
 
 
 def release_allocation(state: PartitionState, release: Release) -> None:
-    """End what the RM says has ended; what is not known has ended already."""
+    """End the allocations and asks of releases; unknown ones have ended already."""
     if isinstance(release, AskRelease):
         _release_asks(state, release)
         return
@@ -142,7 +142,7 @@ def _release_one(state: PartitionState, entry: ApplicationEntry, release: Releas
 def _cancel_swap_of(state: PartitionState, entry: ApplicationEntry, placeholder_key: str) -> None:
     """Make the member wait again whose placeholder ends in another way than by its replacement."""
     if not entry.facts.placeholder_allocated:
-        return  # There is no placeholder: most applications need not be asked.
+        return  # Without placeholders: most applications need not be asked.
     real = entry.application.swaps.cancel(placeholder_key)
     if real is None:
         return

@@ -69,14 +69,14 @@ def gang_sum_refusal(
 ) -> RejectionReason | None:
     """Return why a gang that is placed whole can never get what it needs in all, `None` if it can.
 
-    What is in use does not matter, nor which nodes there are: only the maxima and limits of now.
+    Usage does not matter, nor which nodes there are: only the maxima and limits of now.
 
     Args:
         state: The partition.
         whose: The id of its application.
         user: The user of that.
         queue: Its queue.
-        total: What its members need together.
+        total: The request of all members together.
     """
     needs = f"the gang of application {whose} needs {describe(total)} at once, more than"
     limit = maximum_below_root(queue)
@@ -141,12 +141,12 @@ def _wait_ns_of(tags: Mapping[str, str]) -> int | None:
 def gang_settings(
     submission: ApplicationSubmission, limit_ns: int | None, placing: GangPlacing
 ) -> GangSettings:
-    """Return what a submission says about a gang; those that say nothing share one value.
+    """Return the gang terms of a submission; those without a gang share one value.
 
     Args:
         submission: The submission.
         limit_ns: Its execution timeout in nanoseconds, which is also how long placeholders may be unused.
-        placing: How its queue places gangs that do not say it themselves.
+        placing: How its queue places gangs that do not choose it themselves.
     """
     tags = submission.tags
     created = tags.get(APPLICATION_CREATION_TAG, "")
@@ -169,10 +169,10 @@ def gang_settings(
 
 
 def walltime_refusal(whose: str, tags: Mapping[str, str], queue: Queue | None) -> RejectionReason | None:
-    """Return why the walltime in tags is refused, `None` if it is not or there is none.
+    """Return why the walltime in tags is refused, `None` if it is not or is missing.
 
     Args:
-        whose: What has the tags, for the text.
+        whose: The owner of the tags, for the text.
         tags: Its tags.
         queue: The leaf that it goes to, `None` if that is not known.
     """
@@ -209,12 +209,12 @@ def watch_walltimes(state: PartitionState, entry: ApplicationEntry, keys: Sequen
 
 
 def runtime_settings(tree: QueueTree) -> dict[str, RuntimeSettings]:
-    """Return what leaf queues say about run times, by their paths."""
+    """Return the run times of leaf queues, by their paths."""
     return {queue.path: queue.settings.runtime for queue in tree if queue.is_leaf}
 
 
 def runtimes_changed(state: PartitionState, before: Mapping[str, RuntimeSettings]) -> None:
-    """Apply what leaf queues say now about run times to all that they have.
+    """Apply the current run times of leaf queues to all their allocations.
 
     Args:
         state: The partition, with the new settings.
@@ -239,8 +239,8 @@ def change_walltime(
     """Give a known ask or allocation the walltime that tags name, if they name another one.
 
     All that follows from a walltime follows from the new one at once: when a queue ends what runs, and when
-    starts are planned. Other tags stay as they are. What is known is not rejected: a walltime that its queue
-    does not take changes nothing, and an event of the ask says why.
+    starts are planned. Other tags are not changed. A known ask is not rejected: a walltime that its queue
+    does not take changes nothing, and an event of the ask has the reason.
     """
     ask = _known_ask(entry, key)
     if ask is None or not names_another(tags, ask.tags):
@@ -267,7 +267,7 @@ def change_walltime(
 def change_application_walltime(
     state: PartitionState, entry: ApplicationEntry, tags: Mapping[str, str]
 ) -> None:
-    """Give a known application the walltime that tags name: of all its work without one of its own."""
+    """Give a known application the walltime that tags name: for all its work without a specific one."""
     waiting = [record.ask for record in entry.application.asks.waiting()]
     before_ns = {ask.allocation_key: assumed_walltime_ns(ask, entry.tags, entry.queue) for ask in waiting}
     entry.tags = {**entry.tags, WALLTIME_TAG: tags[WALLTIME_TAG]}
@@ -293,8 +293,8 @@ def _changed(
 ) -> None:
     """Plan anew, and end what runs too long.
 
-    What waits for longer than it had said is promised a start as if it came now: others were promised theirs
-    beside less.
+    A job whose walltime has grown is promised a start as if it came now: others were promised theirs
+    with the shorter one.
 
     Args:
         state: The partition.

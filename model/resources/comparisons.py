@@ -1,6 +1,6 @@
 """Comparisons, combinations and shares of resources, off the hot path.
 
-Resources are only partly ordered: two of them may each have more of some type. Each function says which
+Resources are only partly ordered: two of them may each have more of some type. Each function documents which
 types it compares and what a missing type counts as.
 
 A share is a float per resource type. Shares are used for ordering alone; no quantity is computed from one,
@@ -22,7 +22,7 @@ _NONE: Final[dict[str, int]] = {}
 
 
 def is_zero(resource: Resource | None) -> bool:
-    """Return whether there is no resource, it names no type, or every quantity is zero."""
+    """Return whether the resource is missing, names no type, or has only zeros."""
     return resource is None or not any(resource.values())
 
 
@@ -52,7 +52,7 @@ def matches_any(left: Resource | None, right: Resource | None) -> bool:
 
 
 def fit_score(available: Resource | None, wanted: Resource | None) -> float:
-    """Measure how badly the wanted resource misses what is available: 0.0 fits, lower is better.
+    """Measure by how much the request exceeds the available resource: 0.0 fits, lower is better.
 
     Each type that is short adds its missing fraction, 1.0 when none of it is left.
     """
@@ -186,7 +186,7 @@ def absolute_used_capacity(capacity: Resource | None, used: Resource | None) -> 
 
 
 def _share(name: str, quantity: int, total: Resource | None) -> float:
-    """Return the share of one type, or the raw quantity when there is no total to share."""
+    """Return the share of one type, or the raw quantity without a total to share."""
     whole = 0 if total is None else total.get(name)
     if quantity == 0:
         return 0.0  # Not -0.0, which a negative total would give.

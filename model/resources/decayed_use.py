@@ -1,8 +1,8 @@
 """Decayed use: the mean amount that someone has used, where what is past counts half after each half-life.
 
 Someone who uses an amount all the time has it as their mean; a half-life after they stop it is half of that.
-With G(t) = 2**(t / half-life) the mean of one resource type is `amount + kept / G(t)`, where `amount` is what
-is in use now, and `kept` changes only when that changes: by -change * G(now). So there is no tick and no
+With G(t) = 2**(t / half-life) the mean of one resource type is `amount + kept / G(t)`, where `amount` is the
+current use, and `kept` changes only when that changes: by -change * G(now). So there is no tick and no
 timer, the order of changes does not matter, and neither does when anyone looks.
 
 G is an integer in fixed point, by integer square roots and shifts: it has the same bits on every machine. It
@@ -23,7 +23,7 @@ from .resource import EMPTY, Resource
 _BITS: Final = 64
 _SPAN_HALF_LIVES: Final = 64
 _AHEAD_HALF_LIVES_MAX: Final = 20
-"""How far ahead it is said that two become level: then a millionth of what is past is left."""
+"""The horizon for two to become level: then a millionth of the past use is left."""
 
 
 def _roots() -> tuple[int, ...]:
@@ -117,7 +117,7 @@ def raised_to(use: DecayedUse, amounts: Mapping[str, int], now_ns: int) -> Decay
 def with_past(use: DecayedUse, amounts: Mapping[str, int], since_ns: int, now_ns: int) -> DecayedUse:
     """Return the use of someone who has used these amounts as well from an earlier moment until now.
 
-    What is in use now stays as it is.
+    The current use is not changed.
     """
     ended = {name: -amount for name, amount in amounts.items()}
     return changed(changed(use, amounts, since_ns), ended, now_ns)
@@ -158,7 +158,7 @@ def _in_span(use: DecayedUse, span: int) -> DecayedUse:
 
 
 def decayed_means(use: DecayedUse, now_ns: int) -> dict[str, float]:
-    """Return the mean amount of each resource type, in its own unit; a moment before its use has none."""
+    """Return the mean amount of each resource type, in its own unit; empty for a moment before its use."""
     use, by = _seen(use, now_ns)
     return {name: max(amount * by + kept, 0) / by for name, (amount, kept) in sorted(use.types.items())}
 
@@ -188,7 +188,7 @@ def _shares(means: Mapping[str, float], limits: Resource | None) -> Iterator[flo
 def level_in_ns(
     uses: tuple[DecayedUse, DecayedUse], weights: tuple[int, int], limits: Resource | None, now_ns: int
 ) -> int | None:
-    """Return after how long two that share a half-life are level, if what they use stays as it is.
+    """Return after how long two that share a half-life are level, if their current use does not change.
 
     From then on the other one has the smaller share. It is to be shown, and no key of an order: it takes a
     logarithm, whose last digits are not the same on every machine.
@@ -215,7 +215,7 @@ def level_in_ns(
 
 
 class _Course(NamedTuple):
-    """The share of one type now, and the one that it comes to if what is in use stays as it is."""
+    """The share of one type now, and the one that it approaches if the current use does not change."""
 
     now: float
     end: float
@@ -232,7 +232,7 @@ def _courses(use: DecayedUse, limits: Resource | None, weight: int, now_ns: int)
 
 
 def _share_with(courses: Sequence[_Course], left: float) -> float:
-    """Return the share when so much is left of what is past: all of it now, half after a half-life."""
+    """Return the share when a part of the past use is left: all of it now, half after a half-life."""
     return max(course.end + (course.now - course.end) * left for course in courses)
 
 

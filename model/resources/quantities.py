@@ -1,7 +1,7 @@
 """Quantities and priorities: exact integers, their bounds, and the texts that quantities are written as.
 
-A quantity crosses the scheduler interface as a signed 64-bit integer, so what comes from outside is within
-that range. What is summed up inside is exact and may leave it; a document shows such a sum as the bound of
+A quantity crosses the scheduler interface as a signed 64-bit integer, so values from outside are within
+that range. Sums inside are exact and may leave it; a document shows such a sum as the bound of
 the range, by ``saturate``. Quantities have no unit with them: milli-cores for ``vcore``, bytes for
 ``memory``, counts for everything else.
 """
@@ -46,7 +46,7 @@ _MULTIPLIERS: Final = {
 
 
 class QuantityError(LicorneError):
-    """A quantity, or the text of one, that is no signed 64-bit integer."""
+    """A quantity, or the text of one, that is not a signed 64-bit integer."""
 
 
 def saturate(exact: int) -> int:
@@ -60,7 +60,7 @@ def parse_quantity(text: str) -> int:
     """Read a plain quantity such as ``12``, ``500M`` or ``2 Gi``.
 
     Raises:
-        QuantityError: The text is no unsigned whole number, has an unknown suffix, or is too large.
+        QuantityError: The text is not an unsigned whole number, has an unknown suffix, or is too large.
     """
     number, suffix = _split(text)
     return _scale(number, suffix, 1, text)
@@ -70,7 +70,7 @@ def parse_vcore(text: str) -> int:
     """Read an amount of processor time in milli-cores: ``500m`` is 500 and ``2`` is 2000.
 
     Raises:
-        QuantityError: The text is no unsigned whole number, has an unknown suffix, or is too large.
+        QuantityError: The text is not an unsigned whole number, has an unknown suffix, or is too large.
     """
     number, suffix = _split(text)
     if suffix == _MILLI_SUFFIX:
@@ -79,7 +79,7 @@ def parse_vcore(text: str) -> int:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Split a text into its significant digits and its suffix (empty when there is none)."""
+    """Split a text into its significant digits and its suffix (empty without one)."""
     match = _TEXT_PATTERN.fullmatch(text.strip())
     if match is None:
         raise QuantityError(f"invalid quantity: {text!r}")

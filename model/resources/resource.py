@@ -6,10 +6,10 @@ of the scheduler distinguish them: no resource at all (``None``: nothing was giv
 
 Resources never change once made, so any number of owners and threads may share one, and an operation
 whose other operand is missing returns the object that it was given instead of a copy. The results
-here take the dict that they were computed in as it is; what others hand to the constructor is checked
-and copied.
+here take the dict that they were computed in without a copy; the constructor checks and copies the
+values of others.
 
-What comes from outside fits 64 bits, see ``quantities``. Sums and differences are exact, whatever their
+Values from outside fit 64 bits, see ``quantities``. Sums and differences are exact, whatever their
 size: one that stopped at the bound of the range would be too small once something is subtracted.
 
 Rarer comparisons and combinations are in `comparisons`. Texts are written as messages have them, as users
@@ -75,7 +75,7 @@ class Resource:
     def has(self, name: str) -> bool:
         """Return whether a type is named.
 
-        There is no operator `in` for it: mypyc would use that for `resource in sizes` as well, and look for
+        It has no operator `in`: mypyc would use that for `resource in sizes` as well, and look for
         the sizes in the resource.
         """
         return name in self._quantities
@@ -115,7 +115,7 @@ EMPTY: Final = Resource({})
 
 
 def _check_entry(name: object, quantity: object) -> None:
-    """Refuse what is no entry of a resource."""
+    """Refuse an invalid entry of a resource."""
     if type(name) is not str:
         raise QuantityError(f"the resource type {name!r} is not a text")
     if type(quantity) is not int:
@@ -188,7 +188,7 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
         elif quantity:
             return None
     if not rest:
-        return EMPTY  # One shared object, not an empty dict for each of the many that use nothing any more.
+        return EMPTY  # One shared object, not an empty dict for each of the many without use.
     return Resource(rest, True)
 
 
@@ -217,7 +217,7 @@ def subtract_reporting_negative(
 ) -> tuple[Resource, tuple[str, ...]]:
     """Subtract, raise negative results among the types of the right side to zero, and name these types.
 
-    A quantity that was negative before and that the right side does not name stays as it is.
+    A quantity that was negative before and that the right side does not name is not changed.
 
     Returns:
         The difference, and the sorted names of the types that were raised to zero.
@@ -252,9 +252,9 @@ def component_wise_min(left: Resource | None, right: Resource | None) -> Resourc
 
 
 def fits(limit: Resource | None, wanted: Resource | None) -> bool:
-    """Return whether the limit covers what is asked for; a type without a limit has none of it to give.
+    """Return whether the limit covers the request; of a type without a limit nothing is available.
 
-    A negative limit counts as zero, and nothing wanted, or less than nothing, always fits.
+    A negative limit counts as zero, and a request of zero or less always fits.
     """
     if wanted is None:
         return True
@@ -277,7 +277,7 @@ def is_at_least(most: Resource, resource: Resource) -> bool:
 def fits_undefined_unlimited(limit: Resource | None, wanted: Resource | None) -> bool:
     """Return whether the limit covers what is asked for; a type without a limit is unlimited.
 
-    A negative limit counts as zero, and nothing wanted, or less than nothing, always fits.
+    A negative limit counts as zero, and a request of zero or less always fits.
     """
     if limit is None or wanted is None:
         return True
@@ -291,8 +291,8 @@ def fits_undefined_unlimited(limit: Resource | None, wanted: Resource | None) ->
 def fits_in_addition(limit: Resource, used: Resource, wanted: Resource, *, undefined_unlimited: bool) -> bool:
     """Return whether the limit covers what is used and what is asked for, for the types that are asked for.
 
-    A type without a limit is unlimited, or there is none of it. A quantity of zero asks for nothing: it fits
-    even if more is used than the limit.
+    A type without a limit is unlimited, or nothing of it is available. A quantity of zero asks for nothing:
+    it fits even if more is used than the limit.
     """
     have, taken = limit._quantities, used._quantities
     for name, quantity in wanted._quantities.items():
@@ -321,7 +321,7 @@ def fits_actual(limit: Resource | None, wanted: Resource | None) -> bool:
 def weighted_usage(capacity: Resource, available: Resource, weights: Iterable[tuple[str, float]]) -> float:
     """Return the weighted mean of how much of each type is used, from 0.0 to 1.0.
 
-    A type that has no weight, or of which there is none, does not count; without any the usage is 0.0.
+    A type without a weight, or without a quantity, does not count; without any the usage is 0.0.
     """
     totals, rest = capacity._quantities, available._quantities
     used = 0.0
@@ -334,7 +334,7 @@ def weighted_usage(capacity: Resource, available: Resource, weights: Iterable[tu
 
 
 def is_any_positive(resource: Resource) -> bool:
-    """Return whether a quantity is above zero: a quick `strictly_greater_than_zero` where none is below."""
+    """Return whether a quantity is above zero: a quick `strictly_greater_than_zero` without negative ones."""
     for quantity in resource._quantities.values():  # noqa: SIM110 - a generator takes twice as long
         if quantity > 0:
             return True
@@ -371,7 +371,7 @@ def resource_from_texts(texts: Mapping[str, str] | None) -> Resource:
     No map, or an empty one, gives the resource without types.
 
     Raises:
-        QuantityError: A text is no quantity; the first one, with its type, is named.
+        QuantityError: A text is not a quantity; the first one, with its type, is named.
     """
     if not texts:
         return EMPTY
@@ -385,8 +385,8 @@ def resource_from_json(text: str) -> Resource:
     types. Field names are found whatever their case and unknown fields are ignored, as in the recorded core.
 
     Raises:
-        QuantityError: The text is no JSON, has another shape, a name
-            is not one, or a value is no signed 64-bit integer.
+        QuantityError: The text is not JSON, has another shape, a name
+            is not one, or a value is not a signed 64-bit integer.
     """
     # Deep nesting ends in a `RecursionError`; a number with thousands of digits in a `ValueError`.
     try:

@@ -5,8 +5,8 @@ placeholders, and the regular pass. The regular pass walks the leaves in their o
 applications in theirs, in each the asks in theirs, and for each the nodes in theirs.
 
 Cycles that share a partition do only what most cycles do: place the first ask in a leaf where
-nothing blocks it. Each cycle claims its leaf, with the applications in it. What leaves have in common
-is changed in small atomic steps of one object each: the limits of users check and count, a queue of the path
+nothing blocks it. Each cycle claims its leaf, with the applications in it. The common parts of leaves
+are changed in small atomic steps of one object each: the limits of users check and count, a queue of the path
 checks its maximum and charges, the node order finds room and takes it. When a later step declines, the steps
 before it are undone.
 
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class CycleOutcome(Enum):
-    """What one cycle did."""
+    """The result of one cycle."""
 
     NOTHING = "nothing changed"
     PREPARED = "a node was reserved, or releases were asked for"
@@ -165,7 +165,7 @@ def _outcome_of(state: PartitionState, leaf: Queue, now_ns: int) -> CycleOutcome
 
 
 def _leaves(state: PartitionState, now_ns: int) -> Iterator[Queue]:
-    """Walk the leaves that do not sleep, as they are to be visited."""
+    """Walk the leaves that do not sleep, in the order of visits."""
     awake = state.tree.root.awake
     if awake.asleep:
         awake.look(state.stamp, now_ns)

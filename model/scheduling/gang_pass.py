@@ -39,7 +39,7 @@ PLANS_MAX: Final = 8
 
 
 class GangTry(Enum):
-    """What became of a gang that was not refused."""
+    """The result for a gang that was not refused."""
 
     PLACED = "all of it was placed"
     PREPARED = "work ends for it"
@@ -56,7 +56,7 @@ class GangRefused(NamedTuple):
 
 
 class GangPreemption(NamedTuple):
-    """What attempts to preempt for a gang may spend, and the promises that they may not delay."""
+    """The budget of attempts to preempt for a gang, and the promises that they may not delay."""
 
     attempts: AttemptBudget
     is_allowed: bool
@@ -67,7 +67,7 @@ class GangPreemption(NamedTuple):
 
 
 _HELPED: Final = frozenset({RefusalReason.GANG_ROOM, RefusalReason.QUEUE_QUOTA, RefusalReason.USER_QUOTA})
-"""What refuses a gang that preemption may change."""
+"""Refusals of a gang that preemption may remove."""
 
 
 def place_gang(
@@ -84,10 +84,10 @@ def place_gang(
     Args:
         state: The partition.
         entry: Its application.
-        queue_room: What the queues have room for.
-        user_room: What the limits of the user and his group have room for.
-        start: Says where it may start beside promises; without it there are none.
-        preempting: What may be spent on attempts to preempt; without it there are none. A gang that has
+        queue_room: The room of the queues.
+        user_room: The room in the limits of the user and the group.
+        start: Finds where it may start beside promises; `None` without promises.
+        preempting: The budget of attempts to preempt; without it no attempt is made. A gang that has
             preempted beside promises is placed on its own nodes alone.
     """
     members = gang_members(entry)
@@ -130,7 +130,7 @@ def preempt_for_gang(
     queue_room: Resource | None,
     user_room: Resource | None,
 ) -> GangTry | RefusedAttempt:
-    """End work for all members of a gang that has no room, and reserve the nodes; or say why not."""
+    """End work for all members of a gang that has no room, and reserve the nodes; or return why not."""
     whole = as_one(members)
     kind = CandidateKind.NODES
     if not fits_undefined_unlimited(user_room, whole.resource):
@@ -157,7 +157,7 @@ def preempt_for_gang(
 def _claim_of(
     state: PartitionState, entry: ApplicationEntry, members: Sequence[Ask]
 ) -> PreemptionClaim | None:
-    """Return the claim of a gang; that of other members ends, as it is not what they need."""
+    """Return the claim of a gang; that of other members ends, as it does not fit their needs."""
     if not state.claims.by_key:
         return None
     for claim in state.claims:
@@ -243,7 +243,7 @@ def _reserved_for(state: PartitionState, claim: PreemptionClaim) -> Collection[s
 
 @final
 class _MemberSearch:
-    """The search for the nodes of all members, with what the RM's predicates say of it.
+    """The search for the nodes of all members, with the answers of the RM's predicates.
 
     They are asked about a pair when the search comes to it, and only if there is room for all: a plan that
     is made first and asked about as a whole comes to the same first nodes in each cycle, and where they are

@@ -1,8 +1,8 @@
-"""What one cycle does in one leaf, from the leaf down to the ask.
+"""The visit of one leaf in one cycle, from the leaf down to the ask.
 
 `place_first` comes first: most cycles end with the first ask of the first leaf. `visit_leaf` walks the
-applications of a leaf in their order until one gives a result, and otherwise notes why there is none: the
-visits of applications are joined to what blocks the leaf (`licorne.model.scheduling.resting`), and that says
+applications of a leaf in their order until one gives a result, and otherwise notes the reasons: the
+visits of applications are joined to the blockers of the leaf (`licorne.model.scheduling.resting`), which tell
 when the leaf is worth another visit.
 
 This is orchestration: unmarked code that calls marked steps. Each step checks again what it relies on and
@@ -55,11 +55,11 @@ _FAILED: Final = FailedTry()
 """A failed try that means nothing for other asks."""
 
 _Rests: TypeAlias = "list[tuple[ApplicationEntry, ApplicationFacts, Rest | None]]"
-"""Applications that were tried without result, as they were then, and what may change that."""
+"""Applications that were tried without result, with their state then, and the changes that may help."""
 
 
 class _Visit(NamedTuple):
-    """What a visit of a leaf is given."""
+    """The inputs of a visit of a leaf."""
 
     state: PartitionState
     leaf: Queue
@@ -432,7 +432,7 @@ def _try_reservation(
     if isinstance(reason, Pending):
         return PASSED_OVER
     if reason is not None:
-        tried.is_own = True  # With a class the RM says when it may be allowed.
+        tried.is_own = True  # With a class the RM reports when it may be allowed.
         tried.wake(Wake.BY_ANY_CHANGE if ask.predicate_class else Wake.IN_EACH_CYCLE)
         return FailedTry(reservation_refused=True)
     return False if reserve(state, entry, ask, node, required=False) else _FAILED

@@ -67,11 +67,11 @@ class PlannedScope:
         self.visited: list[Queue] = []
         self.later: list[WaitingJob] = []
         self.refused: set[tuple[str, Resource, int | None]] = set()
-        """What has been refused since the last promise: an application, a size, and a walltime."""
+        """The refusals since the last promise: an application, a size, and a walltime."""
         self.denied: dict[str, Refusal] = {}
-        """What the RM's predicates have refused, by the key of the ask."""
+        """The refusals of the RM's predicates, by the key of the ask."""
         self.is_unclear = False
-        """The RM's predicates have refused an ask, or are being asked: there is no rest."""
+        """The RM's predicates have refused an ask, or are being asked: nothing rests."""
         self.awaits_answer = False
         """The last ask was not placed since the RM has not answered about it."""
         self.keeps = promises_all(queue)

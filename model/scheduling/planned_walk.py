@@ -8,8 +8,9 @@ that does not.
 Where all jobs are promised a start, the walk only collects them, and `finish` starts those whose moment has
 come (`licorne.model.planning.kept_plan`).
 
-No node is reserved here but for what has preempted (`licorne.model.scheduling.planned_scope`): a promise
-takes its place. An ask that needs its node is tried as everywhere (`licorne.model.scheduling.giving`).
+Nodes are reserved here only for asks that have preempted (`licorne.model.scheduling.planned_scope`): a
+promise takes its place. An ask that needs its node is tried as everywhere
+(`licorne.model.scheduling.giving`).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _PROMISED = frozenset(
         RefusalReason.WOULD_DELAY,
     }
 )
-"""What a gang is refused by that is promised a start."""
+"""The refusals of a gang that is promised a start."""
 _LATER_NS = 1_000_000_000
 """How long what the RM's predicates refused waits for the next try."""
 
@@ -142,10 +143,9 @@ class PlannedWalk:
         state.ends.denied[scope.queue.path] = scope.denied
         retry_ns, wakes = self._preemption.retry_ns, Wake.BY_ANY_CHANGE
         until_ns = scope.until_ns if retry_ns is None else min(retry_ns, scope.until_ns or retry_ns)
-        until_ns = earlier(until_ns, scope.held_until_ns)
         if scope.is_unclear:
-            until_ns = earlier(self._now_ns + _LATER_NS, scope.held_until_ns)
-            wakes = Wake.IN_EACH_CYCLE
+            until_ns, wakes = self._now_ns + _LATER_NS, Wake.IN_EACH_CYCLE
+        until_ns = earlier(until_ns, scope.held_until_ns)
         sleep = Sleep(state.stamp, until_ns, wakes, placed=state.placed.allocations)
         state.ends.rests[scope.queue.path] = sleep
         for leaf in scope.visited:
@@ -154,7 +154,7 @@ class PlannedWalk:
     # ------------------------------------------------------------------------------- applications
 
     def _held(self, entry: ApplicationEntry) -> HeldStart | None:
-        """Return the policy that keeps an application from starting, `None` if none does, or it runs."""
+        """Return the policy that keeps an application from starting, if any; `None` if it runs."""
         starts = entry.facts.state is ApplicationState.ACCEPTED
         return held_by_policy(self._state, entry) if starts else None
 
@@ -233,7 +233,7 @@ class PlannedWalk:
         return self._place(scope, entry, ask, frozenset())
 
     def _starts(self, scope: PlannedScope, kept: KeptPlan, waiting: WaitingJob) -> bool:
-        """Place a job where it leaves the promises of all others as they are."""
+        """Place a job where it does not change the promises of others."""
         entry, ask, job = waiting.entry, waiting.ask, waiting.job
         scope.awaits_answer = False
         kept.set_aside(job)

@@ -60,7 +60,7 @@ def place_reserved(state: PartitionState) -> bool:
     if visit.waits:
         state.notes.drop_beyond(notes_before)
     state.reserved_sleep = None
-    if not placed and stamp == state.stamp:  # What was dropped may have freed a node for those before it.
+    if not placed and stamp == state.stamp:  # A dropped one may have freed a node for those before it.
         wakes = Wake.IN_EACH_CYCLE if visit.always_retry else Wake.BY_ANY_CHANGE
         state.reserved_sleep = Sleep(stamp, visit.retry_ns, wakes, placed=state.placed.allocations)
     return placed

@@ -1,4 +1,4 @@
-"""What stops a walk from placing anything, what may change that, and which applications rest until then.
+"""The blockers of a walk that placed nothing, the changes that may help, and the applications that rest.
 
 An application rests if each shape of its asks was refused for a lack of room, in the queues, within the
 limits of its user or on the nodes: then the same changes give room to all that have asks of the same sizes
@@ -41,7 +41,7 @@ class PreemptionRefused(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """What may give an application room, and when time alone may."""
+    """The changes that may give an application room, and when time alone may."""
 
     kind: RestKind
     until_ns: int | None
@@ -59,7 +59,7 @@ def conditions_in(
     Args:
         state: The partition.
         leaf: The leaf.
-        headroom: What the queues have room for.
+        headroom: The room of the queues.
         now_ns: The time.
         attempts: The attempts to preempt that the walk may still make; `None` for as many as it wants.
     """
@@ -177,7 +177,7 @@ def rest_after(
 
 
 def earlier(one_ns: int | None, other_ns: int | None) -> int | None:
-    """Return the earlier of two times; `None` is no time."""
+    """Return the earlier of two times; `None` means never."""
     if one_ns is None or other_ns is None:
         return other_ns if one_ns is None else one_ns
     return min(one_ns, other_ns)
@@ -210,7 +210,7 @@ def barred_sizes(leaf: Queue, headroom: Resource | None) -> frozenset[Resource]:
 
 @final
 class Blocked:
-    """What stopped an application, or all that were tried in a leaf.
+    """The blockers of an application, or of all that were tried in a leaf.
 
     Args:
         notes_before: How many notes of refusals are kept if the visit is repeated.
@@ -236,7 +236,7 @@ class Blocked:
         self.may_reserve = False
         """A node to reserve was sought for the application."""
         self.is_own = False
-        """What stops the application may not stop others: the RM judged it, or it has preempted before."""
+        """Others may not be blocked in the same way: the RM judged it, or it has preempted before."""
         self.preemption: list[PreemptionRefused] = []
         """To which asks of the application preemption was refused."""
 
@@ -252,7 +252,7 @@ class Blocked:
     def note(self, refusal: Refusal) -> None:
         """Note what may end a refusal."""
         if refusal.reason is RefusalReason.PREDICATES and refusal.until_ns is not None:
-            self.wake(Wake.IN_EACH_CYCLE)  # Otherwise the RM says when it may be allowed.
+            self.wake(Wake.IN_EACH_CYCLE)  # Otherwise the RM reports when it may be allowed.
         elif refusal.reason not in LACKS_ROOM:
             self.wake(Wake.BY_ANY_CHANGE)
         self.wake_at(refusal.until_ns)

@@ -1,4 +1,4 @@
-"""What a partition does when a timer is due, and which asks it reports as outstanding.
+"""The actions of a partition when a timer is due, and the asks that it reports as outstanding.
 
 An application is looked at again when it has changed or has been tried, or has an ask that is still to be
 reported and does not fit.
@@ -39,7 +39,7 @@ def carry_out(state: PartitionState, action: TimerAction) -> None:
         for queue in state.tree.clean():  # Those still in use are tried again later.
             state.placed.forget_queue(queue.path)
             if queue.lend is not None:
-                state.changes += 1  # What it kept back is room for others.
+                state.changes += 1  # The room that it kept back is free for others.
     elif isinstance(action, QuotaCheck):
         preempt_over_quota(state)
         watch_quotas(state)
@@ -153,7 +153,7 @@ def _visit(state: PartitionState, entry: ApplicationEntry, room: Resource | None
     for ask, tells in entry.application.asks.outstanding():
         resource = ask.resource
         claim = state.claims.find(ask.allocation_key)
-        if claim is not None:  # What it holds is not in the room of the queues.
+        if claim is not None:  # Its held room is not in the room of the queues.
             resource = subtract(resource, claim.held_in_all(entry.queue.above[:-1]))
         if not fits_undefined_unlimited(own_room, resource):
             is_left = is_left or tells

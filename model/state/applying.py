@@ -1,4 +1,4 @@
-"""What a partition does with the answer of an application, and how ended applications expire.
+"""Applying the answer of an application to its partition, and the expiry of ended applications.
 
 There may be millions of them, for days. So the clock has one timer a partition: for the first to expire.
 """

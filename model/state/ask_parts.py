@@ -1,4 +1,4 @@
-"""Which allocations the asks of a partition are for, where it is not one allocation with the ask's key."""
+"""The allocations of asks of a partition, where an ask is not for one allocation with its key."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class AskParts:
     def __init__(self, used_among: Callable[[str, Sequence[str]], Sequence[str]]) -> None:
         self._used_among = used_among
         self._parts: dict[tuple[str, str], dict[str, None]] = {}
-        """The keys of the parts that have one of their own, by application and key of the ask."""
+        """The keys of the parts with a separate key, by application and key of the ask."""
         self._keys: dict[tuple[str, str], str] = {}
         """The keys of parts that the RM has named, by application and UUID."""
         self._noted = 0
         self._bound = _BOUND_MIN
 
     def has_parts(self, application_id: str, ask_key: str) -> bool:
-        """Return whether an ask has, or has had lately, parts with keys of their own."""
+        """Return whether an ask has, or has had lately, parts with separate keys."""
         return (application_id, ask_key) in self._parts
 
     def of(self, application_id: str, ask_key: str) -> list[str]:
@@ -78,7 +78,7 @@ class AskParts:
         return self._keys.get((application_id, uuid), uuid)
 
     def owner_of(self, ask_key: str) -> str:
-        """Return an application that has an ask with this key which has parts, the empty text if none has."""
+        """Return an application that has an ask with this key and with parts, else the empty text."""
         names = (name for name, key in self._parts if key == ask_key and self.of(name, key))
         return next(names, "")
 

@@ -1,4 +1,4 @@
-"""What a placement, and its end, count for: the queues, the user, the node and the partition's counters."""
+"""The counts of a placement and of its end: at queues, the user, the node and the partition's counters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _new: Final = tuple.__new__
 def user_headroom(state: PartitionState, entry: ApplicationEntry, own_key: str = "") -> Resource | None:
     """Return how much more an application's user and group may use, `None` if they are not limited.
 
-    What is held for asks that have preempted counts as used, but for that of the ask with the key `own_key`.
+    What is held for asks that have preempted counts as used, except that of the ask with the key `own_key`.
     """
     if entry.user_is_listed and not state.limits.is_limited:
         return None
@@ -67,7 +67,7 @@ def may_start(state: PartitionState, entry: ApplicationEntry) -> bool:
 
 
 def held_by_policy(state: PartitionState, entry: ApplicationEntry) -> HeldStart | None:
-    """Return the policy that keeps an application from starting, `None` if none does; the entry keeps it."""
+    """Return the policy that keeps an application from starting, if any; the entry keeps it."""
     entry.held = holding_policy(state, entry)
     return entry.held
 
@@ -135,8 +135,8 @@ def count_ended(
 ) -> None:
     """Count the removed allocations of an answer no longer for the queues, the user and the counters.
 
-    What has happened is added to the answer: `termination` is why they ended, and `node_is_gone` says
-    that they ended with their node.
+    The events are added to the answer: `termination` is why they ended, and `node_is_gone` whether
+    they ended with their node.
     """
     last = len(answer.allocations) - 1
     facts: list[EndedFact] = []

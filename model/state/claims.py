@@ -1,11 +1,11 @@
 """Room that is kept for asks: what victims give back, and what is reserved.
 
-Victims end one after the other. What one of them gives back would go to the next ask, often to one of the
+Victims end one after the other. The resources of one would go to the next ask, often to one of the
 same job for its ended task: the ask that preempted would lack room for ever, and preempt for ever.
 So an ask that has preempted has a *claim*, from then until it is placed or withdrawn. In each queue above the
-ask the claim *holds* what the ask needs, less what its victims below that queue use still. As they end, what
-they give back is held, and the headroom of all other asks is less by that. What the limits of the ask's user
-and group leave is held likewise.
+ask the claim *holds* what the ask needs, less what its victims below that queue use still. As they end, their
+resources are held, and the headroom of all other asks is less by that. The room in the limits of the ask's
+user and group is held in the same way.
 
 A claim ends if its ask is not placed within `CLAIM_GRACE_NS` after its last victim has ended, or has no node
 then: so room is never held for long. Where its reservations end with it this time begins with the next cycle.
@@ -79,7 +79,7 @@ class PreemptionClaim:
         self.entry: Final = entry
         self.asks = {ask.allocation_key: ask for ask in asks}
         self.size = total_of(ask.resource for ask in self.asks.values())
-        """What all of them ask for."""
+        """The request of all of them."""
         self.node_of = node_of
         self.begun_ns = begun_ns
         self.ends_reservations = ends_reservations
@@ -122,7 +122,7 @@ class PreemptionClaim:
 
         Args:
             level: The queue.
-            counts: Which of the victims count.
+            counts: Tells which of the victims count.
         """
         victims = (each for each in self.ending.values() if level in each.queue.above and counts(each))
         coming = total_of(each.resource for each in victims)
@@ -166,7 +166,7 @@ class PreemptionClaims:
         return iter(dict.fromkeys(self.by_key.values()))
 
     def find(self, allocation_key: str) -> PreemptionClaim | None:
-        """Return the claim of an ask, `None` if it has none."""
+        """Return the claim of an ask, if it has one."""
         return self.by_key.get(allocation_key)
 
     def begin(
@@ -323,7 +323,7 @@ class PreemptionClaims:
 
 
 class ReservedAsk(NamedTuple):
-    """An ask that has a reservation, as it is now."""
+    """An ask that has a reservation."""
 
     entry: ApplicationEntry
     node_id: str

@@ -1,4 +1,4 @@
-"""What a partition counts: what is placed, how long it waited for that, and how long cycles take."""
+"""The counters of a partition: placements, how long they waited, and how long cycles take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOUNDS_NS: Final = tuple(10**power for power in range(5, 13))
 
 
 class HistogramFigures(NamedTuple):
-    """What a histogram has counted, as of one moment."""
+    """The counts of a histogram at one moment."""
 
     counts: Sequence[int]
     """How many durations fell into each bucket, and at the end how many into none."""
@@ -103,11 +103,11 @@ class PlacedCounts:
 
 
 DETAILED_EVERY: Final = 32
-"""Of so many cycles the parts of one are timed: to time them takes as long as a tenth of a short cycle."""
+"""The parts of one in this many cycles are timed: to time them takes as long as a tenth of a short cycle."""
 
 
 class TimedPart(Enum):
-    """What is timed."""
+    """The timed parts."""
 
     __hash__ = object.__hash__  # That of `Enum` is written in Python, and each cycle asks for it.
 

@@ -60,7 +60,7 @@ class KeptPromises(NamedTuple):
 
 
 class PassCount(NamedTuple):
-    """Which later comers have passed the promise of a job that waits, for the sake of shares."""
+    """The later jobs that have passed the promise of a waiting job, for the sake of shares."""
 
     keys: tuple[str, ...]
     since_ns: int | None

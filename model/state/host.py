@@ -1,6 +1,6 @@
 """The host of a partition: time and timers, messages to the RM, the RM's predicates, an engine's handles.
 
-The model starts nothing and has no clock of its own. An engine makes one host for each partition.
+The model starts nothing and has no clock. An engine makes one host for each partition.
 
 Timers are in a heap. One that is cancelled stays there until it comes to the front, or until more than half
 of the heap is cancelled, which is then rebuilt. So the heap never holds more than twice what waits, and
@@ -37,7 +37,7 @@ from ..values.facts import FactSink
 from ..values.messages import Announcement
 
 ANSWER_TIMEOUT_NS: Final = 2_000_000_000
-"""How long the RM has for an answer of its predicates, unless the program says otherwise."""
+"""How long the RM has for an answer of its predicates, by default."""
 DueTimer: TypeAlias = "tuple[int, int, str, TimerAction]"
 """When it is due in nanoseconds since 1970, its number, the partition it is for, and what is to be done."""
 CLEANING_INTERVAL_NS: Final = 10 * 1_000_000_000
@@ -111,7 +111,7 @@ T = TypeVar("T")
 
 
 class Instrument(Protocol):
-    """What an engine makes of the classes that a partition consists of."""
+    """The forms of a partition's classes in an engine."""
 
     def __call__(self, kind: type[T], /) -> type[T]:
         """Return the class whose objects are made in the place of those of `kind`."""
@@ -144,7 +144,7 @@ class PartitionHost:
     policies: Policies = NO_POLICIES
     """The policies that the program has given, with objects of this partition."""
     kept_use: KeptUse = NO_KEPT_USE
-    """What its queues and users have used before a restart."""
+    """The use of its queues and users before a restart."""
     answer_timeout_ns: int = ANSWER_TIMEOUT_NS
     """How long the RM has for an answer through the `question_channel`: then it counts as a refusal."""
     open_questions_max: Callable[[], int] = many_questions
@@ -157,7 +157,7 @@ class PartitionHost:
     release: Callable[[object], None]
     """Release the handle of a node or application that is not used again."""
     reservations_on: bool = True
-    """False: no node is reserved but for asks that require it."""
+    """False: nodes are reserved only for asks that require them."""
     instrument: Instrument = _unchanged
     """The class of queues, limits, node order and counts: itself, or one whose marked methods are guarded, so
     that several threads may place asks in one partition (`licorne.model.scheduling.cycle`)."""
@@ -267,7 +267,7 @@ class DueTimers:
 
 @final
 class PartitionTimers:
-    """The timers of one partition. Owned by the partition; each of its own is set once, for the earliest."""
+    """The timers of one partition. Owned by the partition; each timer is set once, for the earliest."""
 
     __slots__ = ("_due_ns", "_host", "_since_ns", "_started")
 

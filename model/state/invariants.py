@@ -1,4 +1,4 @@
-"""What is true of a partition after every step, whatever happened."""
+"""The invariants of a partition, which hold after every step."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a partition owns, and which applications belong to it.
+"""The state of a partition, and its applications.
 
 Queue tree, node order, entries of applications, user limits and counters belong together: each change of an
 application returns an `Answer`, and `licorne.model.state.applying.apply` brings all of them up to date.
-What is placed is counted by `licorne.model.state.charges`.
+Placements are counted by `licorne.model.state.charges`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RefusalNotes:
         self.kept = kept
         self._notes: list[_Note] = []
         self._counted: Counter[tuple[str, str]] = Counter()
-        """What cycles have counted that the next one repeats: keys, and texts except those of attempts."""
+        """The counts of cycles that the next one repeats: keys, and texts except those of attempts."""
 
     def begin(self) -> None:
         """Forget the notes of a cycle that has failed, or was invalidated."""
@@ -88,12 +88,12 @@ class RefusalNotes:
         """Note a refusal, or several with the same text.
 
         Args:
-            application: Whose ask it is.
+            application: The application of the ask.
             allocation_key: The key of the ask.
             text: Why it was refused.
             now_ns: When.
-            times: How often.
-            of_attempt: The text says why an attempt to preempt failed, or why none was made.
+            times: The number of times.
+            of_attempt: Whether the text is why an attempt to preempt failed, or was not made.
         """
         if self.kept:
             self._notes.append(_Note(application, allocation_key, text, now_ns, times, of_attempt))
@@ -111,7 +111,7 @@ class RefusalNotes:
         return len(self._notes)
 
     def drop_beyond(self, taken: int) -> None:
-        """Drop the notes after so many: the part of the cycle that took them is repeated."""
+        """Drop the notes after a number of them: the part of the cycle that took them is repeated."""
         del self._notes[taken:]
 
     def count(self, *, repeats: bool) -> None:
@@ -151,7 +151,7 @@ class KeyClaims:
         self._bound = _BOUND_MIN
 
     def claim(self, allocation_key: str, application_id: str) -> None:
-        """Note whose key it is; at times, forget the keys that no application uses any more."""
+        """Note the application of a key; at times, forget the keys that applications no longer use."""
         self._claimants[allocation_key] = application_id
         if len(self._claimants) > self._bound:
             self._forget_unused()
@@ -162,7 +162,7 @@ class KeyClaims:
         return self._claimants.get(allocation_key, "")
 
     def owner_of(self, allocation_key: str) -> str:
-        """Return the application that uses a key now, the empty text if none does."""
+        """Return the application that uses a key now, else the empty text."""
         name = self._claimants.get(allocation_key, "")
         return name if name and self._used_among(name, (allocation_key,)) else ""
 
@@ -254,7 +254,7 @@ class PartitionState:
         self.notes = RefusalNotes(kept=self.node_checks is not None)
         self.claims = PreemptionClaims()
         self.ends = ExpectedEnds(is_on=_backfills(self.tree))
-        """What runs, with when it is expected to end: kept where a queue backfills."""
+        """Running work with its expected ends: kept where a queue backfills."""
         self._serial = 0
 
     # -------------------------------------------------------------------------------------- settings
@@ -430,7 +430,7 @@ def promises_all(queue: Queue) -> bool:
 
 
 class BrokenKind(Enum):
-    """What has broken."""
+    """The broken entities."""
 
     APPLICATION = "application"
     NODE = "node"

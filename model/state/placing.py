@@ -57,8 +57,8 @@ def commit(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeE
 def _charge_claimed(state: PartitionState, queue: Queue, ask: Ask) -> Queue | None:
     """Charge the queues where asks have claims: what its own claim holds is for this ask.
 
-    So is what others hold in the root, if the ask needs its node: what all nodes have together is no quota of
-    such an ask.
+    So is the room that others hold in the root, if the ask needs its node: the capacity of all nodes is not a
+    quota of such an ask.
     """
     root = queue.above[-1]
     with state.claims.lifted(ask.allocation_key):

@@ -1,4 +1,4 @@
-"""What preemption has done, why, and what it has cost queues: kept for explanations and budgets.
+"""The log of preemptions with their reasons and costs for queues: for explanations and budgets.
 
 They are taken once, when the decision is made. A preemption may make room for several asks,
 each on its node.
@@ -38,14 +38,14 @@ class FramePriorities(NamedTuple):
     """The priorities of an ask and of a victim where they are compared: as the frame sees them."""
 
     frame: str
-    """The path of the first queue that both are in; empty for priorities as they are written."""
+    """The path of the first queue that both are in; empty for priorities without offsets."""
     ask: int
     victim: int
 
 
 @dataclass(frozen=True, slots=True)
 class QueueBalance:
-    """What a queue uses, and is guaranteed, before a preemption and after it.
+    """The use and the guarantee of a queue, before a preemption and after it.
 
     *Before* is what counts as used when it is decided: what is allocated, less what is being preempted,
     and above the ask with what other asks have preempted for. *After* it the victims have ended, and the
@@ -69,7 +69,7 @@ class QueueBalance:
 
 
 class NodeBalance(NamedTuple):
-    """What a node has left before a preemption, and after it: less than nothing if others use more."""
+    """The free room of a node before a preemption, and after it: negative if others use more."""
 
     node_id: str
     before: Resource
@@ -81,7 +81,7 @@ class Justification:
     """The figures of a preemption."""
 
     preemptors: tuple[Preemptor, ...] = ()
-    """What it is for, empty where a maximum is enforced."""
+    """The asks that it is for, empty where a maximum is enforced."""
     queues: tuple[QueueBalance, ...] = ()
     """Each queue that an ask or a victim is in, by path."""
     nodes: tuple[NodeBalance, ...] = ()
@@ -103,11 +103,11 @@ def justify(
     """Return the figures of a preemption.
 
     Args:
-        preemptors: What it is for, with the leaf of each.
-        victims: What ends.
+        preemptors: The asks that it is for, with the leaf of each.
+        victims: The allocations that end.
         used: Returns what a queue uses before.
-        available: What the nodes of the preemptors have left before, by name.
-        taken_over: What ends already, for no ask; the queues do not count it as used.
+        available: The free room on the nodes of the preemptors before, by name.
+        taken_over: Allocations that end already, for no ask; the queues do not count them as used.
     """
     leaves = (*(leaf for _, leaf in preemptors), *(victim.queue for victim in victims))
     queues = {level.path: level for leaf in leaves for level in leaf.above}
@@ -143,7 +143,7 @@ def priority_among(leaf: Queue, priority: int, frame: Queue) -> int:
 
 
 class PreemptionCause(Enum):
-    """What victims end for."""
+    """The reasons for the end of victims."""
 
     GUARANTEE = "a queue is owed its guarantee"
     PRIORITY = "an ask has a higher priority in its queue"
@@ -152,7 +152,7 @@ class PreemptionCause(Enum):
 
 
 class VictimNeed(Enum):
-    """What would lack room without a victim."""
+    """The asks that would lack room without a victim."""
 
     NODE = "the node"
     PREDICATES = "nothing: the predicates of the RM demand its end"
@@ -175,7 +175,7 @@ class VictimRecord:
     priorities: FramePriorities | None = None
     """`None` where a maximum is enforced: that compares none."""
     gives: tuple[str, ...] = ()
-    """The types that it gives to the guarantee of a queue; empty where none is served."""
+    """The types that it gives to the guarantee of a queue; empty without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +196,7 @@ class PreemptionRecord:
     node_id: str = ""
     """The node that the ask is to have, empty where a maximum is enforced."""
     wanted: Resource = EMPTY
-    """What the ask asks for; where a maximum is enforced, what the queue is to give back."""
+    """The request of the ask; where a maximum is enforced, the amount that the queue is to give back."""
     reason: str
     victims: tuple[VictimRecord, ...]
     justification: Justification = NO_FIGURES
@@ -244,7 +244,7 @@ class PreemptionLog:
         return iter(tuple(self._records))
 
     def add(self, record: PreemptionRecord, waits: Callable[[PreemptionRecord], bool]) -> None:
-        """Remember a preemption; `waits` says of one whether its ask waits still."""
+        """Remember a preemption; `waits` tells whether the ask of one waits still."""
         self._records.append(record)
         self.added += 1
         self.loops += bool(record.loop)
@@ -256,11 +256,11 @@ class PreemptionLog:
             self._asks_max = max(RECORDS_MAX, 2 * len(self._last_of_asks))
 
     def since(self, added: int) -> tuple[PreemptionRecord, ...]:
-        """Return those that were remembered after the first so many."""
+        """Return those that were remembered after a number of them."""
         return tuple(self._records)[len(self._records) - min(self.added - added, len(self._records)) :]
 
     def last_for(self, allocation_key: str, application_id: str) -> PreemptionRecord | None:
-        """Return the last preemption for an ask that waits, `None` if there is none."""
+        """Return the last preemption for an ask that waits, `None` without one."""
         return self._last_of_asks.get((application_id, allocation_key))
 
     def explain(self, allocation_key: str) -> tuple[str, ...]:
@@ -275,11 +275,11 @@ class PreemptionLog:
 
 
 class Overdraft(NamedTuple):
-    """A queue that may not lose so many now."""
+    """A queue that may not lose this many allocations now."""
 
     queue: Queue
     until_ns: int | None
-    """When it may, `None` if it never may lose so many at a time."""
+    """When it may, `None` if it may never lose this many at a time."""
 
 
 @final

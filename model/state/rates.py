@@ -5,7 +5,7 @@ and a visit of a leaf makes ten attempts at most
 (`licorne.model.preemption.guarantee.attempt_budget`). Asks of equal size and priority in one leaf fail for
 the same reason, unless that is the RM's predicates: the result of one holds for the others until something
 has changed, and for a second even then. A walk over a backlog skips the asks that share a result, except the
-few that have an answer of their own.
+few that have a separate answer.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _KEPT_MAX: Final = 1024
 
 
 def change_stamp(state: PartitionState) -> ChangeStamp:
-    """Return the counters that say whether a failed attempt would fail again."""
+    """Return the counters that tell whether a failed attempt would fail again."""
     return (state.changes, state.node_changes, state.placed.allocations)
 
 
 class AttemptShape(NamedTuple):
-    """What decides an attempt besides the state of the partition."""
+    """The key of an attempt: it decides the result together with the state of the partition."""
 
     leaf: str
     resource: Resource
@@ -56,7 +56,7 @@ class AttemptShape(NamedTuple):
 
 @final
 class FailedAttempts:
-    """Which attempts failed, and whether their results still hold for others of their shape."""
+    """The failed attempts, and whether their results still hold for others of their shape."""
 
     def __init__(self) -> None:
         self._tried: dict[AttemptShape, tuple[int, int, ChangeStamp]] = {}
@@ -149,9 +149,9 @@ def report_of_ask(
 
     Args:
         state: The partition.
-        kind: What the event says; for each kind an ask has a rate of its own.
+        kind: The kind of the event; for each kind an ask has a separate rate.
         ask_id: The application and the key of the ask.
-        resource: What it asks for.
+        resource: Its request.
         message: The words.
     """
     application_id, key = ask_id

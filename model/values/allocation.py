@@ -1,12 +1,12 @@
 """An ask and its allocation: one piece of work, first waiting, then placed; and why an ask is refused.
 
-Both are values: nothing changes them once they are made. What changes about them (reserved, released,
+Both are values: nothing changes them once they are made. Their state (reserved, released,
 preempted, swapped) is kept by the application that owns them, in `licorne.model.applications.application`.
 They are plain classes with slots, not frozen dataclasses, because two of them are made for each decision
 and a frozen dataclass takes three times as long to make.
 
-In the older generation of `si.v1` several allocations have the key of one ask, and each has a UUID of its
-own. In the model each allocation has a key of its own. The two translate into each other by the text alone:
+In the older generation of `si.v1` several allocations have the key of one ask, and each has its own
+UUID. In the model each allocation has its own key. The two translate into each other by the text alone:
 
 | the RM's key | its UUID | the key of the model |
 |---|---|---|
@@ -14,7 +14,7 @@ own. In the model each allocation has a key of its own. The two translate into e
 | `k` | `k#allocation-2`, given by the scheduler | `k#allocation-2` |
 | `k` | `u`, given by an earlier scheduler | `k#allocation:u` |
 
-An RM of the older generation may not have `#allocation` in a key of its own.
+An RM of the older generation may not have `#allocation` in its keys.
 
 A refusal names what was asked, what was available, and what blocked the ask. The scheduling cycle makes
 one and stops. `licorne.model.explanation` answers "why does my application wait?": it walks over all queues,
@@ -33,7 +33,7 @@ from ..resources.resource import Resource
 
 REQUIRED_NODE_TAG: Final = "yunikorn.apache.org/requiredNode"
 PREDICATE_CLASS_TAG: Final = "licorne/predicate-class"
-"""The RM answers for all asks of one class alike, and says when its answers change."""
+"""The RM answers for all asks of one class alike, and reports when its answers change."""
 WALLTIME_TAG: Final = "walltime"
 """How long the work of an ask, or of each ask of an application, runs at most: a duration, by its owner."""
 START_TIME_TAG: Final = "licorne/start-time"
@@ -48,7 +48,7 @@ PART_MARK: Final = "#allocation"
 
 @final
 class Ask:
-    """What an RM wants placed.
+    """A request of an RM to place an allocation.
 
     `created_at_ns` is the RM's `creationTime` tag if it is there, else the time of arrival.
     `required_node` is the one node a daemon-set ask may run on, else the empty text; so is `predicate_class`
@@ -161,7 +161,7 @@ class Allocation:
 
     @property
     def resource(self) -> Resource:
-        """What it uses of its node, queue and user."""
+        """The usage of its node, queue and user."""
         return self.ask.resource
 
     def resized(self, resource: Resource) -> Allocation:
@@ -182,7 +182,7 @@ class Allocation:
         )
 
     def in_place_of(self, placeholder: Allocation, time_ns: int) -> Allocation:
-        """Return the same allocation as it is once it has taken the place of a placeholder."""
+        """Return the same allocation after it has taken the place of a placeholder."""
         created_at_ns = placeholder.ask.created_at_ns
         return Allocation(self.ask, self.node_id, time_ns, self.instance_type, created_at_ns)
 
@@ -222,7 +222,7 @@ def number_of(key: str) -> int:
 
 
 class RefusalReason(Enum):
-    """Why an ask or an application is refused. The comment says what the scheduler does next."""
+    """Why an ask or an application is refused. The comment names the scheduler's next action."""
 
     USER_QUOTA = "Not enough user quota"  # the next shape of ask is tried; no preemption
     QUEUE_QUOTA = "Not enough queue quota"  # preemption is tried where allowed, then the next shape

@@ -1,7 +1,7 @@
 """Documents: what the REST interface and snapshots show, with the keys and units of the interface.
 
 A document is plain data. Fields that are empty are left out where the interface leaves them out; times
-are in nanoseconds since 1970 unless a key says otherwise.
+are in nanoseconds since 1970 unless a key names another unit.
 """
 
 from __future__ import annotations

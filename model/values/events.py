@@ -12,7 +12,7 @@ from ..resources.resource import EMPTY, Resource
 
 
 class EventType(IntEnum):
-    """What kind of object an event is about."""
+    """The kind of object of an event."""
 
     UNKNOWN = 0
     REQUEST = 1
@@ -32,7 +32,7 @@ class ChangeType(IntEnum):
 
 
 class ChangeDetail(IntEnum):
-    """What of the object changed."""
+    """The part of the object that changed."""
 
     NONE = 0
     REQUEST_CANCEL = 100

@@ -123,7 +123,7 @@ class UnschedulableFact(NamedTuple):
 
 
 class SingleFact(NamedTuple):
-    """What is rare: the fact is the event."""
+    """A rare fact: it is the event."""
 
     records: int
     rm_id: str
@@ -198,7 +198,7 @@ class EventReports:
         message: str = "",
         resource: Resource | None = None,
     ) -> None:
-        """Report a fact that is one event; its type follows from its detail unless `of` says it."""
+        """Report a fact that is one event; its type follows from its detail unless `of` sets it."""
         report = self.sink.report
         if report is None:
             return

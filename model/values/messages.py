@@ -18,17 +18,17 @@ from .allocation import Allocation
 
 
 class RejectionCode(Enum):
-    """What kind of reason it is; the names are those of the messages to the RM."""
+    """The kind of a reason; the names are those of the messages to the RM."""
 
     INVALID = "INVALID"
     """It makes no sense, whatever the partition has: an empty id, a negative size."""
     PARTITION_UNKNOWN = "PARTITION_UNKNOWN"
     PARTITION_STOPPED = "PARTITION_STOPPED"
     APPLICATION_UNKNOWN = "APPLICATION_UNKNOWN"
-    """There is no such application, or none any more: it may have completed just now."""
+    """The application does not exist, or no longer exists: it may have completed just now."""
     APPLICATION_EXISTS = "APPLICATION_EXISTS"
     APPLICATION_ENDS = "APPLICATION_ENDS"
-    """The application fails, or its gang has timed out: nothing of the kind is taken any more."""
+    """The application fails, or its gang has timed out: nothing of the kind is taken now."""
     KEY_IN_USE = "KEY_IN_USE"
     """Another application has an ask or allocation with this key."""
     NODE_UNKNOWN = "NODE_UNKNOWN"
@@ -49,12 +49,12 @@ class RejectionReason(NamedTuple):
 
 
 def invalid(text: str | None) -> RejectionReason | None:
-    """Return the reason of something that makes no sense, `None` if there is no sentence."""
+    """Return the reason of something that makes no sense, `None` without a sentence."""
     return None if text is None else RejectionReason(RejectionCode.INVALID, text)
 
 
 class NodeAction(Enum):
-    """What an RM wants done with a node; names and numbers of `si.v1`."""
+    """The action that an RM requests for a node; names and numbers of `si.v1`."""
 
     UNKNOWN_ACTION_FROM_RM = 0
     CREATE = 1
@@ -121,9 +121,9 @@ class NodeUpdate:
     unknown_action: int = 0
     """The number of an action that this version does not know; `action` is `UNKNOWN_ACTION_FROM_RM` then."""
     occupied: Resource | None = None
-    """What others use of it; foreign allocations come in addition."""
+    """The usage by others; foreign allocations come in addition."""
     existing: tuple[AllocationSubmission, ...] = ()
-    """What runs on it already when it is created."""
+    """The allocations on it when it is created."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +245,7 @@ _submission_values: Final = attrgetter(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskTerms:
-    """What an ask of the older generation says besides what every ask says.
+    """The fields of an ask of the older generation besides those of every ask.
 
     It is not part of the submission of the ask, so that asks of the current generation have no field for it.
     """
@@ -298,7 +298,7 @@ class AskRelease(Release):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UuidRelease(Release):
-    """The end of allocations, as an RM of the older generation says it.
+    """The end of allocations, as an RM of the older generation sends it.
 
     The UUID names one allocation. Without it all of the ask with the key are meant, and those that wait are
     withdrawn; without both all of the application, and asks that wait stay.
@@ -415,7 +415,7 @@ class LookUpFailure:
 
 
 LookedUp: TypeAlias = tuple[str, ...] | LookUpFailure | None
-"""Groups with the primary one first, or why there are none; `None`: there was no look-up."""
+"""Groups with the primary one first, or why they are missing; `None` without a look-up."""
 
 
 @dataclass(frozen=True, slots=True)

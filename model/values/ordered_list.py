@@ -46,7 +46,7 @@ class OrderedList(Generic[Item]):
             yield items[index]
 
     def head(self) -> Item | None:
-        """Return the first item, `None` if there is none."""
+        """Return the first item, `None` if the list is empty."""
         items = self._items
         return items[self._start] if items else None
 
@@ -56,7 +56,7 @@ class OrderedList(Generic[Item]):
         return self._items[-1]
 
     def find(self, order: tuple[Any, ...]) -> Item | None:
-        """Return the item with that place, `None` if there is none."""
+        """Return the item with that place, if any."""
         index = self._index(order)
         items = self._items
         return items[index] if index < len(items) and items[index].order == order else None
@@ -75,7 +75,7 @@ class OrderedList(Generic[Item]):
         start = self._start
         if items[start] is not item:
             index = self._index(item.order)
-            assert items[index] is item, f"{item!r} is not where its order says: please report"
+            assert items[index] is item, f"{item!r} is not at the place of its order: please report"
             del items[index]
             return
         self._start = start + 1
@@ -87,7 +87,7 @@ class OrderedList(Generic[Item]):
             self._start = 0
 
     def first_after(self, order: tuple[Any, ...]) -> Item | None:
-        """Return the first item behind a place, at which there need not be one; `None` if none is."""
+        """Return the first item behind a place, which need not have an item; `None` without one."""
         items = self._items
         index = bisect_right(items, order, lo=self._start, key=_order)
         return items[index] if index < len(items) else None

@@ -29,7 +29,7 @@ class ManagerState(Enum):
 
 
 class ManagerEvent(Enum):
-    """What happens to a resource manager."""
+    """The events of a resource manager."""
 
     REGISTER = "Register"
     LOSE_CONNECTION = "LoseConnection"
@@ -62,7 +62,7 @@ class ObjectState(Enum):
 
 
 class ObjectEvent(Enum):
-    """What happens to a queue or a partition."""
+    """The events of a queue or a partition."""
 
     REMOVE = "Remove"
     START = "Start"

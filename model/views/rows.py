@@ -1,8 +1,8 @@
 """Rows of a partition for those who watch it, its figures for metrics, and its preemptions as documents.
 
 A watcher reads the names of everything first, then the rows of some hundred names at a time, so that the
-partition works in between. A row is made of immutable values that the partition has already. What has not
-changed is the same object as before: a row is compared with the one that the watcher has, and is made only if
+partition works in between. A row is made of immutable values that the partition has already. Unchanged values
+are the same objects as before: a row is compared with the one that the watcher has, and is made only if
 it is another one.
 """
 
@@ -50,7 +50,7 @@ class LiveNames(NamedTuple):
 
 
 class NodeRow(NamedTuple):
-    """What a partition knows of a node without asking it."""
+    """The facts of a node that a partition knows without asking it."""
 
     node_id: str
     capacity: Resource
@@ -65,7 +65,7 @@ class NodeRow(NamedTuple):
 
 
 class LiveApplication(NamedTuple):
-    """What a partition knows of an application that is active."""
+    """The facts of an active application that a partition knows."""
 
     application_id: str
     user: str
@@ -75,7 +75,7 @@ class LiveApplication(NamedTuple):
 
 
 class LiveEnded(NamedTuple):
-    """An application that has ended or was rejected; its row changes no more."""
+    """An application that has ended or was rejected; its row no longer changes."""
 
     serial: int
     application_id: str
@@ -115,7 +115,7 @@ def _downwards(queue: Queue) -> Iterable[Queue]:
 def live_nodes(
     state: PartitionState, node_ids: Iterable[str], known: Mapping[str, NodeRow]
 ) -> tuple[NodeRow, ...]:
-    """Return the rows of nodes that are not as they are known; those that are gone are left out."""
+    """Return the rows of nodes that differ from the known ones; those that are gone are left out."""
     changed = []
     for node_id in node_ids:
         entry = state.nodes.get(node_id)
@@ -157,7 +157,7 @@ def live_reasons(state: PartitionState, application_ids: Iterable[str]) -> tuple
 def live_applications(
     state: PartitionState, application_ids: Iterable[str], known: Mapping[str, LiveApplication]
 ) -> tuple[LiveApplication, ...]:
-    """Return the rows of active applications that are not as they are known; without those that are gone."""
+    """Return the rows of active applications that differ from the known ones; without those that are gone."""
     changed = []
     for application_id in application_ids:
         entry = state.entries.get(application_id)
@@ -178,7 +178,7 @@ def live_applications(
 
 
 def live_ended(state: PartitionState, serials: Iterable[int]) -> tuple[LiveEnded, ...]:
-    """Return the rows of applications that have ended; this asks each of them, but a row changes no more."""
+    """Return the rows of ended applications; this asks each of them, but a row does not change again."""
     wanted = frozenset(serials)
     handles = {serial: state.completed[serial].application for serial in wanted if serial in state.completed}
     handles.update(

@@ -1,4 +1,4 @@
-"""What is shown of a partition, its nodes and its applications: values at one moment, copied in pieces.
+"""The display of a partition, its nodes and its applications: values at one moment, copied in pieces.
 
 A piece is small, so that the partition soon goes on: a list of names, or what is shown of some of them.
 """
@@ -28,7 +28,7 @@ from ..values.states import ObjectState
 
 
 class PartitionValues(NamedTuple):
-    """What a partition as a whole shows, as of one moment."""
+    """The display of a partition as a whole, at one moment."""
 
     rm_id: str
     name: str
@@ -78,11 +78,11 @@ def _application_counts(state: PartitionState) -> Mapping[str, int]:
 
 
 class ShownNode(NamedTuple):
-    """All that the document of a node is made of, as it was at one moment."""
+    """The values of the document of a node, at one moment."""
 
     facts: NodeFacts
     preempted: frozenset[tuple[str, str]]
-    """Which allocations have been chosen as victims: their applications and keys."""
+    """The allocations that have been chosen as victims: their applications and keys."""
 
 
 def shown_nodes(state: PartitionState, node_ids: Iterable[str]) -> tuple[ShownNode, ...]:
@@ -112,7 +112,7 @@ class ListedApplication(NamedTuple):
 
 
 class ListedApplications(NamedTuple):
-    """Which applications there are; each list has keys to ask for, a thousand times cheaper than the rest."""
+    """The applications of a partition; the lists have keys, which cost a thousandth of the rest."""
 
     active: tuple[ListedApplication, ...]
     completed: tuple[int, ...]
@@ -188,7 +188,7 @@ def node_ids(state: PartitionState) -> tuple[str, ...]:
 
 
 def shown_queue(state: PartitionState, path: str, *, subtree: bool) -> tuple[QueueView, ...]:
-    """Copy a queue and those above it; nothing if there is no such queue."""
+    """Copy a queue and those above it; nothing if the queue does not exist."""
     queue = state.tree.find(path)
     return () if queue is None else queue_and_above(queue, subtree=subtree)
 
@@ -264,10 +264,10 @@ class QueueView(NamedTuple):
     children: tuple[QueueView, ...]
     """By name; empty where they are not shown."""
     decayed_mean: Resource | None = None
-    """What it has used on average, as far as that counts; `None` where its parent has no half-life."""
+    """Its average use, as far as that counts; `None` where its parent has no half-life."""
     lend: Resource | None = None
     withheld: Resource = EMPTY
-    """What it keeps back of guarantees beyond what it uses (`licorne.model.queues.quota`)."""
+    """The part of guarantees that it keeps back beyond its use (`licorne.model.queues.quota`)."""
     withheld_below: Resource = EMPTY
     """The sum of that of its children."""
 
@@ -397,7 +397,7 @@ def _is_swapped_in(state: PartitionState, placed: PlacedOn) -> bool:
 
 
 class _Sides:
-    """What the nodes and applications of some allocations have; each is asked once."""
+    """The holdings of the nodes and applications of some allocations; each is asked once."""
 
     def __init__(self, state: PartitionState) -> None:
         self._state = state

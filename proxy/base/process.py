@@ -31,7 +31,7 @@ def prepare_process() -> None:
     Threads take turns in the interpreter after 1 ms in place of 5: a scheduler and what waits for it, such
     as an event loop, would wait that long for each other. Cyclic garbage is looked for after 50,000 new
     objects in place of 700: a scheduler makes hardly any, and keeps much for long, so that looking for it
-    takes up to half of its time. A crash in native code says on stderr where each thread was.
+    takes up to half of its time. A crash in native code reports on stderr where each thread was.
     """
     if not faulthandler.is_enabled():
         faulthandler.enable()
@@ -72,7 +72,7 @@ def build_name() -> str:
 
 
 _ROOMS: Final = ("model", "actors", "proxy/si")
-"""What decides and what is said on the wire; the files of compiled builds have their sources beside them."""
+"""The rooms that decide and that encode messages; compiled files have their sources next to them."""
 
 
 @cache

@@ -47,7 +47,7 @@ _RECENT_NS: Final = 60 * 10**9
 
 
 class _Findings(NamedTuple):
-    """What was found in one partition."""
+    """The findings in one partition."""
 
     figures: PartitionFigures
     negative_nodes: list[str]
@@ -62,9 +62,9 @@ class HealthChecks:
 
     Args:
         ask_all: How partitions are asked.
-        metrics: What the scheduler has counted.
+        metrics: The counts of the scheduler.
         lost_managers: Returns which resource managers are lost, and why.
-        broken_interfaces: What does not answer now, and why.
+        broken_interfaces: Interfaces that do not answer now, and why.
         policies: Returns what each policy has answered so far.
     """
 
@@ -94,7 +94,9 @@ class HealthChecks:
         """
         findings = []
         for partition in self._ask_all("a health check", tuple):
-            with suppress(RequestError):  # It has ended; or the scheduler has, and the next question says so.
+            with suppress(
+                RequestError
+            ):  # It has ended; or the scheduler has, and the next question fails for that.
                 findings.append(self._look_at(partition))
         self._ask_all("a health check", len)
         looked_at = (*_resources(findings), *_allocations(findings))
@@ -266,7 +268,7 @@ class AskAll(Protocol):
     """How partitions are asked: between their turns, one question at a time."""
 
     def __call__(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
-        """Put a question to all partitions; `question` says in words what it is.
+        """Put a question to all partitions; `question` is its name in words.
 
         Raises:
             RequestError: the scheduler has been stopped, a predicate asks, or a partition has ended.

@@ -20,7 +20,7 @@ from typing import Any, Final
 from ..play.simulation.driver import interruption_noted
 from ..play.simulation.runs import FinishedRun, run_each, run_settings
 from ..play.simulation.workloads.inputs import Transcript
-from ..play.simulation.workloads.workload import Workload
+from ..play.simulation.workloads.workload import SimulatedWorkload
 
 _PROGRAM: Final = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
@@ -31,7 +31,7 @@ _LOOK_SECONDS: Final = 0.2
 
 
 def run_elsewhere(
-    work: Workload | Transcript,
+    work: SimulatedWorkload | Transcript,
     runs: Mapping[str, Mapping[str, Any]],
     processes: int,
     with_figures: bool,  # noqa: FBT001 - as `compare` has it
@@ -68,14 +68,14 @@ def _answered(job: bytes, is_interrupted: Callable[[], bool]) -> FinishedRun | N
             [sys.executable, "-c", _PROGRAM], stdin=given, stdout=subprocess.PIPE, start_new_session=True
         )
     with process:
-        is_told = False
+        is_interrupting = False
         while True:
             try:
                 output, _ = process.communicate(timeout=_LOOK_SECONDS)
                 break
             except subprocess.TimeoutExpired:
-                if is_interrupted() and not is_told:
-                    is_told = True
+                if is_interrupted() and not is_interrupting:
+                    is_interrupting = True
                     process.send_signal(signal.SIGINT)
     answer: FinishedRun | None = pickle.loads(output) if process.returncode == 0 else None  # noqa: S301 - ours
     return answer

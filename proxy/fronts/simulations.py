@@ -20,10 +20,9 @@ from ..play.comparison.comparison import compared, comparison_document, with_why
 from ..play.simulation.driver import interruption_noted
 from ..play.simulation.runs import FinishedRun, RunSettings, run_each, run_settings
 from ..play.simulation.workloads.inputs import Transcript, load_input
-from ..play.simulation.workloads.reading import Reading, input_options
+from ..play.simulation.workloads.reading import ReadingOptions, input_options
 from ..play.simulation.workloads.rows import Row, nodes_of_rows, rows_of_workload, workload_of_rows
-from ..play.simulation.workloads.workload import SimulatedNode
-from ..play.simulation.workloads.workload import Workload as LoadedWorkload
+from ..play.simulation.workloads.workload import SimulatedNode, SimulatedWorkload
 from .other_processes import run_elsewhere
 from .simulated_runs import Run, html_table
 
@@ -42,7 +41,7 @@ _OPTIONS: Final = ("queues", "policies", "users", "usage", "engine", "threads")
 class Workload:
     """What is simulated: a cluster and the jobs that are submitted to it; `load` and `from_rows` make one."""
 
-    def __init__(self, loaded: LoadedWorkload | Transcript) -> None:
+    def __init__(self, loaded: SimulatedWorkload | Transcript) -> None:
         self._loaded = loaded
 
     def __repr__(self) -> str:
@@ -56,7 +55,7 @@ class Workload:
         *,
         name: str = "rows",
     ) -> Self:
-        """Return a workload of a row a job, such as `frame.to_dict("records")` gives them.
+        """Return a workload of a row a job, such as the records of a data frame.
 
         Args:
             rows: The jobs: `resources_vcore` (cores), `resources_memory` (bytes) and so on, what all tasks
@@ -83,10 +82,15 @@ class Workload:
         """A row for each job, which `from_rows` reads; a transcript has none before it is simulated."""
         return rows_of_workload(self._jobs_of("jobs"))
 
+    @property
+    def queues(self) -> str:
+        """The YAML of the queues that a run has where none are given; a transcript has them in its lines."""
+        return self._jobs_of("queues").default_configuration
+
     def _nodes_of(self) -> tuple[SimulatedNode, ...]:
         return self._jobs_of("nodes").nodes
 
-    def _jobs_of(self, what: str) -> LoadedWorkload:
+    def _jobs_of(self, what: str) -> SimulatedWorkload:
         """Return what was loaded, unless it is a transcript."""
         if isinstance(self._loaded, Transcript):
             raise RequestError(f"{what}: expected a workload with jobs, got the transcript {self.name!r}")
@@ -110,7 +114,7 @@ class Comparison(Sequence[Run]):
 
     def __init__(
         self,
-        work: LoadedWorkload | Transcript,
+        work: SimulatedWorkload | Transcript,
         settings: Mapping[str, RunSettings],
         finished: Mapping[str, FinishedRun],
     ) -> None:
@@ -176,7 +180,9 @@ class Comparison(Sequence[Run]):
         return html_table(self.summary)
 
 
-def load(source: str | os.PathLike[str] | Mapping[str, object], **reading: Unpack[Reading]) -> Workload:
+def load(
+    source: str | os.PathLike[str] | Mapping[str, object], **reading: Unpack[ReadingOptions]
+) -> Workload:
     """Read what `licorne simulate` reads: a log, a trace, a scenario or a transcript.
 
     Args:
@@ -202,7 +208,7 @@ def simulate(
     engine: str = "direct",
     threads: int | None = None,
     figures: bool = True,
-    **reading: Unpack[Reading],
+    **reading: Unpack[ReadingOptions],
 ) -> Run:
     """Simulate a workload on a virtual clock, to its end or until Ctrl-C.
 
@@ -236,7 +242,7 @@ def compare(
     *,
     processes: int = 1,
     figures: bool = True,
-    **reading: Unpack[Reading],
+    **reading: Unpack[ReadingOptions],
 ) -> Comparison:
     """Simulate one workload several times, each time with other queues or policies.
 
@@ -268,7 +274,7 @@ def compare(
     return Comparison(work, settings, {name: found[name] for name in settings if name in found})
 
 
-def _loaded(given: GivenWorkload, reading: Mapping[str, object]) -> LoadedWorkload | Transcript:
+def _loaded(given: GivenWorkload, reading: Mapping[str, object]) -> SimulatedWorkload | Transcript:
     """Return what is simulated, read if it was not."""
     if not isinstance(given, Workload):
         return load_input(input_options(given, reading))

@@ -161,6 +161,18 @@ class ContainerPort(_Read, frozen=True):
     protocol: str = "TCP"
 
 
+class RestartRule(_Read, frozen=True):
+    """What happens when a container ends in a certain way."""
+
+    action: str = ""
+
+
+class VolumeMount(_Read, frozen=True):
+    """A volume in a container."""
+
+    bind_mount_options: tuple[msgspec.Raw, ...] = ()
+
+
 class Container(_Read, frozen=True):
     """A container of a pod, or one that runs before them."""
 
@@ -169,6 +181,8 @@ class Container(_Read, frozen=True):
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str | None = None
     """`Always` makes an init container a sidecar, which keeps running."""
+    restart_policy_rules: tuple[RestartRule, ...] = ()
+    volume_mounts: tuple[VolumeMount, ...] = ()
 
 
 class ClaimSource(_Read, frozen=True):
@@ -221,6 +235,9 @@ class PodSpec(_Read, frozen=True):
     scheduling_gates: tuple[ObjectReference, ...] = ()
     image_pull_secrets: tuple[ObjectReference, ...] = ()
     resource_claims: tuple[msgspec.Raw, ...] = ()
+    host_network: bool = False
+    host_users: bool | None = None
+    """`False` gives the pod users of its own."""
 
 
 class PodCondition(_Read, frozen=True):
@@ -319,6 +336,8 @@ class NodeStatus(_Read, frozen=True):
 
     allocatable: dict[str, str | int | float] = {}
     conditions: tuple[NodeCondition, ...] = ()
+    declared_features: tuple[str, ...] = ()
+    """What its kubelet can do that not every one can."""
 
 
 class KubernetesNode(_Read, frozen=True):

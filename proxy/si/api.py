@@ -16,10 +16,10 @@ from . import si_pb2 as si
 
 
 class SchedulerAPI(Protocol):
-    """What a scheduler offers to resource managers; every method may be called from any thread.
+    """The methods of a scheduler for resource managers; every method may be called from any thread.
 
     Each raises a `licorne.model.errors.LicorneError` for a request that it refuses as a whole, and has
-    then changed nothing. What it refuses in part it answers through the callback.
+    then changed nothing. A partial refusal is answered through the callback.
     """
 
     def register_resource_manager(
@@ -50,10 +50,10 @@ class SchedulerAPI(Protocol):
 
 
 class ResourceManagerCallback(Protocol):
-    """What a scheduler asks of a resource manager.
+    """The callbacks of a resource manager.
 
     The updates come one at a time and in order. The two predicates, `send_event` and
-    `update_container_scheduling_state` may come from several threads at once. What a callback raises is
+    `update_container_scheduling_state` may come from several threads at once. Errors of a callback are
     logged and counted, except by the predicates, where it is the answer.
     """
 
@@ -101,7 +101,7 @@ class DeferredPredicates(Protocol):
     answers. It takes answers by the position of their questions, from 0, and never waits for the RM. A
     question without an answer in time counts as a refusal, and an answer that comes later is dropped.
 
-    `answer` raises a `RequestError` for something that is no answer, and has then taken nothing.
+    `answer` raises a `RequestError` for something that is not an answer, and has then taken nothing.
     """
 
     def ask_predicates(
@@ -112,7 +112,7 @@ class DeferredPredicates(Protocol):
         """Answer each question with the nodes that are refused, and why; all others of it are allowed.
 
         Names that the question does not have are ignored, so that questions may share an answer. `None`
-        says that no answer will come.
+        means that no answer will come.
         """
         ...
 

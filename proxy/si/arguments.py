@@ -1,6 +1,6 @@
 """Checks of what a program hands over: its arguments, and the methods of its callback.
 
-What is checked is an `object` here: the compiled build would refuse another type by an error of its own.
+Checked values are `object` here: the compiled build would refuse another type by its own error.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def _check_method(callback: object, name: str, count: int) -> None:
         takes = "no argument" if not count else "one argument" if count == 1 else f"{count} arguments"
         raise RequestError(f"{what} is called with {takes} besides self: {error}") from error
     except ValueError:
-        pass  # What is written in C may not tell.
+        pass  # Functions written in C may not tell.
 
 
 def _warn_of_names(callback: object, known: dict[str, int]) -> None:
@@ -227,7 +227,7 @@ def _warn_of_names(callback: object, known: dict[str, int]) -> None:
 
 
 def replaced_hook(before: object, now: object = None) -> Callable[[str], object] | None:
-    """Return the method `replaced` of a callback that another one has replaced, `None` if it has none.
+    """Return the method `replaced` of a callback that another one has replaced, if it has one.
 
     One that is replaced by itself, or by another one of the same speaker (its attribute `speaks_for`), has
     none: it has registered again by itself, and hears the end of what it had.
@@ -239,7 +239,7 @@ def replaced_hook(before: object, now: object = None) -> Callable[[str], object]
 
 
 def _speaker(callback: object) -> object:
-    """Return for whom a callback speaks in the end: itself, unless it says otherwise."""
+    """Return for whom a callback speaks in the end: itself by default."""
     while (behind := getattr(callback, "speaks_for", None)) is not None:
         callback = behind
     return callback

@@ -1,7 +1,7 @@
 """The names that both sides of the scheduler interface agree on, of both generations.
 
-They are keys of attributes and tags, parts of such keys, and names of resource types. What only the older
-generation has is marked; this scheduler gives those no meaning.
+They are keys of attributes and tags, parts of such keys, and names of resource types. Names of the older
+generation alone are marked; this scheduler gives them no meaning.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Messages of `si.v1`: how large one may be, and neighbours of one kind as one message.
 
-What is sent in several messages is divided by `batches`: by the number of entries, and by their bytes.
+Entries for several messages are divided by `batches`: by their number, and by their bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BATCH_BYTES_MAX: Final = 4 << 20
 
 
 def merges_into(message: Message, into: Message) -> bool:
-    """Return whether `into.MergeFrom(message)` gives a message that says both, in their order.
+    """Return whether `into.MergeFrom(message)` gives a message that contains both, in their order.
 
     Both have entries of one kind alone; two kinds in one message have no order among each other.
     """
@@ -54,7 +54,7 @@ def merged(
     """Yield items with neighbours merged; the message of the first of them is changed.
 
     Args:
-        items: What is sent, in order.
+        items: The entries, in order.
         message_of: Returns the message of an item that is like another one.
         alike: Returns whether two items may be one, as far as their messages may.
     """
@@ -101,13 +101,13 @@ def _bytes_of(message: Message) -> int:
 
 
 def largest_entry(request: Message) -> str:
-    """Return the kind, the name and the size of the largest entry of a request; empty if it has none."""
+    """Return the kind, the name and the size of the largest entry of a request; empty without entries."""
     found = max(_entries(request), key=lambda entry: entry[2], default=None)
     return "" if found is None else _described(*found)
 
 
 def entry_beyond(request: Message, bytes_max: int) -> str | None:
-    """Return the first entry of a request that has more bytes, as `largest_entry` does; `None` for none."""
+    """Return the first entry of a request that has more bytes, as `largest_entry` does; if any."""
     for entry in _entries(request):
         if entry[2] > bytes_max:
             return _described(*entry)

@@ -1,8 +1,8 @@
 """The older generation of `si.v1`: what it asks, read as messages of the model, and what it is answered.
 
-An ask of the older generation is read as a current one, with terms of its own: for how many allocations it
-is, and how long they may run (`ask_terms`). An allocation has a second name there, the `UUID` that the
-scheduler gives; `licorne.model.values.allocation` says which key of the model that is.
+An ask of the older generation is read as a current one, with additional terms: the number of its
+allocations, and how long they may run (`ask_terms`). An allocation has a second name there, the `UUID` that
+the scheduler gives; `licorne.model.values.allocation` explains which key of the model that is.
 
 A request is refused before anything is done. The caller reads all parts of an allocation request first, its
 allocations and its releases: then a request is taken as a whole or not at all.
@@ -71,7 +71,7 @@ def older_asks(
 
 
 def ask_terms(request: si.AllocationRequest) -> tuple[AskTerms, ...]:
-    """Read what older asks say besides; there is one for each such ask, and no other."""
+    """Read the additional terms of older asks; there is one for each such ask, and no other."""
     return tuple(
         AskTerms(
             partition=full_partition_name(ask.partitionName, request.rmID),
@@ -179,7 +179,7 @@ class InGeneration(NamedTuple):
 
 
 Delivery: TypeAlias = "Announcement | EventsHappened | InGeneration"
-"""What waits to be delivered to a resource manager."""
+"""The queue of messages for a resource manager."""
 
 
 def add_older_names(response: si.AllocationResponse) -> None:

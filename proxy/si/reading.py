@@ -1,6 +1,6 @@
 """Read the requests of resource managers: from `si.v1` to the messages of the model.
 
-Partition names become full names on the way. What the older generation says otherwise is read in
+Partition names become full names on the way. Fields of the older generation are read in
 `older_generation`; a request that is refused there has no result. Nothing in a result refers to the request:
 the caller may reuse it.
 
@@ -179,7 +179,7 @@ class RequestReader:
     ) -> list[AllocationSubmission]:
         """Read asks and existing allocations, in order; one without resources has the empty resource.
 
-        Asks of the older generation come first; what they say besides is in `ask_terms`. A field of that
+        Asks of the older generation come first; their additional terms are in `ask_terms`. A field of that
         generation is noted in `generation`.
 
         Raises:

@@ -49,7 +49,7 @@ def dispatch(  # noqa: C901, PLR0912 - one case an announcement
     """Call a resource manager back; an answer without entries is not sent.
 
     One of the older generation gets its own names besides those of the current one, see `older_generation`.
-    An error of the callback is passed on as it is: the announcement has been delivered, and the caller
+    An error of the callback is passed on: the announcement has been delivered, and the caller
     decides how to report the failure.
     """
     match announcement:
@@ -162,7 +162,7 @@ def _write_resource(resource: Resource, message: si.Resource) -> None:
 def write_allocations_released(
     announcement: AllocationsReleased, *, older: bool = False
 ) -> si.AllocationResponse:
-    """Write releases, in order; the older generation has those of asks in a list of their own."""
+    """Write releases, in order; the older generation has those of asks in a separate list."""
     response = si.AllocationResponse()
     for release in announcement.releases:
         message: si.AllocationRelease | si.AllocationAskRelease

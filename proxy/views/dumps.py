@@ -2,7 +2,7 @@
 
 **The state dump** has all documents of a scheduler. It is written piece by piece, also from time to time. The
 partitions are not stopped: each piece is as of one moment, and changes that come meanwhile are shown or not.
-The text has each entry of a list on a line of its own.
+The text has each entry of a list on a separate line.
 
 **The usage file** has what queues and users have used, for their fair share. It is the document of
 `proxy.core.scheduler.answering.kept_use` as JSON.
@@ -86,7 +86,9 @@ def state_dump_file(scheduler: Scheduler) -> Iterator[IO[bytes]]:
             raise RequestError("a state dump is being made already; ask again when it is done")
         try:
             for part in _text(_sections(scheduler)):
-                file.write(part.encode(errors="replace"))  # A lone half of a surrogate pair is no text.
+                file.write(
+                    part.encode(errors="replace")
+                )  # A lone half of a surrogate pair cannot be encoded.
         finally:
             scheduler.monitoring.dumping.release()
         file.seek(0)
@@ -247,7 +249,7 @@ class PeriodicDumps:
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)
-        # What is named after a later time was written before the clock was set back: it goes first.
+        # A file named after a later time was written before the clock was set back: it is removed first.
         by_age = sorted(self._folder.glob(_PATTERN), key=lambda each: (each.name <= path.name, each.name))
         for old in by_age[:-DUMPS_KEPT]:
             old.unlink(missing_ok=True)
@@ -271,7 +273,7 @@ def usage_text(usage: Mapping[str, KeptUse], now_ns: int) -> str:
     """Return the text of a usage file.
 
     Args:
-        usage: What is kept, by the full name of the partition.
+        usage: The kept use, by the full name of the partition.
         now_ns: The moment of writing, nanoseconds since 1970.
     """
     return _text_of(use_document(usage, now_ns))
@@ -290,7 +292,7 @@ def read_usage(path: Path) -> tuple[int, dict[str, KeptUse]]:
     try:
         return read_use(parse_json(read_text(path)))
     except JsonError as error:
-        raise InputError(path, f"is no JSON: {error}") from error
+        raise InputError(path, f"is not JSON: {error}") from error
     except InputError:
         raise
     except LicorneError as error:
@@ -325,7 +327,7 @@ def begun_at(begin_ns: int, at_ns: int, usage: Mapping[str, KeptUse]) -> dict[st
     Args:
         begin_ns: The beginning of the simulation, nanoseconds since 1970.
         at_ns: When the file was written.
-        usage: What is kept, by the full name of the partition.
+        usage: The kept use, by the full name of the partition.
     """
     begun = {name: moved_use(kept, at_ns, begin_ns) for name, kept in usage.items()}
     short = Counter(short_partition_name(name) for name in usage)
@@ -369,7 +371,7 @@ class UsageFile:
         self._thread.join()
 
     def write(self) -> None:
-        """Write the file now; what cannot be written is logged, and the file stays as it was."""
+        """Write the file now; if that fails, the error is logged, and the file keeps its old content."""
         try:
             with self._writing:
                 write_whole(self._path, _text_of(self._scheduler.kept_use()))

@@ -249,7 +249,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_tests_run(tmp_pat
     ran = run_python(*words, folder=tmp_path)
 
     assert pytest.ExitCode.USAGE_ERROR == ran.returncode
-    assert "--lockcheck-json nowhere/it.json: there is no folder nowhere" in ran.stderr
+    assert "--lockcheck-json nowhere/it.json: the folder nowhere does not exist" in ran.stderr
 
 
 def test_one_report_of_all_tests_is_written_in_every_form(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_marks_are_inherited_and_can_be_changed() -> None:
 
 def test_a_mark_for_no_method_of_the_class_is_an_error() -> None:
     """It names the class and the method."""
-    with pytest.raises(TypeError, match="BrokenLamp marks 'switch', which is no method of it"):
+    with pytest.raises(TypeError, match="BrokenLamp marks 'switch', which is not a method of it"):
         marked_methods(BrokenLamp)
 
 

@@ -113,7 +113,9 @@ def test_what_a_document_names_of_the_code_exists(document: Path) -> None:
 def test_pages_and_examples_import_from_the_facade() -> None:
     """Whatever lies deeper may move: only the pages about the code itself name it."""
     about_code = {ARCHITECTURE, ROOT / "docs" / "change.md", *(ROOT / "docs" / "design").glob("*.md")}
-    examples = [path for path in (ROOT / "examples").rglob("*") if path.suffix in {".md", ".py", ".yaml"}]
+    examples = [
+        path for path in (ROOT / "examples").rglob("*") if path.suffix in {".md", ".py", ".yaml", ".ipynb"}
+    ]
     deep = [
         str(path.relative_to(ROOT))
         for path in (*DOCUMENTS, *examples)
@@ -121,6 +123,8 @@ def test_pages_and_examples_import_from_the_facade() -> None:
     ]
 
     assert [] == deep
+    inner = re.compile(r"(?:from|import) licorne\.(?!lockcheck\b|policies\b|si\b)")
+    assert [] == [str(path) for path in (*DOCUMENTS, *examples) if inner.search(path.read_text("utf-8"))]
     assert [] == re.findall(r"\bproxy\b", (ROOT / "README.md").read_text(encoding="utf-8"))
 
 

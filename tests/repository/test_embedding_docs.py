@@ -12,7 +12,15 @@ import pytest
 from support.programs import forking_python
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
-PAGES: Final = ("embedding.md", "asyncio.md", "configuration.md", "explain.md", "recovery.md", "policies.md")
+PAGES: Final = (
+    "embedding.md",
+    "asyncio.md",
+    "configuration.md",
+    "explain.md",
+    "recovery.md",
+    "policies.md",
+    "notebooks.md",
+)
 
 Run = Callable[[str, Path], CompletedProcess[str]]
 

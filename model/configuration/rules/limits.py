@@ -1,7 +1,7 @@
 """Rules about limits: those of one queue, and those on different levels, which must agree.
 
 The limit of a name is compared with the nearest limit of the same name above, or else with that of
-the wildcard above. Limits of the same queue are not compared with each other. What is allowed above is not
+the wildcard above. Limits of the same queue are not compared with each other. Limits from above are not
 copied for each queue: thousands of names may be above thousands of queues.
 """
 
@@ -114,7 +114,7 @@ def limits_limit_something(queue: QueueConfig) -> Iterator[RuleFinding]:
 
 
 def limit_weights_are_readable(queue: QueueConfig) -> Iterator[RuleFinding]:
-    """Refuse a weight that is none, and one of groups: users have weights."""
+    """Refuse a weight that is not valid, and one of groups: users have weights."""
     for limit in queue.limits:
         if not limit.weight:
             continue
@@ -139,7 +139,7 @@ def limit_applications_fit_queue(queue: QueueConfig) -> Iterator[RuleFinding]:
 
 
 def limit_resources_fit_queue(queue: QueueConfig) -> Iterator[RuleFinding]:
-    """Refuse resources beyond the maximum of the queue; the root queue has none."""
+    """Refuse resources beyond the maximum of the queue; the root queue has no maximum."""
     for limit, kind in product(queue.limits, LIMIT_KINDS):
         if not fits_undefined_unlimited(queue.max, limit.resource(kind)):
             text = (
@@ -171,7 +171,7 @@ def limit_resources_fit_levels_above(
     """Refuse resources beyond those a queue above allows to the same user or group.
 
     Returns:
-        What this queue and those above allow; a name that is limited in several has the lowest.
+        The limits of this queue and those above; a name that is limited in several has the lowest.
     """
     allowed = above.new_child() if queue.limits else above
     for limit in _limiting(queue):
@@ -193,7 +193,7 @@ def limit_applications_fit_levels_above(
     """Refuse more applications than a queue above allows to the same user or group, or any number of them.
 
     Returns:
-        What is allowed below this queue: its own limits replace those above.
+        The limits below this queue: its own limits replace those above.
     """
     allowed = above.new_child() if queue.limits else above
     for limit in _limiting(queue):

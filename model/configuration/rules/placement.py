@@ -49,7 +49,7 @@ def is_fixed(rule: RuleConfig) -> bool:
 
 
 def rule_names_are_valid(rule: RuleConfig) -> Iterator[RuleFinding]:
-    """Refuse names of rules that are no identifiers; whether there is such a rule is another matter."""
+    """Refuse names of rules that are not identifiers; whether the rule exists is checked elsewhere."""
     for link in chain(rule):
         if not is_rule_name(link.name):
             position = link.positions.get("name", link.position)
@@ -141,7 +141,7 @@ def _walk(path: str, root: QueueConfig, *, create: bool, is_whole: bool) -> str:
         is_whole: Whether the path names the queue itself, and not a parent of it.
 
     Returns:
-        What is wrong, or the empty text.
+        The error, or the empty text.
     """
     missing = f"references non-existing queues ({path}) and create is 'false'"
     steps = path.lower().split(".")
@@ -219,14 +219,14 @@ def _unusable_fixed(rule: RuleConfig) -> Iterator[RuleFinding]:
 
 
 def value_is_used(rule: RuleConfig) -> Iterator[RuleFinding]:
-    """Warn of a value at a rule that has none."""
+    """Warn of a value at a rule that takes no value."""
     name = rule.name.lower()
     if rule.value and name in RULE_NAMES and name not in _WITH_VALUE:
         yield RuleFinding(rule.positions.get("value", rule.position), f"value has no effect at a {name} rule")
 
 
 def filter_names_match(rule: RuleConfig) -> Iterator[RuleFinding]:
-    """Warn of entries in longer filter lists that are no names: there they are no expressions either."""
+    """Warn of entries in longer filter lists that are not names: there they are not expressions either."""
     kinds = (("user", rule.filter.users, is_user_name), ("group", rule.filter.groups, is_group_name))
     for kind, entries, is_name in kinds:
         for index, entry in enumerate(entries):

@@ -48,7 +48,7 @@ KNOWN_TYPES: Final = ("vcore", "memory", "pods", "ephemeral-storage", "nvidia.co
 """The types that resource managers commonly have; others are known where a file names them twice."""
 _OTHER_NAMES: Final = {"cpu": "vcore", "mem": "memory"}
 _LIKENESS_MIN: Final = 0.75
-"""`amd.com/gpu` is no spelling of `nvidia.com/gpu`."""
+"""`amd.com/gpu` is not a spelling of `nvidia.com/gpu`."""
 _COMPARISONS_MAX: Final = 100_000
 """How many pairs of types are compared in all; with more, unknown types are compared with the common ones."""
 
@@ -120,7 +120,7 @@ def _submitting(queue: QueueConfig, above: str, *, is_open: bool) -> tuple[bool,
 
 
 def _access_list(text: str) -> AccessControlList:
-    """Return a list; one that cannot be read, which is an error of its own, allows all users."""
+    """Return a list; one that cannot be read, which is a separate error, allows all users."""
     try:
         return AccessControlList.parse(text)
     except AccessControlError:
@@ -151,7 +151,7 @@ def properties_are_readable(
         if name not in PROPERTIES:
             yield RuleFinding(position, f"the property {name!r} is not known{did_you_mean(name, PROPERTIES)}")
         elif name in REFUSED_IF_UNREADABLE:
-            continue  # A value that is none is an error, not a warning.
+            continue  # An invalid value is an error, not a warning.
         elif not reads(name, text):
             hint = did_you_mean(text, _WORDS.get(name, ()))
             yield RuleFinding(position, f"{text!r} is no value of {name}, the default is used{hint}")
@@ -170,7 +170,7 @@ def leaf_properties_reach_leaves(queue: QueueConfig) -> Iterator[RuleFinding]:
 
 
 class _Above(NamedTuple):
-    """What a queue gets from those above it, as far as backfilling is concerned."""
+    """The settings of backfilling that a queue gets from those above it."""
 
     properties: Mapping[str, str]
     """Those that it inherits, and those that it does not."""
@@ -265,7 +265,7 @@ def _hint(name: str, known: Sequence[str]) -> str:
 
 
 def _types_of(partition: PartitionConfig) -> Iterator[tuple[str, Position]]:
-    """Yield all resource types of a partition with their positions; what is in no file has none."""
+    """Yield all resource types of a partition with their positions, if they have any."""
     weights = partition.node_sort_policy.resource_weights
     yield from _placed("nodesortpolicy.resourceweights", weights, partition.positions)
     yield from _types_of_limits(partition.limits)

@@ -1,7 +1,7 @@
 """Rules about queues and their children: names, access, numbers, templates, resources and run times.
 
 Only types that the limiting side names are compared. A maximum also limits queues further down, across
-levels that have none; a guarantee is covered by the nearest queue above that has one.
+levels without one; a guarantee is covered by the nearest queue above that has one.
 """
 
 from __future__ import annotations
@@ -172,11 +172,11 @@ def resources_fit(
 
     Args:
         queue: The queue to begin with.
-        findings: What is wrong is appended here.
+        findings: Errors are appended here.
         parent_max: The lowest maxima of the queues above.
 
     Returns:
-        What the queue above must guarantee: the guarantee of this queue, or of its children when it has none.
+        The least guarantee of the queue above: that of this queue, or of its children when it has none.
     """
     findings.extend(_guaranteed_fits_max(queue))
     findings.extend(_max_fits_parent(queue, parent_max))
@@ -190,7 +190,7 @@ def resources_fit(
 
 
 def lend_fits_guarantee(queue: QueueConfig) -> Iterator[RuleFinding]:
-    """Refuse a queue, or the template of a parent, that lends more than its guarantee, or has none."""
+    """Refuse a queue, or the template of a parent, that lends more than its guarantee, or lacks one."""
     yield from _lend_fits(queue, queue.guaranteed, queue.lend, f"queue {queue.name}")
     template = queue.child_template
     if template is not None and not queue.is_leaf:

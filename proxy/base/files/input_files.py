@@ -38,7 +38,7 @@ _UNPACKED_MIN_BYTES: Final = 2**24
 _UNPACKED_RATIO: Final = 100
 """How many times as much as has been read of it a packed file may unpack to besides."""
 PACKING_ERRORS: Final = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
-"""What reading a damaged packed file raises; bzip2 raises `OSError`."""
+"""Errors of reading a damaged packed file; bzip2 raises `OSError`."""
 _SUFFIXES: Final = frozenset({".gz", ".bz2", ".xz"})
 _FIRST_BYTES_MAX: Final = 6
 _READERS: Final[Mapping[bytes, Callable[[BufferedReader], object]]] = {
@@ -89,13 +89,13 @@ def read_standard_input() -> str:
 def _text(file: BinaryIO, path: Path, packed: BufferedReader | None = None) -> str:
     """Return the text of an open file, which is unpacked from another one if that is given."""
     content = bytearray()
-    # In pieces: not every file says its size, and some have no end.
+    # In pieces: the size of some files is unknown, and some have no end.
     while piece := file.read(_PIECE_BYTES):
         content += piece
         if len(content) > _FILE_SIZE_MAX_BYTES:
             raise InputError(path, f"there are more than {_FILE_SIZE_MAX_BYTES:,} bytes")
         if packed is not None:
-            # A pipe does not say how much has been read of it.
+            # A pipe has no position.
             read = packed.tell() if packed.seekable() else _UNPACKED_MAX_BYTES
             _check_unpacked(len(content), read, path)
     try:
@@ -105,7 +105,7 @@ def _text(file: BinaryIO, path: Path, packed: BufferedReader | None = None) -> s
         raw = error.object
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
-        message = f"byte 0x{raw[error.start]:02x} is no UTF-8 text"
+        message = f"byte 0x{raw[error.start]:02x} is not UTF-8 text"
         raise InputError(path, message, line=line, column=column) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -135,7 +135,7 @@ def whole_number(text: str, *, path: Path, line: int, name: str, scale: int = 1)
         scale: The factor; the product must be a signed 64-bit integer.
 
     Raises:
-        InputError: It is no whole number or it is too large.
+        InputError: It is not a whole number or it is too large.
     """
     if _WHOLE_NUMBER.fullmatch(text) is None:
         raise InputError(path, f"{name}: {text!r} is not a whole number", line=line)
@@ -159,7 +159,7 @@ def virtual_ns(text: str, *, path: Path, line: int, name: str) -> int:
     """Return whole seconds as nanoseconds of virtual time.
 
     Raises:
-        InputError: It is no whole number or it is too large.
+        InputError: It is not a whole number or it is too large.
     """
     return whole_number(text, path=path, line=line, name=name, scale=NANOSECONDS_IN_SECOND)
 
@@ -171,7 +171,7 @@ class InputError(LicorneError):
 
     Args:
         path: The file.
-        message: What is wrong, with the offending value.
+        message: The error, with the offending value.
         line: The line, from 1.
         column: The column in that line, from 1.
     """
@@ -251,7 +251,7 @@ def yaml_of(given: Mapping[str, object], name: str) -> str:
 
     Args:
         given: The mapping.
-        name: What it is called in an error.
+        name: Its name in an error.
 
     Raises:
         RequestError: It has what YAML has not, or is nested too deeply.
@@ -346,12 +346,12 @@ def read_located_yaml(path: Path, text: str | None = None) -> LocatedYaml:
     """Read the first document of a YAML file.
 
     Args:
-        path: The file, or what messages call a text that is in none.
+        path: The file, or the name in messages of a text without a file.
         text: That text; `None` for the text of the file.
 
     Raises:
         InputError: The file cannot be read.
-        ConfigurationError: It is no YAML, or has a key twice; the error has all problems.
+        ConfigurationError: It is not YAML, or has a key twice; the error has all problems.
     """
     findings: list[RuleFinding] = []
     top = compose(read_text(path) if text is None else text, findings)

@@ -24,7 +24,7 @@ _BITS: Final = {FieldDescriptor.CPPTYPE_INT32: 32, FieldDescriptor.CPPTYPE_INT64
 
 @final
 class JsonError(LicorneError):
-    """A text that is no JSON; `column` is where, from 1, `None` where that is not known."""
+    """A text that is not JSON; `column` is the place, from 1, `None` if unknown."""
 
     def __init__(self, text: str, column: int | None = None) -> None:
         super().__init__(text)
@@ -71,7 +71,7 @@ def _nests_deeper(value: Json, depth: int) -> bool:
 
 
 class MessageError(LicorneError):
-    """JSON that is no message of the wanted kind; the text begins with the place in the message."""
+    """JSON that is not a message of the expected kind; the text begins with the place in the message."""
 
 
 def read_message(kind: type[_MessageType], body: Json) -> _MessageType:

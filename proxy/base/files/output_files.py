@@ -1,4 +1,4 @@
-"""Write output files as a whole: after a failure the file is as it was before."""
+"""Write output files as a whole: after a failure the file has its old content."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def set_aside(path: Path) -> Path:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a UTF-8 file that is there as a whole or as it was before; a device or pipe is just written to.
+    """Write a UTF-8 file as a whole, or leave its old content; a device or pipe is just written to.
 
     That also holds if the power is lost.
 

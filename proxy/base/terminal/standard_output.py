@@ -31,7 +31,7 @@ INTERRUPTED: Final = 130
 class OutputError(Exception):
     """Standard output cannot be written to.
 
-    It is no `OSError`: libraries end the process without a message when they find that a pipe is closed.
+    It is not an `OSError`: libraries end the process without a message when they find that a pipe is closed.
     """
 
 
@@ -159,7 +159,7 @@ def write_error(text: str) -> None:
         sys.stderr.write(f"{escaped(text)}\n")
         sys.stderr.flush()
     except OSError:
-        # What is left in its buffer would fail once more at exit, and change the status.
+        # The rest of its buffer would fail once more at exit, and change the status.
         sys.stderr = None
 
 
@@ -190,7 +190,7 @@ def print_table(table: Table, console: Console, *, plain: bool) -> None:
     """Print a table.
 
     Args:
-        table: What is printed; it may be changed.
+        table: The table to print; it may be changed.
         console: Where.
         plain: For programs: the columns are separated by blanks, and each row is one line.
     """

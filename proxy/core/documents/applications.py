@@ -49,7 +49,7 @@ class AllocationDocument(TypedDict, total=False):
 
 
 class ForeignAllocationDocument(TypedDict, total=False):
-    """What another scheduler runs on the node."""
+    """An allocation of another scheduler on the node."""
 
     allocationKey: Required[str]
     allocationTags: Texts
@@ -79,7 +79,7 @@ class TaskGroupDocument(TypedDict, total=False):
 
 
 class ResourceHistoryDocument(TypedDict, total=False):
-    """What an application has used."""
+    """The use of an application."""
 
     resourceUsage: ByInstanceType
     preemptedResource: ByInstanceType
@@ -300,7 +300,7 @@ class FramePrioritiesDocument(TypedDict):
     """Two priorities where they are compared."""
 
     frame: str
-    """The first queue that the ask and the victim are in; empty for priorities as they are written."""
+    """The first queue that the ask and the victim are in; empty for priorities without offsets."""
     ask: int
     victim: int
 
@@ -315,9 +315,9 @@ class VictimDocument(TypedDict):
     resource: Quantities
     reason: str
     neededFor: Annotated[str, names_of(VictimNeed)]
-    """What would lack room without it."""
+    """The asks that would lack room without it."""
     gives: Names
-    """The types that it gives to a guarantee; empty where none is served."""
+    """The types that it gives to a guarantee; empty if it serves no guarantee."""
     priorities: FramePrioritiesDocument | None
     """Absent where a maximum is enforced."""
 
@@ -333,7 +333,7 @@ class PreemptorDocument(TypedDict):
 
 
 class QueueBalanceDocument(TypedDict):
-    """What a queue is owed, and uses above its guarantee: before a preemption, and after it."""
+    """The amounts that a queue is owed, and uses above its guarantee: before a preemption, and after it."""
 
     queueName: str
     guaranteed: Quantities | None
@@ -344,7 +344,7 @@ class QueueBalanceDocument(TypedDict):
 
 
 class NodeRoomDocument(TypedDict):
-    """What a node has left before a preemption, and once its victims have ended and its asks run."""
+    """The free room of a node before a preemption, and once its victims have ended and its asks run."""
 
     nodeID: str
     before: Quantities
@@ -355,12 +355,12 @@ class JustificationDocument(TypedDict):
     """The figures of a preemption, by which it can be checked."""
 
     preemptors: list[PreemptorDocument]
-    """What it is for; empty where a maximum is enforced."""
+    """The asks that it is for; empty where a maximum is enforced."""
     queues: list[QueueBalanceDocument]
     """Each queue that an ask or a victim is in."""
     nodes: list[NodeRoomDocument]
     takenOver: Names
-    """What ended already for no ask, and ends for this one from now on."""
+    """Allocations that ended already for no ask, and end for this one from now on."""
 
 
 class PreemptionDocument(TypedDict):

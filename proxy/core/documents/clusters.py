@@ -30,7 +30,7 @@ class ClusterDocument(TypedDict):
 
 
 class CapacityDocument(TypedDict, total=False):
-    """What a partition has, and how much of it is used."""
+    """The resources of a partition, and how much of them is used."""
 
     capacity: Quantities
     usedCapacity: Quantities
@@ -52,17 +52,17 @@ class WorkerDocument(TypedDict):
     partition: str
     """Its short name."""
     state: Annotated[str, Field(json_schema_extra={"enum": ["Starting", "Recovering", "Running", "Closed"]})]
-    """`Starting` while there is no worker, `Recovering` while one gets what the partition holds."""
+    """`Starting` while there is no worker, `Recovering` while one gets the state of the partition."""
     since: TimeNs
     """When it entered the state."""
     reason: str
-    """Why the worker before was lost, or why there is none; empty if nothing went wrong."""
+    """Why the worker before was lost, or why one is missing; empty without a failure."""
     address: str
-    """Where the worker serves resource managers; empty while there is none."""
+    """Where the worker serves resource managers; empty without one."""
     restAddress: str
-    """Where its REST interface listens; empty if it has none."""
+    """The address of its REST interface; empty without one."""
     workerNumber: Annotated[int, Field(ge=0)]
-    """Counts the workers of the partition, from 1; 0 while there is none."""
+    """Counts the workers of the partition, from 1; 0 without one."""
     requestsWaiting: Annotated[int, Field(ge=0)]
     """How many requests wait in the door."""
 
@@ -97,7 +97,7 @@ def cluster_document(
     Args:
         partition: Its full name.
         started_at_ns: When the scheduler started.
-        builds: The resource managers, with what each has said of its program.
+        builds: The resource managers, with the description of the program of each.
     """
     return {
         "startTime": started_at_ns,
@@ -224,7 +224,7 @@ def utilizations_document(
 ) -> UtilizationsDocument:
     """Return the NodesUtil document: per type, the nodes in ten classes by how much of it is allocated.
 
-    What is over 100 % is in the last class, what is below 0 % in the first.
+    Shares over 100 % are in the last class, those below 0 % in the first.
 
     Args:
         cluster_id: The resource manager.

@@ -1,4 +1,4 @@
-"""The document of a configuration, as it is in effect: in JSON with the names of Go, in YAML with its own."""
+"""The document of the configuration in effect: in JSON with the names of Go, in YAML with its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ConfigurationDocument(TypedDict, total=False):
 
 
 class ConfiguredPreemptionDocument(TypedDict, total=False):
-    """Which preemption is on."""
+    """The settings of preemption."""
 
     Enabled: bool
     QuotaPreemptionEnabled: bool
@@ -65,7 +65,7 @@ class ConfiguredPartitionDocument(TypedDict, total=False):
 
 
 class ConfiguredResourcesDocument(TypedDict, total=False):
-    """The guarantee and the maximum of a queue, as they are written."""
+    """The guarantee and the maximum of a queue, as texts."""
 
     Guaranteed: Texts
     Max: Texts
@@ -73,7 +73,7 @@ class ConfiguredResourcesDocument(TypedDict, total=False):
 
 
 class ConfiguredTemplateDocument(TypedDict, total=False):
-    """What dynamic leaf queues get."""
+    """The settings of dynamic leaf queues."""
 
     MaxApplications: int
     Properties: Texts

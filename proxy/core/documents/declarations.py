@@ -62,7 +62,7 @@ _SECOND_NS = 1_000_000_000
 T = TypeVar("T")
 K = TypeVar("K")
 ITEMS_WANTED: Final = 1_000
-"""About how many asks and allocations a piece has: to copy so many takes some milliseconds."""
+"""About how many asks and allocations a piece has: copying them takes some milliseconds."""
 ROWS_MAX: Final = 250
 """How many nodes or applications a piece has at most."""
 _ROWS_FIRST: Final = 16
@@ -110,7 +110,7 @@ def time_text(time_ns: int) -> str:
 
 
 def whole(number: float) -> float:
-    """Return a number that has no fraction as an integer, others as they are."""
+    """Return a number that has no fraction as an integer, others unchanged."""
     return int(number) if number == int(number) else number
 
 
@@ -120,7 +120,7 @@ def paged(
     """Yield the rows of all keys in pieces; each is asked for when it is needed.
 
     Args:
-        keys: What to ask for.
+        keys: The keys to ask for.
         ask: Returns the rows of some keys; fewer, if some are gone.
         size: Returns how many items a row has, 1 at least.
     """
@@ -161,11 +161,11 @@ class Parameter(NamedTuple):
 
     Attributes:
         name: Its name.
-        description: What it is for.
+        description: Its purpose.
         schema: The JSON schema of its value.
         place: `query`, `path` or `header`.
         required: Whether each request has it.
-        further: What else the description says of it.
+        further: Further keys of its description.
     """
 
     name: str
@@ -189,22 +189,23 @@ def numbered(name: str, description: str, *, least: int, most: int, default: int
 
 
 class Operation(NamedTuple):
-    """A method of a path: what answers it, and what its description says.
+    """A method of a path: its endpoint and its description.
 
     Parameters in the path, and the statuses that follow from them and from a body, are the same for all.
 
     Attributes:
         path: The path; parameters stand in braces.
-        endpoint: What answers. Its name in words is the id of the operation, unless `name` is given.
+        endpoint: The function that answers. Its name in words is the id of the operation, unless `name` is
+            given.
         tag: The part of the interface that it belongs to.
-        summary: What it shows, in one line.
-        answer: What the body of status 200 is; the empty text where there is no such status.
+        summary: Its contents, in one line.
+        answer: The description of the body of status 200; the empty text where there is no such status.
         returns: The types of that body by their media types.
-        description: More than the summary says.
+        description: Details beyond the summary.
         parameters: The parameters that are not in the path, and those in the path that are special here.
         refusals: The statuses of errors beyond those that all operations have.
         body: The media types of the body of the request with their types; with it, the method is POST.
-        body_note: What is to be known of that body.
+        body_note: Notes about that body.
         name: The id of the operation in words joined by `_`.
         is_open: Whether it needs no token.
     """

@@ -25,28 +25,28 @@ from .declarations import (
 
 
 class BlockerDocument(TypedDict):
-    """What blocks an ask or an application, and what would have to change."""
+    """A blocker of an ask or an application, and the change that would remove it."""
 
     reason: str
     """Its name, such as `QUEUE_QUOTA`."""
     kind: Annotated[str, values_of(SubjectKind)]
     subject: str
-    """What it is: the path of a queue, the name of a user, the id of a node."""
+    """Its subject: the path of a queue, the name of a user, the id of a node."""
     queueName: str
     """The queue of a limit; empty for other blockers."""
     text: str
     """The same as a person reads it."""
     lacks: list[LackDocument]
     withheld: NotRequired[list[str]]
-    """What other queues keep back of their guarantees, as a person reads it; absent if none does."""
+    """The amounts that other queues keep back of their guarantees, as text; absent if there are none."""
     position: SettingPlace | None
     until: TimeNs | None
     changes: list[str]
-    """What would have to change."""
+    """The change that would remove it."""
 
 
 class LackDocument(TypedDict):
-    """What is missing of one type of resource."""
+    """The missing amount of one type of resource."""
 
     type: str
     """The type of resource."""
@@ -74,7 +74,7 @@ class PlaceDocument(TypedDict):
 
 
 class RuleAnswerDocument(TypedDict):
-    """What a placement rule said."""
+    """The answer of a placement rule."""
 
     number: int
     rule: str
@@ -92,7 +92,7 @@ class RefusingNodesDocument(TypedDict):
     examples: Names
     reservedFor: Names
     foreign: NotRequired[Names]
-    """Those of the examples that have room but for the work of other schedulers; absent if none has."""
+    """Those of the examples that would have room without the work of other schedulers; absent if none."""
 
 
 class NearestNodeDocument(TypedDict):
@@ -101,11 +101,11 @@ class NearestNodeDocument(TypedDict):
     nodeID: str
     missing: Quantities
     foreign: NotRequired[Quantities]
-    """What the work of other schedulers uses of the types that are missing; absent if it uses none."""
+    """The use by other schedulers of the types that are missing; absent if zero."""
 
 
 class NodeAnswersDocument(TypedDict):
-    """What the nodes say of an ask."""
+    """The answers of nodes about an ask."""
 
     total: int
     withRoom: int
@@ -127,7 +127,7 @@ class ExplainedTaskGroupDocument(TypedDict):
 
 
 class GangDocument(TypedDict):
-    """What a gang has and waits for."""
+    """The state of a gang: its members, and those it waits for."""
 
     announced: Quantities
     placed: Quantities
@@ -136,7 +136,7 @@ class GangDocument(TypedDict):
 
 
 class ProspectDocument(TypedDict):
-    """What would be preempted for an ask, or why nothing would be."""
+    """The preemption for an ask, or why there would be none."""
 
     allocationKey: str
     whyNot: str | None
@@ -146,7 +146,7 @@ class ProspectDocument(TypedDict):
 
 
 class ExplainedDocument(TypedDict):
-    """What an explanation says."""
+    """An explanation."""
 
     time: TimeNs
     partition: str
@@ -154,20 +154,20 @@ class ExplainedDocument(TypedDict):
     applicationID: str
     state: ApplicationStateName
     stateText: str
-    """What led to the state."""
+    """The reason for the state."""
     stateSince: TimeNs | None
     submissionTime: TimeNs
     finishedTime: TimeNs | None
     user: str
     groups: Names
     limitGroup: str
-    """The group whose limits count; empty for none."""
+    """The group whose limits count; empty without one."""
     queueName: str
     queueIsDraining: bool
     rejection: str
     rules: list[RuleAnswerDocument]
     blockers: list[BlockerDocument]
-    """What blocks all asks."""
+    """The blockers of all asks."""
     places: list[PlaceDocument]
     gang: GangDocument | None
     asks: list[ExplainedAskDocument]
@@ -179,11 +179,11 @@ class ExplanationDocument(ExplainedDocument):
     """Why an application is where it is, and what it waits for."""
 
     wouldPreempt: list[ProspectDocument]
-    """What would be preempted for asks that wait, for the first one of each shape."""
+    """The preemption for waiting asks, for the first one of each shape."""
 
 
 class NotedDocument(TypedDict):
-    """What cycles have noted on an ask."""
+    """The notes of cycles on an ask."""
 
     text: str
     count: int
@@ -207,11 +207,11 @@ class ExplainedAskDocument(TypedDict):
     blockers: list[BlockerDocument]
     nodes: NodeAnswersDocument | None
     noted: list[NotedDocument]
-    """What cycles have noted on it."""
+    """The notes of cycles on it."""
     plannedStart: NotRequired[PlannedStartDocument]
     """When it is expected to start; absent where nothing is planned for it."""
     ending: NotRequired[list[VictimDocument]]
-    """What it has preempted and the RM has not confirmed the end of; absent if there is none."""
+    """Its victims whose end the RM has not confirmed; absent without any."""
     endingSince: NotRequired[TimeNs | None]
     """When it preempted that."""
 
@@ -220,7 +220,7 @@ class PlannedStartDocument(TypedDict):
     """When an ask is expected to start, if all that runs ends when it is expected to."""
 
     time: TimeNs | None
-    """Null if that cannot be said."""
+    """Null if it is unknown."""
     nodeID: str | None
     """The node; null without a time."""
     isPromised: bool
@@ -230,7 +230,7 @@ class PlannedStartDocument(TypedDict):
     passesLeft: int | None
     """How many more may; 0 for a promise that stands, null without a promise."""
     whyNot: str | None
-    """Why there is no time."""
+    """Why the time is unknown."""
 
 
 class DryRunUserDocument(TypedDict, total=False):
@@ -310,7 +310,7 @@ class ResourceMessageDocument(TypedDict, total=False):
 
 
 class DryRunAnswerDocument(TypedDict):
-    """What would become of the ask."""
+    """The outcome for the ask."""
 
     allocationKey: str
     resource: Quantities
@@ -323,7 +323,7 @@ class DryRunAnswerDocument(TypedDict):
 
 
 class DryRunDocument(TypedDict):
-    """What would become of an application and its ask."""
+    """The outcome for an application and its ask."""
 
     time: TimeNs
     partition: str
@@ -333,7 +333,7 @@ class DryRunDocument(TypedDict):
     user: str
     groups: Names
     limitGroup: str
-    """The group whose limits would count; empty for none."""
+    """The group whose limits would count; empty without one."""
     queueName: str
     """Where it would go; empty if it would be rejected."""
     queuesMade: list[str]
@@ -410,13 +410,13 @@ class WaitingDocument(TypedDict):
     free: bool
     """Nothing blocks them."""
     reserved: str
-    """The node that is reserved for it; empty for none."""
+    """The node that is reserved for it; empty without one."""
     ending: NotRequired[str]
-    """For which victims it waits, and since when; absent if for none."""
+    """The victims that it waits for, and since when; absent without any."""
     blockers: list[BlockerLineDocument]
     nodes: list[str]
     start: NotRequired[str]
-    """When they are expected to start, or why that cannot be said; absent where nothing is planned."""
+    """When they are expected to start, or why that is unknown; absent where nothing is planned."""
     noted: list[str]
 
 
@@ -428,7 +428,7 @@ class VictimLineDocument(TypedDict):
 
 
 class ProspectLinesDocument(TypedDict):
-    """What would be preempted for an ask, in sentences."""
+    """The preemption for an ask, in sentences."""
 
     text: str
     why: str

@@ -129,7 +129,7 @@ class CheckDocument(TypedDict):
 
 
 class HealthDocument(TypedDict):
-    """What the checks of the health found."""
+    """The results of the health checks."""
 
     Healthy: bool
     HealthChecks: list[CheckDocument]
@@ -186,7 +186,7 @@ class StateDumpDocument(TypedDict, total=False):
     containerHistory: Required[list[ContainerCountDocument]]
     queues: Required[list[QueueDocument]]
     rmDiagnostics: Required[dict[str, Any]]
-    """What the resource managers say of their own state."""
+    """The diagnostics of the resource managers."""
     logLevel: Required[str]
     config: ConfigurationDocument
     eventStreams: list[OpenStreamDocument]
@@ -209,7 +209,7 @@ class EventDocument(TypedDict, total=False):
     """An event; without what is zero or empty."""
 
     type: int
-    """What it is about: a request (1), application (2), node (3), queue (4), user or group (5)."""
+    """The kind of its object: a request (1), application (2), node (3), queue (4), user or group (5)."""
     objectID: str
     referenceID: str
     message: str
@@ -238,7 +238,7 @@ class EventStreamDocument(TypedDict):
 
 @without_empty
 def event_document(record: EventRecord) -> EventDocument:
-    """Return an event as it is shown: without what is zero or empty, but always with a resource."""
+    """Return an event for display: without zero or empty fields, but always with a resource."""
     resources: dict[str, EventQuantityDocument] = {
         name: {"value": quantity} if quantity else {} for name, quantity in record.resource.items()
     }
@@ -284,7 +284,7 @@ class PageNodeDocument(TypedDict):
 
 
 class TimelineDocument(TypedDict):
-    """What queues used and waited for, over time."""
+    """The use and the waiting requests of queues, over time."""
 
     interval: float
     """Milliseconds between two points."""
@@ -312,7 +312,7 @@ TYPE_WORDS: Final[Mapping[int, str]] = MappingProxyType(
 CHANGE_WORDS: Final[Mapping[int, str]] = MappingProxyType(
     {ChangeType.SET: "set", ChangeType.ADD: "added", ChangeType.REMOVE: "removed"}
 )
-"""What was done, by the number of the change."""
+"""The kind of change, by the number of the change."""
 
 DETAIL_WORDS: Final[Mapping[int, str]] = MappingProxyType(
     {
@@ -358,4 +358,4 @@ DETAIL_WORDS: Final[Mapping[int, str]] = MappingProxyType(
         ChangeDetail.UG_GROUP_RESOURCE: "use of the group",
     }
 )
-"""What of the object changed, by the number of the detail."""
+"""The part of the object that changed, by the number of the detail."""

@@ -27,7 +27,7 @@ from .declarations import Int32, Names, ObjectStateName, Percents, Quantities, T
 
 
 class TemplateDocument(TypedDict, total=False):
-    """What dynamic leaf queues get."""
+    """The settings of dynamic leaf queues."""
 
     maxApplications: int
     properties: Texts
@@ -48,11 +48,11 @@ class QueueDocument(TypedDict, total=False):
     maxResource: Quantities
     guaranteedResource: Quantities
     lendResource: Quantities
-    """What others may use of the guarantee, for the types that are configured."""
+    """The part of the guarantee that others may use, for the types that are configured."""
     allocatedResource: Quantities
     preemptingResource: Quantities
     decayedMean: Quantities
-    """What counts of its use, on average with the half-life of its parent; only where that has one."""
+    """Its counted use, on average with the half-life of its parent; only where that has one."""
     headroom: Quantities
     isLeaf: Required[bool]
     isManaged: Required[bool]
@@ -212,7 +212,7 @@ def filter_document(shown: Filter) -> FilterDocument:
 
 
 class UserUsageDocument(TypedDict, total=False):
-    """What a user has and may have."""
+    """The usage and the limits of a user."""
 
     userName: Required[str]
     groups: dict[str, str]
@@ -221,7 +221,7 @@ class UserUsageDocument(TypedDict, total=False):
 
 
 class GroupUsageDocument(TypedDict, total=False):
-    """What a group has and may have."""
+    """The usage and the limits of a group."""
 
     groupName: Required[str]
     applications: Names
@@ -229,12 +229,12 @@ class GroupUsageDocument(TypedDict, total=False):
 
 
 class UsageDocument(TypedDict, total=False):
-    """What is used in a queue and below it, and the limits there."""
+    """The usage in a queue and below it, and the limits there."""
 
     queuePath: Required[str]
     resourceUsage: Quantities
     decayedMean: Quantities
-    """What a user has used on average, in a leaf with a half-life that orders its users."""
+    """The average use of a user, in a leaf with a half-life that orders its users."""
     runningApplications: Names
     maxResources: Quantities
     maxApplications: int

@@ -1,7 +1,7 @@
 """The log of the events of one scheduler.
 
 Every two seconds an RM gets what happened to it, in one batch of at most `event.requestCapacity` records: the
-oldest ones. Those for which there was no room are counted, and are not sent.
+oldest ones. Records for which there was no room are counted, and are not sent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MESSAGE_RECORDS_MAX: Final = 1000
 class EventBatch:
     """Records with neighbouring ids, and which ids there are.
 
-    `highest_id` is 0 when there is none, as `lowest_id` is.
+    `highest_id` and `lowest_id` are 0 if there are no records.
     """
 
     instance_uuid: str
@@ -76,7 +76,7 @@ def _drop(_: Fact) -> None:
 
 @final
 class EventLog:
-    """What has happened in all partitions of one scheduler, in order of arrival; any thread may call."""
+    """The events in all partitions of one scheduler, in order of arrival; any thread may call."""
 
     def __init__(self, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._now_ns = now_ns
@@ -164,7 +164,7 @@ class EventLog:
         """Return records from an id on.
 
         Args:
-            start: The id of the first one; if it is not kept there are none.
+            start: The id of the first one; the result is empty if it is no longer kept.
             count: How many at most; `None` for as many as one answer of the REST interface has.
         """
         wanted = self.batch_size_max if count is None else count
@@ -256,7 +256,7 @@ class EventLog:
             self._not_stored += not_stored
 
     def close(self) -> None:
-        """End all streams: each gives what is kept, then no more."""
+        """End all streams: each gives the kept events, then ends."""
         with self._lock:
             self._is_closed = True
             streams = list(self._streams)

@@ -32,7 +32,7 @@ from ....model.values.messages import TerminationType
 
 CHANNEL_FACTS_MAX: Final = 100_000
 """How many facts wait for a turn of the ring before new ones are dropped: only a lock that is held for
-long can make so many wait."""
+long can make this many wait."""
 _FOLD_AT: Final = 1024
 _BLOCK_FACTS_MAX: Final = 1024
 MESSAGE_BYTES_MAX: Final = 1024
@@ -115,7 +115,7 @@ class FactRing:
 
     def _fold(self) -> None:
         channel, blocks = self._channel, self._blocks
-        left = len(channel)  # What comes meanwhile waits: otherwise busy partitions would keep a reader here.
+        left = len(channel)  # Later facts wait: otherwise busy partitions would keep a reader here.
         while left > 0:
             if not blocks or len(blocks[-1].facts) >= _BLOCK_FACTS_MAX:
                 blocks.append(_FactBlock(self._next_id))
@@ -207,7 +207,7 @@ def message_text(text: str) -> str:
 
 
 def expand(fact: Fact) -> Sequence[EventRecord]:
-    """Return the records of a fact: as many as it says."""
+    """Return the records of a fact: as many as its number of records."""
     match fact:
         case PlacedFact():
             records = _placed(fact)

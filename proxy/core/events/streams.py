@@ -67,7 +67,7 @@ class EventStream:
 
     @property
     def is_over(self) -> bool:
-        """Whether there are no more events: it was closed, the scheduler has stopped, or it was too slow."""
+        """Whether it has ended: it was closed, the scheduler has stopped, or it was too slow."""
         return self._is_over
 
     def take(self, count_max: int = _READ_MAX) -> list[EventRecord]:
@@ -112,7 +112,7 @@ class EventStream:
         yield from self._read
 
     def finish(self) -> None:
-        """Give what has happened up to now, then no more; for the scheduler, when it stops."""
+        """Give the events up to now, then end; for the scheduler, when it stops."""
         self._end_id = self._recent.bounds()[1]
         self._finished.set()
 

@@ -151,7 +151,7 @@ def _refusing(tally: NodeTally) -> RefusingNodesDocument:
 
 
 def planned_start_document(planned_start: PlannedStart) -> PlannedStartDocument:
-    """Return the document of when an ask is expected to start, or of why that cannot be said."""
+    """Return the document of when an ask is expected to start, or of why that is unknown."""
     return {
         "time": planned_start.start_ns,
         "nodeID": planned_start.node_id or None,
@@ -363,7 +363,7 @@ def new_ask(
 
     Args:
         of: The id of the application; `None` for that of `new_application`.
-        resources: What it wants, texts of the form `TYPE=QUANTITY`.
+        resources: The requested resources, texts of the form `TYPE=QUANTITY`.
         priority: Its priority.
         required_node: The one node that it may run on; empty for any.
         partition: The partition of the application; empty for `default`.

@@ -32,7 +32,7 @@ from ...base.terminal.standard_output import counted
 from ...si.arguments import check_type
 
 Where: TypeAlias = "Callable[[Position], str]"
-"""Returns where a position of the configuration is in a file; the empty text if it is in none."""
+"""Returns where a position of the configuration is in a file; the empty text if it is not in a file."""
 
 
 _REGISTER_AGAIN: Final = (
@@ -51,13 +51,13 @@ _CHANGES: Final = {
     RefusalReason.MANAGER_PAUSED: _REGISTER_AGAIN,
     RefusalReason.MANAGER_STOPPED: _REGISTER_AGAIN,
 }
-"""What would have to change, for reasons that say it alone."""
+"""The necessary change, for reasons that determine it alone."""
 
 _VICTIMS_MAX: Final = 5
 """How many victims that an ask waits for are named."""
 
 _SETTINGS_OF_OLDER: Final = {RefusalReason.QUEUE_QUOTA: "max", RefusalReason.USER_QUOTA: "maxresources"}
-"""What limits, if a scheduler in another process does not say so yet."""
+"""The name of the limit, if an older scheduler in another process does not send it."""
 
 
 def place_of(position: Position | None, where: Where) -> str:
@@ -66,7 +66,7 @@ def place_of(position: Position | None, where: Where) -> str:
 
 
 def what_blocks(blocker: Blocker, now_ns: int) -> str:
-    """Return one line that says what blocks."""
+    """Return one line about the blocker."""
     detail = f": {blocker.detail}" if blocker.detail else ""
     since = "" if blocker.since_ns is None else f" {short_duration_text(now_ns - blocker.since_ns)} ago"
     until = "" if blocker.until_ns is None else f" (until {_in_time(blocker.until_ns - now_ns)})"
@@ -217,7 +217,7 @@ def miss_line(miss: NearMiss) -> str:
 
 
 def ending_text(ask: AskExplanation, now_ns: int) -> str:
-    """Return for which victims an ask waits, and since when; the empty text for one that waits for none."""
+    """Return for which victims an ask waits, and since when; the empty text if it does not wait for any."""
     if not ask.ending:
         return ""
     since_ns = ask.ending_since_ns
@@ -231,7 +231,7 @@ def ending_text(ask: AskExplanation, now_ns: int) -> str:
 
 
 def planned_start_text(planned_start: PlannedStart, now_ns: int) -> str:
-    """Return when an ask is expected to start, or why that cannot be said."""
+    """Return when an ask is expected to start, or why that is unknown."""
     if planned_start.start_ns is None:
         return f"no expected start: {planned_start.reason}"
     when = short_duration_text(planned_start.start_ns - now_ns)
@@ -265,7 +265,7 @@ _NAMES_MAX = 5
 """How many asks of one answer are named."""
 LINE_CHARACTERS_MAX: Final = 1_024
 _COUNTED: Final = (RefusalReason.WAITS_FOR_PLACEHOLDER, RefusalReason.PROTECTED, RefusalReason.WOULD_DELAY)
-"""Whose details are counts."""
+"""Reasons whose details are counts."""
 _CUT: Final = "..."
 _ENDING: Final = "it has preempted, and waits until its victims have ended"
 _TURN: Final = "it is placed when its turn comes"

@@ -73,7 +73,7 @@ _EVENTS: Final = {
 class SchedulerCollector:
     """A collector of prometheus-client: it asks the scheduler at each scrape, and keeps nothing.
 
-    A program that has a registry of its own can register it there; prometheus-client's own text gives some
+    A program with its own registry can register it there; prometheus-client's own text gives some
     counters the ending `_total`, which `exposition` does not.
     """
 

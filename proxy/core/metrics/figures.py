@@ -26,7 +26,7 @@ from ...si.older_generation import EventsHappened
 
 
 class ManagerFigures(NamedTuple):
-    """What concerns one resource manager (RM)."""
+    """Figures of one resource manager (RM)."""
 
     counts: SentCounts
     callbacks_waiting: int
@@ -37,7 +37,7 @@ class ManagerFigures(NamedTuple):
 
 
 class SchedulerFigures(NamedTuple):
-    """What the metrics of a scheduler are made of, each partition as of one moment."""
+    """The values behind the metrics of a scheduler, each partition as of one moment."""
 
     partitions: tuple[PartitionFigures, ...]
     managers: Mapping[str, ManagerFigures]
@@ -45,9 +45,9 @@ class SchedulerFigures(NamedTuple):
     load: EngineLoad
     events: EventCounters
     forgotten: SentCounts
-    """What was sent to RMs that are forgotten."""
+    """Counts of messages to RMs that are forgotten."""
     policies: Mapping[str, PolicyFigures] = MappingProxyType({})
-    """What each policy has answered."""
+    """The counts of each policy."""
 
     @property
     def current(self) -> tuple[PartitionFigures, ...]:
@@ -57,7 +57,7 @@ class SchedulerFigures(NamedTuple):
 
     @property
     def counts(self) -> list[SentCounts]:
-        """What was sent to all RMs that have ever registered."""
+        """Counts of messages to all RMs that have ever registered."""
         return [self.forgotten, *(manager.counts for manager in self.managers.values())]
 
 
@@ -73,7 +73,7 @@ class MetricsSource(Protocol):
 
 
 class SentCounts(NamedTuple):
-    """What was sent to one RM, or to several together, at one moment; see `ManagerCounts`."""
+    """Counts of messages to one RM, or to several together, at one moment; see `ManagerCounts`."""
 
     placed: int
     released: int
@@ -90,7 +90,7 @@ _ACCEPTED: Final = ApplicationState.ACCEPTED.value
 
 @final
 class ManagerCounts:
-    """What was sent to one RM, over all its registrations.
+    """Counts of messages to one RM, over all its registrations.
 
     The thread that calls the RM counts, one at a time; any thread reads.
     """
@@ -179,7 +179,7 @@ class Metrics:
     def __init__(self) -> None:
         self._managers: dict[str, ManagerCounts] = {}
         self.forgotten = ManagerCounts()
-        """What was sent to RMs that are forgotten."""
+        """Counts of messages to RMs that are forgotten."""
 
     def of_manager(self, rm_id: str) -> ManagerCounts:
         """Return the counts of an RM, new ones for one that is not known."""
@@ -202,7 +202,7 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class EventCounters:
-    """What became of the events since the scheduler was made.
+    """Counts of kept and dropped events since the scheduler was made.
 
     Each event that is created is channeled or dropped (`not_channeled`). One that is channeled is processed:
     it gets an id. For a resource manager it is stored for the next delivery, and `collected` with it, or

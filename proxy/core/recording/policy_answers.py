@@ -274,8 +274,12 @@ def _settled(asked: GuardedPolicy, point: PolicyPoint, *shown: object) -> object
 
 
 def _subject_of(shown: Sequence[object]) -> str:
-    """Return the id of what a policy is asked about: the first field of a view, or of the view in it."""
-    first = shown[0]
-    while isinstance(first, tuple):
-        first = first[0]
-    return str(first)
+    """Return the ids of what a policy is asked about: the first field of each view, or of the view in it."""
+    ids = []
+    for view in shown:
+        first = view
+        while isinstance(first, tuple):
+            first = first[0]
+        if first is not view:  # The time is no view.
+            ids.append(str(first))
+    return " on ".join(ids)

@@ -193,7 +193,7 @@ def a_host(text: str) -> str:
         return str(ip_address(text))
     except ValueError:
         raise ValueError(
-            f"{text!r} is no name or address of a host (the scheme and the port are not part of it)"
+            f"{text!r} is not a name or address of a host (the scheme and the port are not part of it)"
         ) from None
 
 
@@ -201,7 +201,7 @@ def a_port(text: str) -> int:
     """Read the number of a port."""
     a_text(text)
     if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= 65_535:
-        raise ValueError(f"{text!r} is no port, which is a number from 1 to 65535")
+        raise ValueError(f"{text!r} is not a port, which is a number from 1 to 65535")
     return int(text)
 
 
@@ -214,7 +214,7 @@ def a_base_name(text: str) -> str:
     try:
         parse_dn(text, strip=True)
     except LDAPException as error:
-        raise ValueError(f"{text!r} is no distinguished name: {error}") from None
+        raise ValueError(f"{text!r} is not a distinguished name: {error}") from None
     return text
 
 
@@ -232,7 +232,7 @@ def a_filter(text: str) -> str:
             filled, None, auto_escape=False, auto_encode=False, validator=None, check_names=False
         )
     except LDAPException as error:
-        raise ValueError(f"{text!r} is no search filter: {error}") from None
+        raise ValueError(f"{text!r} is not a search filter: {error}") from None
     return text
 
 
@@ -240,7 +240,7 @@ def an_attribute(text: str) -> str:
     """Read the name or the number of an attribute."""
     a_text(text)
     if not _ATTRIBUTE.fullmatch(text):
-        raise ValueError(f"{text!r} is no name of an attribute")
+        raise ValueError(f"{text!r} is not a name of an attribute")
     return text
 
 

@@ -40,7 +40,7 @@ class PartitionResolver:
     kind: str
     settings: LdapSettings | None
     resolver: UserResolver | None
-    """`None` if there is none: then each user is in the group of the same name."""
+    """`None` without a resolver: then each user is in the group of the same name."""
 
 
 @final
@@ -201,7 +201,7 @@ class TimedResolver:
     Callers that ask for the same user at the same time wait for the same look-up.
 
     Args:
-        resolver: The resolver to ask; called on a thread of its own.
+        resolver: The resolver to ask; called on a separate thread.
         timeout_seconds: How long a caller waits at most.
         look_ups_max: How many look-ups run at the same time; more wait for their turn.
     """

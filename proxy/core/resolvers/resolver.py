@@ -40,7 +40,7 @@ class ResolverSettingsError(LicorneError):
 
 
 class UserResolutionError(LicorneError):
-    """The groups of a user cannot be found; the text names the user and says why."""
+    """The groups of a user cannot be found; the text names the user and the reason."""
 
 
 class ResolverUnavailableError(UserResolutionError):
@@ -82,7 +82,7 @@ class CachedResolver:
     When the resolver could not be asked at all, users that are not in the cache are refused for five seconds
     without another try: a request with a thousand of them waits for a directory that is down only once.
 
-    The groups that an RM gives for one application are not cached: they are no answer of the resolver.
+    Groups that an RM sends for one application are not cached: they do not come from the resolver.
 
     Args:
         resolver: The resolver to ask. It is never asked while the cache is locked.
@@ -127,7 +127,7 @@ class CachedResolver:
         return groups
 
     def _recall(self, user: str) -> tuple[str, ...] | None:
-        """Return a fresh answer, `None` if there is none; raise a fresh failure."""
+        """Return a fresh answer, `None` without one; raise a fresh failure."""
         now_ns = self._now_ns()
         with self._guard:
             self._clean(now_ns)
@@ -174,7 +174,7 @@ def with_groups(
 
     Args:
         submissions: The applications of one request, for one partition.
-        resolver: The resolver to ask; `None` for none.
+        resolver: The resolver to ask, if any.
         blocking: Marks for the engine that the thread waits.
         log: Gets the failures of an embedder's resolver.
     """
@@ -208,7 +208,7 @@ def read_users(path: Path) -> StaticResolver:
 
     Raises:
         InputError: The file cannot be read.
-        ConfigurationError: It is no such mapping; the error has all problems, with their places.
+        ConfigurationError: It is not such a mapping; the error has all problems, with their places.
     """
     located = read_located_yaml(path)
     groups: dict[str, list[str]] = {}
@@ -227,7 +227,7 @@ def read_users(path: Path) -> StaticResolver:
 
 
 def _no_names(located: LocatedYaml, user: str, groups: list[YamlValue]) -> Iterator[RuleFinding]:
-    """Yield the groups that are no names."""
+    """Yield the groups that are not valid names."""
     for index, name in enumerate(groups):
         if not isinstance(name, str) or not name:
             text = f"expected the name of a group, in quotes if need be, not {name!r}"

@@ -1,4 +1,4 @@
-"""What every scheduler offers besides the calls of `si.v1`: `with`, calls without messages, its end."""
+"""Methods of every scheduler besides the calls of `si.v1`: `with`, calls without messages, its end."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ class CallingSide(ABC):
 
         Args:
             rm_id: The resource manager.
-            callback: What its answers and placements come to.
+            callback: The receiver of its answers and placements.
             configuration: Its queues: YAML text, a path (`pathlib.Path`) of a file with it, which is read
                 now, or a mapping.
             extra_configuration: Its other settings.
             partitions: The names of the partitions of its configuration that this scheduler makes; of the
                 others another scheduler takes care. They stay the same when the configuration is updated.
-                All of them unless said otherwise.
+                All of them by default.
 
         Raises:
-            RequestError: the registration is refused; the text says why, each error with its position.
+            RequestError: the registration is refused; the text has every error with its position.
             LicorneError: the file with the configuration cannot be read.
         """
         check_type("rm_id", rm_id, str)
@@ -153,7 +153,7 @@ class CallingSide(ABC):
 def check_registration(
     request: si.RegisterResourceManagerRequest, callback: object, partitions: Collection[str] | None
 ) -> None:
-    """Refuse a registration that is of another type, whose callback is none, or with a wrong list.
+    """Refuse a registration that is of another type, has no valid callback, or has a wrong list.
 
     Args:
         request: The registration.
@@ -173,7 +173,7 @@ def check_registration(
 
 @final
 class Stopping:
-    """Ends a scheduler on a thread of its own, so that a caller whose wait is interrupted may wait again.
+    """Ends a scheduler on a separate thread, so that a caller whose wait is interrupted may wait again.
 
     Args:
         halt: ends the scheduling; nothing new is announced afterwards.

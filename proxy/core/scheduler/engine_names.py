@@ -14,7 +14,7 @@ def engine_named(text: str) -> EngineName:
     """Return the engine of that name.
 
     Raises:
-        LicorneError: There is none.
+        LicorneError: It is unknown.
     """
     for name in ENGINES:
         if name == text:

@@ -1,4 +1,4 @@
-"""What a scheduler is made of by its settings: its engine, and what observes its partitions."""
+"""The parts of a scheduler by its settings: its engine, and the observers of its partitions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make_engine(
         log: Gets what happens to the actors.
 
     Raises:
-        LicorneError: There is no engine of that name, or it cannot have this number of threads, or share one.
+        LicorneError: The engine is unknown, or cannot have this number of threads, or share partitions.
     """
     engine = engine_named(engine)
     if threads is not None and engine != "threads":

@@ -21,7 +21,7 @@ class PreparedConfiguration:
 
     Args:
         rm_id: The resource manager.
-        number: What names the change at its scheduler.
+        number: The number of the change at its scheduler.
         commit: Makes the change.
         abandon: Tells the scheduler that it does not happen.
     """
@@ -37,10 +37,10 @@ class PreparedConfiguration:
         self._abandon = abandon
 
     def commit(self) -> None:
-        """Make it the configuration in use. Its text cannot be refused any more.
+        """Make it the configuration in use. Its text can no longer be refused.
 
         Raises:
-            RequestError: It has been committed or abandoned, or cannot be committed any more: since it was
+            RequestError: It has been committed or abandoned, or can no longer be committed: since it was
                 prepared the resource manager has registered again, has stopped, or was given another
                 configuration, or another one was prepared for it; or the scheduler has been stopped.
                 Nothing has changed.

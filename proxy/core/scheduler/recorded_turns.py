@@ -28,7 +28,7 @@ from .scheduler import Scheduler
 
 @final
 class RecordedTurns:
-    """Has partitions do what a recording says that they did: nothing happens by itself any more.
+    """Repeats the turns of partitions from a recording: nothing else happens by itself.
 
     Args:
         scheduler: a stepped one of the engine `direct` or `actors`, on which nothing has happened.
@@ -92,12 +92,14 @@ class RecordedTurns:
         Raises:
             ReplayDifferenceError: it has not.
         """
-        if not has_failed:
+        if has_failed:
+            self._policies.end()
+        else:
             self.check_policies()
         self._answers.end_turn(has_failed=has_failed)
 
     def check_policies(self) -> None:
-        """Make sure that policies were asked and have answered as it was recorded, and ask no more.
+        """Make sure that policies were asked and have answered as recorded, and end asking.
 
         Raises:
             ReplayDifferenceError: they were not; it names what differs first.
@@ -142,7 +144,7 @@ class RecordedTurns:
         self._partitions |= {numbers[name]: partition for name, partition in made.items()}
 
     def change_manager(self, rm_id: str, state: ManagerState, reason: str) -> None:
-        """Pause or stop a resource manager; its turns go on as they were recorded.
+        """Pause or stop a resource manager; its recorded turns continue.
 
         Raises:
             RequestError: it has not registered.

@@ -66,7 +66,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
     Args:
         engine: `actors`, `direct` or `threads`.
         stepped: also step the engine `actors` or `threads`; `direct` always is.
-        threads: how many threads of the engine `threads` schedule; 2 unless said otherwise, stepped 1. A
+        threads: how many threads of the engine `threads` schedule; by default 2, stepped 1. A
             stepped scheduler steps as many partitions at once, with the same outcome.
         share_partitions: whether several of these threads place in one partition at once, each in a leaf of
             its own; not unless asked for, since it costs pace.
@@ -76,7 +76,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         on_error: called with each callback that raises, and each predicate that fails rather than refuses.
             Without it the first one of each kind is logged by `logging`, so that it is seen.
         record: where all that happens is recorded as a transcript, see `docs/transcripts.md`: a folder, below
-            which the scheduler makes one of its own, or a `licorne.Recording`; not with the engine `threads`.
+            which the scheduler makes its own folder, or a `licorne.Recording`; not with the engine `threads`.
         predicate_timeout_seconds: how long a resource manager has for a predicate that it answers later.
         kept_use: what the queues and users of partitions have used before, as `licorne serve --usage-file`
             keeps it; by the full name of the partition, or the one that it has within its resource manager.
@@ -84,8 +84,9 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             or another factory for each name. Each partition gets an object of each.
 
     Raises:
-        LicorneError: the engine is unknown, or cannot have so many threads or share partitions; or nothing
-            can be recorded with it, or in this folder; or the timeout is not above 0; or a policy is none.
+        LicorneError: the engine is unknown, or cannot have that many threads or share partitions; or nothing
+            can be recorded with it, or in this folder; or the timeout is not above 0; or a policy is not
+            valid.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         self._outbox = Outbox() if self.stepped else None
         self._answer_wait = AnswerWait(predicate_timeout_seconds) if self.stepped else None
         self.events = EventLog()
-        """What has happened in all partitions."""
+        """The events in all partitions."""
         incarnations = Incarnations(self._engine)
         fire = incarnations.fire
         self._clock: VirtualClock | RealClock = (
@@ -182,11 +183,11 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         self.one_caller: AbstractContextManager[object] = threading.RLock() if self.stepped else nullcontext()
         """Held by each thread that uses a stepped scheduler, where several do: it is for one at a time."""
         self.views = Views(self._ask_all_alone, self._cluster, self._managers, self._clock.now_ns())
-        """What readers see of it, in pieces of bounded size."""
+        """The views for readers, in pieces of bounded size."""
         self.monitoring = Monitoring(
             self._ask_all_alone, self._engine, self._managers, self._extra, self._clock.now_ns
         )
-        """What watches over it: figures, health and history."""
+        """The monitoring: figures, health and history."""
         folder = self._observer.folder
         self.answers = Answers(
             ask_all=self._ask_all,
@@ -199,7 +200,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             monitoring=self.monitoring,
             recorded_in=None if folder is None else str(folder),
         )
-        """What answers questions that are messages, as a server gets them."""
+        """The answers to questions in messages, as a server gets them."""
         self._stopping = Stopping(self._halt, self._managers.close, on_thread=not self.stepped)
 
     # -------------------------------------------------------------------------------- SchedulerAPI
@@ -252,7 +253,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         """Check all that `update_configuration` may refuse, and change nothing yet; scheduling goes on.
 
         `commit` of what it returns makes the change, which is quick and takes no second look at the text.
-        One that was prepared for the resource manager before cannot be committed any more.
+        One that was prepared for the resource manager before can no longer be committed.
 
         Raises:
             RequestError: the configuration is refused, and nothing has changed.
@@ -358,8 +359,8 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         """Let partitions go on from what was used before; those that are made from now on do.
 
         Args:
-            rm_id: The resource manager; partitions of others are left as they are.
-            usage: What `kept_use` has returned of queues and users; of each partition the later is kept.
+            rm_id: The resource manager; partitions of others are left unchanged.
+            usage: A result of `kept_use` for queues and users; for each partition the later one is kept.
 
         Raises:
             RequestError: It is not that; or all that happens is recorded, and a replay would not have it.
@@ -382,7 +383,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
     def stop(self) -> None:
         """End all scheduling and every thread; a second call waits for the same end.
 
-        Inside a callback it returns when nothing is scheduled any more; queued announcements are delivered.
+        Inside a callback it returns when scheduling has ended; queued announcements are delivered.
         In a process that was forked from that of the scheduler it does nothing.
 
         Raises:

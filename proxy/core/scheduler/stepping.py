@@ -52,7 +52,7 @@ class Stepping(ABC):
         return self._stepped_outbox().deliver()
 
     def schedule(self, cycles: int | None = None) -> int:
-        """Run cycles until one gives no result in any partition, at most so many; return how many did.
+        """Run cycles until one gives no result in any partition, up to a maximum; return how many did.
 
         Where nothing changed because predicates are answered later, it waits for their answers, and goes on.
         """
@@ -83,7 +83,7 @@ class Stepping(ABC):
     def settle(self) -> int:
         """Do what `run_until_idle` does where no callback calls the scheduler: then once is enough.
 
-        What a callback changes nevertheless is scheduled the next time.
+        Changes by a callback are scheduled the next time.
         """
         outbox = self._stepped_outbox()
         outbox.deliver()
@@ -100,7 +100,7 @@ class Stepping(ABC):
         return results
 
     def next_deadline_ns(self) -> int | None:
-        """Return when the next timer or check is due on the virtual clock, `None` if none is."""
+        """Return when the next timer or check is due on the virtual clock, `None` if nothing is."""
         with Uninterrupted():
             due = [self._virtual().next_due_ns()]
             due += [partition.next_retry_ns() for partition in self._cluster.partitions()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
@@ -16,6 +17,7 @@ from ...wire.door import link
 from ...wire.door.door import Door
 from ...wire.door.workers import LaunchedWorker, LinkState
 from ...wire.server.server import ServerThread
+from ..configurations import Configuration
 from ..manager.cluster_record import RecordError
 from ..manager.si_client import SchedulerDoor
 from ..manager.steady_manager import STEADY, SteadyManager
@@ -23,6 +25,7 @@ from ..plans import PROCESS, Plan, PlannedStep, one_of
 from .cluster import ClusterWorld
 from .door_faults import DoorFaults
 from .door_watch import LASTING_SECONDS, DoorWatch
+from .ending import without_limits
 from .memory_network import MemoryNetwork
 
 _SILENCE_SECONDS: Final = (1.0, 5.0, 12.0, 40.0, 90.0)
@@ -152,9 +155,9 @@ class DoorWorld(ClusterWorld):
         self._steady.finish()
 
     def _lose_all(self) -> None:
-        """Lose all workers, perhaps after a reload: then they may not take all that there is."""
+        """Lose all workers, perhaps after a reload by which the next ones do not take all gangs that run."""
         for manager in () if self._plan.is_calm else self._managers:
-            manager.reload(self._rng)
+            manager.load(_tight(manager.configuration))
         for partition in self._workers.addresses():
             self._workers.end(partition)
         time.sleep(1.0)
@@ -179,6 +182,15 @@ class DoorWorld(ClusterWorld):
             if {*states} == {LinkState.RUNNING} and not any(each.must_connect for each in self._managers):
                 return
         raise RecordError(f"after {_CALM_SECONDS} s without faults the door is {door.places()}")
+
+
+def _tight(configuration: Configuration) -> Configuration:
+    """Return a configuration with the same queues, none of which has room for much."""
+    document = json.loads(without_limits(configuration).text)
+    for partition in document["partitions"]:
+        for queue in partition["queues"][0]["queues"]:
+            queue["resources"] = {"max": {"memory": "20"}}
+    return Configuration(json.dumps(document), configuration.leaves)
 
 
 @final

@@ -98,14 +98,19 @@ def _recorded(link: PartitionLink, door: Any) -> _Facts:
     facts |= {("foreign", key, node) for key, node in allocations._foreign_nodes.items()}  # noqa: SLF001
     open_answers = (nodes._due, applications._due, allocations._ending, allocations._refusals)  # noqa: SLF001
     facts |= {("unanswered", str(each)) for answers in open_answers for each in answers}
-    facts.add(("configuration", door.configuration_text(link.place.rm_id)))
-    return facts
+    return facts | _of_manager(door, link.place.rm_id)
+
+
+def _of_manager(scheduler: Any, rm_id: str) -> _Facts:
+    """Return the state and the configuration of a resource manager, as a door or a worker has them."""
+    states = {("state", each.state.value) for each in scheduler.resource_managers() if each.rm_id == rm_id}
+    return {*states, ("configuration", scheduler.configuration_text(rm_id))}
 
 
 def _held(worker: Any, rm_id: str) -> _Facts:
     """Return what a worker has of a resource manager."""
     snapshot = worker.snapshot(rm_id=rm_id)
-    facts: _Facts = {("configuration", worker.configuration_text(rm_id))}
+    facts = _of_manager(worker, rm_id)
     for documents in snapshot["applications"].values():
         for document in documents:
             if document["applicationState"] not in OVER:

@@ -105,7 +105,7 @@ class RunEnding:
         """Lift all limits, and add more nodes than are needed."""
         self._note("operator", "makes room", None)
         for manager in self._managers:
-            manager.load(_without_limits(manager.configuration))
+            manager.load(without_limits(manager.configuration))
             for node in manager.record.nodes.values():
                 manager.grow_node(node, dict.fromkeys(node.size, 100_000))
                 if node.drained:
@@ -208,7 +208,7 @@ def _passing(manager: SimulatedManager) -> dict[str, str]:
     }
 
 
-def _without_limits(configuration: Configuration) -> Configuration:
+def without_limits(configuration: Configuration) -> Configuration:
     """Return a configuration with the same queues and no limits."""
 
     def stripped(value: Any) -> Any:

@@ -13,6 +13,7 @@ import msgspec
 from licorne.proxy.kubernetes.objects import resolve_structs
 
 from ....model.errors import LicorneError
+from ..decoding import decoded
 
 _VERSION: Final = "admission.k8s.io/v1"
 _WARNING_LENGTH_MAX: Final = 256
@@ -108,7 +109,7 @@ def object_of(raw: msgspec.Raw, kind: type[_Object]) -> _Object:
         UnreadableReviewError: It cannot be read as what it is said to be.
     """
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return decoded(msgspec.json.Decoder(kind), raw)
     except (msgspec.DecodeError, RecursionError) as error:
         raise UnreadableReviewError(f"the object cannot be read as {kind.__name__}: {error}") from error
 

@@ -16,6 +16,7 @@ from licorne.proxy.kubernetes.objects import resolve_structs
 
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
+from ..decoding import decoded
 from ..objects import ObjectMeta
 from .api_client import ApiClient, backoff_seconds
 from .connections import LineStream
@@ -73,7 +74,7 @@ Read: TypeAlias = _Object | UnreadableObject
 def read_object(decoder: msgspec.json.Decoder[_Object], raw: bytes | msgspec.Raw) -> Read[_Object]:
     """Return an object; one that cannot be decoded is returned as such."""
     try:
-        return decoder.decode(raw)
+        return decoded(decoder, raw)
     except (msgspec.DecodeError, RecursionError) as error:
         described = _described(raw)
         metadata = ObjectMeta(

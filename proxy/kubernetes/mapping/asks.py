@@ -215,7 +215,8 @@ def node_changes(old: KubernetesNode | None, new: KubernetesNode | None) -> list
     """Return what is to be said about a node, in order.
 
     A new node is created drained. The pods that are on it are sent next, and `DRAIN_TO_SCHEDULABLE` after
-    them, so that nothing is placed where they already are.
+    them, so that nothing is placed where they already are. A cordon is not sent: for pods that tolerate it
+    the node is a place, and a filter keeps the others off.
 
     Args:
         old: The node as it was, `None` if it is new.
@@ -224,14 +225,10 @@ def node_changes(old: KubernetesNode | None, new: KubernetesNode | None) -> list
     if new is None:
         return [] if old is None else [si.NodeInfo.DECOMISSION]
     if old is None:
-        created = [si.NodeInfo.CREATE_DRAIN]
-        return created if new.spec.unschedulable else [*created, si.NodeInfo.DRAIN_TO_SCHEDULABLE]
+        return [si.NodeInfo.CREATE_DRAIN, si.NodeInfo.DRAIN_TO_SCHEDULABLE]
     actions: list[si.NodeInfo.ActionFromRM] = []
     if old.status.allocatable != new.status.allocatable and node_resource(old) != node_resource(new):
         actions.append(si.NodeInfo.UPDATE)
-    if old.spec.unschedulable != new.spec.unschedulable:
-        drained = new.spec.unschedulable
-        actions.append(si.NodeInfo.DRAIN_NODE if drained else si.NodeInfo.DRAIN_TO_SCHEDULABLE)
     return actions
 
 

@@ -14,6 +14,7 @@ from licorne.proxy.kubernetes.predicates.selectors import node_matches, whole_nu
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _REFUSING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
+_RESTART_ALL = "RestartAllContainers"
 _PLAIN_DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
 
 
@@ -48,6 +49,26 @@ def refused_by_affinity(pod: Pod, node: KubernetesNode) -> str | None:
     if fits_node_selection(pod.spec.node_selector, pod.spec.affinity, node):
         return None
     return "the node does not match the node selector or the node affinity of the pod"
+
+
+def refused_for_features(pod: Pod, node: KubernetesNode) -> str | None:
+    """Refuse a node whose kubelet lacks what the pod needs (the filter `NodeDeclaredFeatures`)."""
+    missing = [name for name in required_features(pod) if name not in node.status.declared_features]
+    return f"the node does not declare the feature {missing[0]}, which the pod needs" if missing else None
+
+
+def required_features(pod: Pod) -> tuple[str, ...]:
+    """Return the features that a node has to declare for a pod, by Kubernetes 1.37; mostly none."""
+    spec = pod.spec
+    found = []
+    containers = (*spec.containers, *spec.init_containers)
+    if any(rule.action == _RESTART_ALL for each in containers for rule in each.restart_policy_rules):
+        found.append("RestartAllContainersOnContainerExits")
+    if spec.host_network and spec.host_users is False:
+        found.append("UserNamespacesHostNetworkSupport")
+    if any(mount.bind_mount_options for each in containers for mount in each.volume_mounts):
+        found.append("VolumeBindMountOptions")
+    return tuple(found)
 
 
 def fits_node_selection(

@@ -26,6 +26,8 @@ from licorne.proxy.kubernetes.predicates.node_filters import (
     refused_by_name,
     refused_by_taint,
     refused_for_cordon,
+    refused_for_features,
+    required_features,
 )
 from licorne.proxy.kubernetes.predicates.volume_filters import (
     claim_keys,
@@ -45,7 +47,9 @@ _NODE_FILTERS = (
     ("NodeUnschedulable", refused_for_cordon),
     ("TaintToleration", refused_by_taint),
     ("NodeAffinity", refused_by_affinity),
+    ("NodeDeclaredFeatures", refused_for_features),
 )
+"""The last one is the last one of all in kube-scheduler: it looks at the node alone, as these do."""
 
 
 def predicate_class(pod: Pod) -> str:
@@ -67,6 +71,7 @@ def predicate_class(pod: Pod) -> str:
         spec.tolerations,
         list(claim_keys(pod)),
         spec.resource_claims != (),
+        required_features(pod),
     )
     text = msgspec.json.encode(looked_at, order="deterministic")
     return blake2b(text, digest_size=_CLASS_BYTES).hexdigest()

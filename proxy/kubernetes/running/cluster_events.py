@@ -180,8 +180,7 @@ class ClusterEvents:
         """Tell of a node with what runs there already, before anything is placed on it."""
         self._requests.add(node_info(node, si.NodeInfo.CREATE_DRAIN, self._settings))
         self.adopt(node.metadata.name)
-        if not node.spec.unschedulable:
-            self._requests.add(node_info(node, si.NodeInfo.DRAIN_TO_SCHEDULABLE, self._settings))
+        self._requests.add(node_info(node, si.NodeInfo.DRAIN_TO_SCHEDULABLE, self._settings))
 
     def adopt(self, node_name: str) -> None:
         """Tell of the pods on a node."""
@@ -207,7 +206,11 @@ class ClusterEvents:
 
 def _is_judged_otherwise(before: KubernetesNode, after: KubernetesNode) -> bool:
     """Return whether a filter may answer otherwise about a node."""
-    return (before.metadata.labels, before.spec) != (after.metadata.labels, after.spec)
+    return _judged_by(before) != _judged_by(after)
+
+
+def _judged_by(node: KubernetesNode) -> tuple[object, ...]:
+    return node.metadata.labels, node.spec, node.status.declared_features
 
 
 def _is_another_neighbour(before: Pod | None, after: Pod) -> bool:

@@ -189,14 +189,12 @@ class Coordinator:
             self._each(running.events.seen, sorted(items, key=lambda item: item.metadata.creation_timestamp))
         running.tasks.applications.has_begun = True
         entries = running.requests.take()
-        actions = (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN)
         recovery = Recovery(
             self._scheduler,
             _registration(read),
             PodManager(self._cache, lambda what, message: self._loop.post(self._said, what, message)),
             nodes=[
-                node_info(state.node, actions[state.node.spec.unschedulable], settings)
-                for state in self._cache.nodes.values()
+                node_info(state.node, si.NodeInfo.CREATE, settings) for state in self._cache.nodes.values()
             ],
             applications=[entry for entry in entries if isinstance(entry, si.AddApplicationRequest)],
             allocations=[entry for entry in entries if isinstance(entry, si.Allocation)],

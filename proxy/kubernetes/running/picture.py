@@ -18,6 +18,7 @@ from ..client.api_client import ApiClient
 from ..client.list_watch import ListWatch, WatchChange, WatchedResource
 from ..objects import ConfigMap, Namespace, ObjectMeta, Pod, PriorityClass
 from .coordinator import CLUSTER_KINDS, Coordinator, PodSchedulerOptions
+from .reporting import words_of_pods
 from .tasks import PodApplicationPhase, PodTask, TaskState
 
 T = TypeVar("T")
@@ -151,7 +152,8 @@ class ClusterPicture:
         elif task.state is TaskState.ASKED:
             explanation = self._scheduler.explain_ask(application.application_id, task.key)
             yield TextLine(f"{pod.full_name} waits", style="bold yellow")
-            yield from lines_of(explanation, lambda position: f"line {position.line} of the queues")
+            for line in lines_of(explanation, lambda position: f"line {position.line} of the queues"):
+                yield line._replace(text=words_of_pods(line.text))
         else:
             yield TextLine(f"{pod.full_name} waits: {self._why_not_asked(task)}", style="bold yellow")
 

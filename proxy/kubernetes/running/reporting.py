@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from ....model.errors import LicorneError
+from ...si import constants
 from ..client.api_calls import ApiCalls
 from ..client.errors import ApiError
 from ..objects import (
@@ -54,6 +56,8 @@ OBJECT_KINDS: Final[Mapping[type, ObjectKind]] = {
     PriorityClass: ObjectKind("PriorityClass", "scheduling.k8s.io/v1"),
     StorageClass: ObjectKind("StorageClass", "storage.k8s.io/v1"),
 }
+_CORES: Final = re.compile(rf"(?<![\w.-]){constants.CPU}(?= -?[0-9])")
+_CPU: Final = "cpu"
 _SERIES_MAX: Final = 20_000
 """How many events are remembered, so that the next of the kind makes a series."""
 _OPEN_MAX: Final = 5_000
@@ -124,7 +128,7 @@ class Reporter:
         condition = self._conditions.get(uid)
         if condition is None:
             condition = self._conditions[uid] = _Condition(pod)
-        condition.wanted = (reason, _cut(message))
+        condition.wanted = (reason, _cut(words_of_pods(message)))
         self._write_condition(condition)
 
     def _write_condition(self, condition: _Condition) -> None:
@@ -170,7 +174,7 @@ class Reporter:
         self, regarding: Reported, reason: str, action: str, note: str, *, is_warning: bool = False
     ) -> None:
         """Have an event written; one that says the same as an earlier one becomes a series with it."""
-        note = _cut(note)
+        note = _cut(words_of_pods(note))
         key = (regarding.metadata.uid, reason, action, note)
         series = self._series.get(key)
         if series is not None:
@@ -244,6 +248,11 @@ class Reporter:
 
     def _write(self, call: Callable[[], object], then: Callable[[object], None]) -> None:
         self._loop.work(call, then, is_urgent=False)
+
+
+def words_of_pods(text: str) -> str:
+    """Return a text about resources in which cores are called as pods call them, and not as queues do."""
+    return _CORES.sub(_CPU, text)
 
 
 def _cut(text: str) -> str:

@@ -20,7 +20,7 @@ from ..simulation.report import JsonDocument, SimulationReport, document_of
 from ..simulation.runs import FinishedRun, RunSettings, opened_core
 from ..simulation.simulation import GivenQueues, given_queues, simulate
 from ..simulation.workloads.inputs import Transcript
-from ..simulation.workloads.workload import Workload
+from ..simulation.workloads.workload import SimulatedWorkload
 from .conditions import Condition, ConditionResult, evaluated
 from .effects import Effects, JobEffect, JobEffects, job_effects
 from .first_difference import FirstDifference, ProbedCore, Probes, difference_document, first_difference
@@ -33,7 +33,7 @@ _FORMAT: Final = 1
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class TwoRuns:
     """Two simulations of one input: the files of A and B, the reports, what differs and why, conditions.
 
     `why` is `None` where no decision differs, and where it was not asked for.
@@ -53,7 +53,7 @@ def compared(
     names: tuple[str, str],
     runs: tuple[FinishedRun, FinishedRun],
     conditions: Iterable[Condition],
-) -> Comparison:
+) -> TwoRuns:
     """Compare two simulations of one input.
 
     Args:
@@ -68,7 +68,7 @@ def compared(
     assert a.report.jobs is not None, "the jobs under A were collected"
     assert b.report.jobs is not None, "the jobs under B were collected"
     effects = job_effects(a.report.jobs, b.report.jobs)
-    return Comparison(
+    return TwoRuns(
         file_a=names[0],
         file_b=names[1],
         a=a.report,
@@ -79,7 +79,7 @@ def compared(
     )
 
 
-def comparison_document(comparison: Comparison) -> dict[str, JsonDocument]:
+def comparison_document(comparison: TwoRuns) -> dict[str, JsonDocument]:
     """Return a comparison as a JSON document."""
     effects = comparison.effects
     return {
@@ -121,12 +121,12 @@ def _condition(result: ConditionResult) -> JsonDocument:
 
 
 def with_why(
-    comparison: Comparison,
-    work: Workload | Transcript,
+    comparison: TwoRuns,
+    work: SimulatedWorkload | Transcript,
     settings: tuple[RunSettings, RunSettings],
     runs: tuple[FinishedRun, FinishedRun],
     is_interrupted: Callable[[], bool],
-) -> Comparison:
+) -> TwoRuns:
     """Return a comparison with the reasons, for which the input is simulated again.
 
     Args:
@@ -166,6 +166,7 @@ def with_why(
             progress=NoProgress(),
             stopwatch=time.perf_counter,
             is_interrupted=lambda: is_interrupted() or (is_done is not None and is_done()),
+            quiet_limit_ns=max(a.quiet_limit_ns, b.quiet_limit_ns),
             decisions=decisions,
         )
         if is_interrupted():
@@ -181,7 +182,7 @@ def with_why(
     return replace(comparison, why=why)
 
 
-def _queues_of(settings: RunSettings, work: Workload | Transcript) -> GivenQueues:
+def _queues_of(settings: RunSettings, work: SimulatedWorkload | Transcript) -> GivenQueues:
     """Return the queues of a run: those that were given, or those of its input.
 
     Raises:

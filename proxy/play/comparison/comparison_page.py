@@ -9,7 +9,7 @@ from typing import Final
 from ...base.terminal.standard_output import counted
 from ..simulation.reporting.page_parts import bars, number, table, time
 from ..simulation.reporting.report_files import filled_page
-from .comparison import JOBS_MAX, Comparison
+from .comparison import JOBS_MAX, TwoRuns
 from .effects import Effects, JobEffect
 from .first_difference import difference_lines
 from .why import Why, settings_line
@@ -27,7 +27,7 @@ place in different queues counts in both.</dd>
 </dl>"""
 
 
-def comparison_html(comparison: Comparison) -> str:
+def comparison_html(comparison: TwoRuns) -> str:
     """Return the page."""
     effects, workload = comparison.effects, comparison.a.workload
     sections = [
@@ -87,7 +87,7 @@ def _tiles(total: Effects, unpaired: int) -> str:
     return f'<dl class="tiles">{"".join(items)}</dl>'
 
 
-def _difference(comparison: Comparison) -> str:
+def _difference(comparison: TwoRuns) -> str:
     """Return the first difference, and the step at which the runs differ where that was asked for."""
     lines = [*difference_lines(comparison.difference)]
     if comparison.why is not None:

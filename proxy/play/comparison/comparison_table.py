@@ -19,7 +19,7 @@ from ....model.configuration.durations import short_duration_text
 from ...base.terminal.standard_output import counted, print_table
 from ..simulation.job_figures import JobFigures, JobReport, JobRow
 from ..simulation.report_table import ROWS_MAX, print_notes, print_rest, remarks_of
-from .comparison import JOBS_MAX, Comparison
+from .comparison import JOBS_MAX, TwoRuns
 from .effects import Effects, JobEffect
 from .first_difference import difference_lines
 from .why import why_lines
@@ -28,7 +28,7 @@ _COUNTS: Final = ("jobs", "later", "only_a", "earlier", "only_b", "same")
 _HEADS: Final = {"only_a": "only-A", "only_b": "only-B"}
 
 
-def print_comparison(comparison: Comparison, console: Console, *, plain: bool = False) -> None:
+def print_comparison(comparison: TwoRuns, console: Console, *, plain: bool = False) -> None:
     """Print the whole comparison.
 
     Args:
@@ -82,7 +82,7 @@ def _summary(total: Effects) -> str:
     return f"{counted(total.jobs, 'job')}: {later}; {earlier}; {total.same:,} at the same time"
 
 
-def _print_preempted(comparison: Comparison, console: Console) -> None:
+def _print_preempted(comparison: TwoRuns, console: Console) -> None:
     """Print how many tasks were preempted, if any."""
     a, b = comparison.a.total.preempted, comparison.b.total.preempted
     if a or b:
@@ -162,7 +162,7 @@ def _wait_of(row: JobRow) -> str:
     return "-" if row.wait_ns is None else short_duration_text(row.wait_ns)
 
 
-def _print_remarks(comparison: Comparison, console: Console) -> None:
+def _print_remarks(comparison: TwoRuns, console: Console) -> None:
     """Print the counted texts of both reports: what they have in common, then those of A, then those of B."""
     for (title, of_a), of_b in zip(
         remarks_of(comparison.a).items(), remarks_of(comparison.b).values(), strict=True

@@ -26,6 +26,8 @@ from .record import SimulationRecord
 
 QUIET_LIMIT_NS: Final = 20 * 60 * 10**9
 """Longer than every delay of the core while work waits; the longest is that of placeholders, 15 minutes."""
+HELD_LIMIT_NS: Final = 8 * 86_400 * 10**9
+"""The same where a policy says when work may start: nights, weekends, the first of the week."""
 _VIRTUAL_TIME_MAX_NS: Final = 200 * 365 * 86_400 * 10**9
 """Times of the scheduler interface are signed 64-bit nanoseconds since 1970: they end in the year 2262."""
 _ROUNDS_AT_ONE_MOMENT_MAX: Final = 10_000
@@ -105,6 +107,7 @@ class Driver:
         progress: Gets the progress.
         stopwatch: Real time in seconds, from any start.
         is_interrupted: Returns whether to stop before the next moment.
+        quiet_limit_ns: After how long without any change it ends, once nothing is left to submit or to end.
     """
 
     def __init__(
@@ -116,7 +119,9 @@ class Driver:
         progress: Progress,
         stopwatch: Callable[[], float],
         is_interrupted: Callable[[], bool] = never,
+        quiet_limit_ns: int = QUIET_LIMIT_NS,
     ) -> None:
+        self._quiet_limit_ns = quiet_limit_ns
         self._core = core
         self._traffic = traffic
         self._record = record
@@ -188,7 +193,7 @@ class Driver:
         moment_ns = max(min(moments_ns), now_ns)
         if moment_ns > _VIRTUAL_TIME_MAX_NS:
             raise SimulationError("the simulation takes more than 200 years of virtual time")
-        if event_ns is None and moment_ns > self._record.last_change_ns + QUIET_LIMIT_NS:
+        if event_ns is None and moment_ns > self._record.last_change_ns + self._quiet_limit_ns:
             return None
         return moment_ns
 

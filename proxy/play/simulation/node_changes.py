@@ -9,7 +9,7 @@ from ...si import si_pb2 as si
 from ...si.api import SchedulerAPI
 from .record import SimulationRecord, without_names
 from .si_messages import node_request
-from .workloads.workload import NodeChange, NodeEvent, SimulatedNode, Workload
+from .workloads.workload import NodeChange, NodeEvent, SimulatedNode, SimulatedWorkload
 
 _CREATE: Final = si.NodeInfo.CREATE
 
@@ -25,7 +25,9 @@ class NodeChanges:
         rm_id: The resource manager that the nodes belong to.
     """
 
-    def __init__(self, workload: Workload, api: SchedulerAPI, record: SimulationRecord, rm_id: str) -> None:
+    def __init__(
+        self, workload: SimulatedWorkload, api: SchedulerAPI, record: SimulationRecord, rm_id: str
+    ) -> None:
         self._workload = workload
         self._api = api
         self._record = record

@@ -15,19 +15,19 @@ from typing import TypeAlias, final
 from ....actors.services.clocks import EPOCH_2000_NS
 from ....model.configuration.problems import ConfigurationError
 from ....model.configuration.reader import policy_problems
-from ....model.policies.policies import GivenPolicies, PolicyFactory
+from ....model.policies.policies import GivenPolicies, PolicyFactory, PolicyPoint
 from ....model.queues.use_order import KeptUse
 from ...base.files.input_files import GivenConfiguration
 from ...core.resolvers.resolver import UserResolver, read_users
 from ...core.scheduler.engine_names import EngineName, engine_named
 from ...views.dumps import begun_at, read_usage
 from .core import Core, SchedulerCore
-from .driver import NoProgress, never, progress_on
+from .driver import HELD_LIMIT_NS, QUIET_LIMIT_NS, NoProgress, never, progress_on
 from .record import Decision, Decisions
 from .report import SimulationReport
 from .simulation import GivenQueues, given_queues, simulate
 from .workloads.inputs import Transcript
-from .workloads.workload import Workload
+from .workloads.workload import SimulatedWorkload
 
 GivenPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -44,6 +44,7 @@ class RunSettings:
         usage: What queues and users have used when the simulation begins.
         engine: The engine of the scheduler.
         threads: How many threads the engine has; `None` for one.
+        quiet_limit_ns: After how long without any change the run ends: longer where a policy holds starts.
     """
 
     queues: GivenQueues | None = None
@@ -52,6 +53,7 @@ class RunSettings:
     usage: Mapping[str, KeptUse] = field(default_factory=dict)
     engine: EngineName = "direct"
     threads: int | None = None
+    quiet_limit_ns: int = QUIET_LIMIT_NS
 
 
 CoreOfSettings: TypeAlias = "Callable[[RunSettings], Core]"
@@ -83,6 +85,7 @@ def run_settings(
     """
     given = None if queues is None else given_queues(queues, name)
     points = GivenPolicies(policies or {}).points
+    holds = any(PolicyPoint.ADMISSION in each for each in points.values())
     if given is not None and (problems := policy_problems(given.config, points, source=str(given.path))):
         raise ConfigurationError(problems)
     return RunSettings(
@@ -92,6 +95,7 @@ def run_settings(
         usage={} if usage is None else begun_at(EPOCH_2000_NS, *read_usage(Path(usage))),
         engine=engine_named(engine),
         threads=threads,
+        quiet_limit_ns=HELD_LIMIT_NS if holds else QUIET_LIMIT_NS,
     )
 
 
@@ -108,7 +112,7 @@ def opened_core(settings: RunSettings) -> SchedulerCore:
     """Open the scheduler that the settings ask for.
 
     Raises:
-        LicorneError: The engine cannot have so many threads, or a policy cannot be given.
+        LicorneError: The engine cannot have that number of threads, or a policy cannot be given.
     """
     return SchedulerCore(
         settings.engine, settings.resolver, settings.threads, settings.usage, settings.policies
@@ -116,7 +120,7 @@ def opened_core(settings: RunSettings) -> SchedulerCore:
 
 
 def run_each(
-    work: Workload | Transcript,
+    work: SimulatedWorkload | Transcript,
     settings: Mapping[str, RunSettings],
     *,
     is_shown: bool = False,
@@ -158,6 +162,7 @@ def run_each(
                 progress=progress,
                 stopwatch=time.perf_counter,
                 is_interrupted=is_interrupted,
+                quiet_limit_ns=one.quiet_limit_ns,
                 with_figures=with_figures,
                 with_jobs=True,
                 decisions=decisions,

@@ -25,7 +25,7 @@ from .core import CallbackGuard, Core
 from .node_changes import NodeChanges
 from .record import AskEntry, SimulationRecord, without_names
 from .si_messages import ask_message, new_application_message, release_message, resource_message
-from .workloads.workload import SimulatedApplication, SimulatedTask, Workload
+from .workloads.workload import SimulatedApplication, SimulatedTask, SimulatedWorkload
 
 
 class ApplicationPhase(Enum):
@@ -89,7 +89,9 @@ class SimulatedRM(ResourceManager):
         configuration: The queue YAML.
     """
 
-    def __init__(self, workload: Workload, core: Core, record: SimulationRecord, configuration: str) -> None:
+    def __init__(
+        self, workload: SimulatedWorkload, core: Core, record: SimulationRecord, configuration: str
+    ) -> None:
         self._workload = workload
         self._core = core
         self._record = record
@@ -355,7 +357,7 @@ def _opened(application: SimulatedApplication, accounts: Accounts) -> SubmittedA
 class EventQueue:
     """The events of one workload; equal times keep the order of the workload, and of the placements."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: SimulatedWorkload) -> None:
         self._submissions = _submissions(workload)
         self._submissions_done = 0
         self._ends: list[tuple[int, int, str]] = []
@@ -389,7 +391,7 @@ class EventQueue:
         return application, task
 
 
-def _submissions(workload: Workload) -> list[tuple[int, SimulatedApplication, SimulatedTask | None]]:
+def _submissions(workload: SimulatedWorkload) -> list[tuple[int, SimulatedApplication, SimulatedTask | None]]:
     """Return all submissions in the order of their times, an application before its tasks."""
     submissions: list[tuple[int, SimulatedApplication, SimulatedTask | None]] = []
     for application in workload.applications:

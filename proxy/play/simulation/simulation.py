@@ -20,7 +20,7 @@ from ...si.constants import NODE_PARTITION
 from ..transcripts.player import PlayedManager, TranscriptPlayer, TranscriptRules
 from .accounts import Jobs
 from .core import CallbackGuard, Core, PredicateGuard, Traffic
-from .driver import Driver, Progress, never
+from .driver import QUIET_LIMIT_NS, Driver, Progress, never
 from .job_figures import build_job_report
 from .record import Decisions, SimulationRecord
 from .recorded_manager import RecordedManager
@@ -32,7 +32,7 @@ from .simulated_rm import SimulatedRM
 from .workloads.inputs import Transcript
 from .workloads.workload import (
     InputNote,
-    Workload,
+    SimulatedWorkload,
     count_gangs_larger_than_the_cluster,
     count_tasks_larger_than_every_node,
 )
@@ -46,7 +46,7 @@ CoreFactory: TypeAlias = "Callable[[EngineName], Core]"
 
 
 def simulate(
-    work: Workload | Transcript,
+    work: SimulatedWorkload | Transcript,
     open_core: CoreFactory,
     *,
     engine: EngineName,
@@ -54,6 +54,7 @@ def simulate(
     progress: Progress,
     stopwatch: Callable[[], float],
     is_interrupted: Callable[[], bool] = never,
+    quiet_limit_ns: int = QUIET_LIMIT_NS,
     configuration_notes: tuple[InputNote, ...] = (),
     with_figures: bool = False,
     with_jobs: bool = False,
@@ -69,6 +70,7 @@ def simulate(
         progress: Gets the progress.
         stopwatch: Real time in seconds, from any start.
         is_interrupted: Returns whether to stop, with a report of what is known so far.
+        quiet_limit_ns: After how long without any change it ends, as `Driver` has it.
         configuration_notes: The notes about that queue YAML for the report.
         with_figures: Whether to collect figures over time as well.
         with_jobs: Whether to collect figures of whole jobs as well.
@@ -89,7 +91,13 @@ def simulate(
             text = work.default_configuration if given is None else given
             traffic = SimulatedRM(work, core, record, text)
         driver = Driver(
-            core, traffic, record, progress=progress, stopwatch=stopwatch, is_interrupted=is_interrupted
+            core,
+            traffic,
+            record,
+            progress=progress,
+            stopwatch=stopwatch,
+            is_interrupted=is_interrupted,
+            quiet_limit_ns=quiet_limit_ns,
         )
         result = driver.run()
         if series is not None:
@@ -107,7 +115,7 @@ def simulate(
     return replace(report, figures=figures)
 
 
-def _notes(work: Workload | Transcript) -> tuple[InputNote, ...]:
+def _notes(work: SimulatedWorkload | Transcript) -> tuple[InputNote, ...]:
     """Return the notes of the report about the input."""
     if isinstance(work, Transcript):
         return ()
@@ -227,13 +235,13 @@ class GivenQueues:
             known = f"; the partitions are: {', '.join(there) or 'none'}"
             raise InputError(self.path, f"{message}{known}{did_you_mean(name, there)}")
 
-    def checked_notes(self, work: Workload | Transcript) -> tuple[InputNote, ...]:
+    def checked_notes(self, work: SimulatedWorkload | Transcript) -> tuple[InputNote, ...]:
         """Refuse a configuration that does not fit the work; return what is probably not meant in it.
 
         Raises:
             InputError: It has none of the partitions of the nodes.
         """
-        if isinstance(work, Workload):
+        if isinstance(work, SimulatedWorkload):
             self.check_partitions()
             return self.notes(work.node_types())
         lines = [step.line for step in work.steps]

@@ -39,7 +39,7 @@ def door(
     *,
     config: ServedConfigOption = None,
     launcher: Annotated[
-        str, value_option("--launcher", "NAME", f"What starts workers: {', '.join(LAUNCHERS)}.")
+        str, value_option("--launcher", "NAME", f"How workers are started: {', '.join(LAUNCHERS)}.")
     ] = "local",
     workers: Annotated[
         str,
@@ -60,7 +60,10 @@ def door(
         Path | None, value_option("--worker-token", "FILE", "The bearer token that workers want.")
     ] = None,
     worker_ca: Annotated[
-        Path | None, value_option("--worker-ca", "FILE", "Who vouches for workers (PEM); TLS is used then.")
+        Path | None,
+        value_option(
+            "--worker-ca", "FILE", "Certificates of the authorities for workers (PEM); turns TLS on."
+        ),
     ] = None,
     worker_cert: Annotated[
         Path | None, value_option("--worker-cert", "FILE", "The certificate that workers are shown (PEM).")
@@ -74,13 +77,13 @@ def door(
     as_json: AddressAsJsonOption = False,
     log_format: LogFormatOption = "text",
 ) -> None:
-    """Serve resource managers whose partitions run on workers, each on one of its own; see docs/scaling.md.
+    """Serve resource managers whose partitions run on workers, one worker each; see docs/scaling.md.
 
     Prints the addresses when it listens. SIGHUP reads the configuration again; so does a change of the file.
     """
     with ends_on(LicorneError, "licorne door"), ExitStack() as stack:
         check_installed("server")
-        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # What it would print is in our own messages.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # Our own messages contain what it would print.
         from ...views.rest.requests import read_token
         from ...wire.door.door import Door
         from ...wire.door.view.application import DoorRest

@@ -67,7 +67,7 @@ def moment_command(who: str) -> Callable[[Callable[..., None]], Callable[..., No
     """Return a decorator: the command has the options of a moment in place of its parameter `moment`.
 
     Args:
-        who: What an error begins with: the name of the command.
+        who: The name of the command, with which an error begins.
     """
     with_moment = with_settings("moment", _moment)
     return lambda command: ends_on(LicorneError, who)(with_moment(command))
@@ -109,7 +109,7 @@ def _moment(
     policies: PolicyOptions,
     as_json: AsJsonOption = False,
 ) -> Moment:
-    """Return the moment that the options say.
+    """Return the moment that the options name.
 
     Raises:
         LicorneError: The engine is unknown, the time cannot be read, or a policy cannot be given.
@@ -166,7 +166,9 @@ def dry_run(
     ] = None,
     resource: Annotated[
         list[str] | None,
-        value_option("--resource", "TYPE=QUANTITY", "What an ask wants, such as vcore=500m.", short="-r"),
+        value_option(
+            "--resource", "TYPE=QUANTITY", "A resource that the ask requests, such as vcore=500m.", short="-r"
+        ),
     ] = None,
     priority: Annotated[int, number_option("--priority", "The priority of the ask.")] = 0,
     required_node: Annotated[str, typer.Option("--required-node", help="The one node for the ask.")] = "",

@@ -48,7 +48,7 @@ def fuzz(
 ) -> None:
     """Run simulated clusters under faults: the same seed does the same everywhere.
 
-    A failure ends with status 1, the smallest plan that was found for it, and all that was said in it.
+    A failure ends with status 1 and prints the smallest plan that reproduces it, with all its messages.
     """
     with ends_on(LicorneError, "licorne fuzz"):
         from .serve import check_installed

@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from ...wire.server.watchdog import Watchdog
 
 _PACKAGES: Final = ("msgspec", "urllib3")
-"""What the extra `kubernetes` brings besides that of `server`."""
+"""Packages that the extra `kubernetes` adds to those of `server`."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """Which cluster is meant, and how its pods are scheduled: each field is an option."""
+    """The cluster, and how its pods are scheduled: each field is an option."""
 
     kubeconfig: Annotated[
         Path | None,
@@ -125,7 +125,7 @@ def schedule_pods(
         value_option(
             "--pod-name",
             "NAME",
-            "The pod that this process runs in: its label licorne.io/role says leader or standby.",
+            "The pod that this process runs in: its label licorne.io/role becomes leader or standby.",
             envvar="POD_NAME",
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""What several commands share: their options, and their output. To load it loads nothing of the scheduler.
+"""Options and output that several commands share. Importing this module loads nothing of the scheduler.
 
 Output is answers to people and programs, and reports and the log on standard error. A line of JSON is an
 object with `time` (RFC 3339, UTC), `level` and `message`, then where it belongs as far as that is known:
@@ -44,7 +44,7 @@ _OPTIONS: Final = {
     "scale_size": "--scale-size",
     "scale_nodes": "--scale-nodes",
 }
-"""What messages call the settings of an input."""
+"""The name of the settings of an input in messages."""
 
 
 def whole_number(option: str, at_least: int | None = None) -> Callable[[str | int], int]:
@@ -67,11 +67,11 @@ def value_option(name: str, value: str, text: str, *, short: str | None = None, 
     """Return an option that has a value, as typer takes it.
 
     Args:
-        name: What it is called.
-        value: What its value is called in the help.
-        text: What the help says of it.
+        name: The option.
+        value: The name of its value in the help.
+        text: Its description in the help.
         short: Its other name, of one letter.
-        settings: What else typer has to know.
+        settings: Further settings for typer.
     """
     names = (name,) if short is None else (name, short)
     return typer.Option(*names, metavar=value, help=text, **settings)
@@ -97,7 +97,7 @@ def with_settings(
         common = list(inspect.signature(settings, eval_str=True).parameters.values())
         place = [each.name for each in own].index(parameter)
 
-        def run(**values: Any) -> T:  # Typer has read them as the signature says.
+        def run(**values: Any) -> T:  # Typer has read them by the signature.
             made = settings(**{each.name: values.pop(each.name) for each in common})
             return command(**values, **{parameter: made})
 
@@ -112,7 +112,7 @@ def seconds_of(option: str, text: str) -> float:
     """Return the seconds of an option's duration.
 
     Raises:
-        BadParameter: It is no duration.
+        BadParameter: The text is not a duration.
     """
     from ....model.configuration.durations import DurationError, parse_duration_ns
 
@@ -127,7 +127,7 @@ UsersOption: TypeAlias = Annotated[
     typer.Option("--users", help="Users with lists of groups (.yaml), asked instead of who is configured."),
 ]
 EngineOption: TypeAlias = Annotated[
-    str, typer.Option("--engine", help=f"What it runs on: {' or '.join(ENGINES)}.")
+    str, typer.Option("--engine", help=f"The engine: {' or '.join(ENGINES)}.")
 ]
 ThreadsOption: TypeAlias = Annotated[
     int | None,
@@ -171,7 +171,7 @@ InsecurePublicOption: TypeAlias = Annotated[
     bool, typer.Option("--insecure-public", help="Listen without TLS on an address that others can reach.")
 ]
 LogFormatOption: TypeAlias = Annotated[
-    str, value_option("--log-format", "FORMAT", "What standard error gets: text, or json with the log.")
+    str, value_option("--log-format", "FORMAT", "The format of standard error: text, or json with the log.")
 ]
 AddressAsJsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the address as JSON.")]
 ServedConfigOption: TypeAlias = Annotated[
@@ -190,7 +190,7 @@ UsageFileOption: TypeAlias = Annotated[
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOptions:
-    """The policies that queues may name, as they were given: each field is an option."""
+    """The policies that queues may name: each field is an option."""
 
     policy: PolicyOption = None
     policy_package: Annotated[
@@ -212,7 +212,7 @@ class PolicyOptions:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSettings:
-    """The options as they were given: each field is one."""
+    """The options of an input: each field is one."""
 
     nodes: Annotated[
         Path | None,
@@ -220,13 +220,13 @@ class InputSettings:
     ] = None
     csv_mapping: Annotated[
         Path | None,
-        value_option("--csv-mapping", "FILE", "Which columns of a CSV file of jobs mean what (.yaml)."),
+        value_option("--csv-mapping", "FILE", "A description of the columns of a CSV file of jobs (.yaml)."),
     ] = None
     own_times: Annotated[
         bool,
         typer.Option("--own-times", help="Replay openb pods by their own times, instead of packing them."),
     ] = False
-    seed: Annotated[int, number_option("--seed", "What durations of a scenario are drawn with.")] = 1
+    seed: Annotated[int, number_option("--seed", "The seed of the random durations of a scenario.")] = 1
     gang: Annotated[
         bool, typer.Option("--gang", help="Start each job of a log as a whole, instead of task by task.")
     ] = False
@@ -234,7 +234,7 @@ class InputSettings:
         int | None,
         number_option(
             "--task-processors",
-            "How many processors a task of a log has at most; else what its request or a node says.",
+            "The most processors of a task of a log; by default those of its request or of a node.",
             at_least=1,
         ),
     ] = None
@@ -253,23 +253,24 @@ class InputSettings:
         str | None, value_option("--to", "DURATION", "Leave out jobs that are submitted from this time on.")
     ] = None
     first: Annotated[
-        int | None, number_option("--first", "Take so many jobs, in the order of submission.", at_least=1)
+        int | None,
+        number_option("--first", "Use only this many jobs, in the order of submission.", at_least=1),
     ] = None
     scale_rate: Annotated[
-        str | None, value_option("--scale-rate", "FACTOR", "Jobs follow each other so many times as fast.")
+        str | None, value_option("--scale-rate", "FACTOR", "Submit jobs this many times as fast.")
     ] = None
     scale_size: Annotated[
-        str | None, value_option("--scale-size", "FACTOR", "Tasks ask for so many times as much.")
+        str | None, value_option("--scale-size", "FACTOR", "Multiply the requests of tasks by this.")
     ] = None
     scale_nodes: Annotated[
-        str | None, value_option("--scale-nodes", "FACTOR", "There are so many times as many nodes.")
+        str | None, value_option("--scale-nodes", "FACTOR", "Multiply the number of nodes by this.")
     ] = None
 
     def of(self, path: Path) -> InputOptions:
         """Return how an input is read.
 
         Raises:
-            LicorneError: A time is no duration, or a factor no number above zero.
+            LicorneError: A time is not a duration, or a factor is not a number above zero.
         """
         from ...play.simulation.workloads.reading import input_options
 
@@ -279,7 +280,7 @@ class InputSettings:
 
 
 DEFAULT_INPUT_SETTINGS: Final = InputSettings()
-"""Nothing is said."""
+"""Print nothing."""
 with_input_settings: Final = with_settings("input_settings", InputSettings)
 """Gives a command the options of `InputSettings` in place of its parameter `input_settings`."""
 
@@ -296,7 +297,7 @@ _FIELDS: Final = {
     "allocation_key": "allocationKey",
     "node": "node",
 }
-"""What records have in their `extra`, and the field that it is written to."""
+"""The keys of `extra` in records, and the field that each is written to."""
 
 
 def print_lines(played_input: PlayedInput, lines: Iterable[TextLine]) -> None:
@@ -315,7 +316,7 @@ def print_lines(played_input: PlayedInput, lines: Iterable[TextLine]) -> None:
 
 
 def print_text_lines(lines: Iterable[TextLine]) -> None:
-    """Print lines, as far indented as they say."""
+    """Print lines with their indentation."""
     from rich.text import Text
 
     from ...base.terminal.standard_output import output_console
@@ -339,7 +340,7 @@ def log_format_named(name: str) -> LogFormat:
     """Return the format of that name.
 
     Raises:
-        LicorneError: There is none.
+        LicorneError: The file does not exist.
     """
     if name not in get_args(LogFormat):
         raise LicorneError(f"--log-format is one of {', '.join(get_args(LogFormat))}, not {name!r}")
@@ -355,7 +356,7 @@ def log_written(log_format: LogFormat, who: str) -> Iterator[None]:
 
     Args:
         log_format: The format.
-        who: What a line of text begins with: the name of the command.
+        who: The name of the command, with which a line of text begins.
     """
     from loguru import logger
 
@@ -376,7 +377,7 @@ def log_written(log_format: LogFormat, who: str) -> Iterator[None]:
 
 
 def reporter(log_format: LogFormat, who: str) -> Callable[[str], None]:
-    """Return the function that reports what a command has to say while it runs."""
+    """Return the function with which a command reports while it runs."""
 
     def report(text: str) -> None:
         if log_format == "text":
@@ -392,7 +393,7 @@ def write_record(message: Message) -> None:
     record = message.record
     error = ""
     if record["exception"] is not None:
-        # What loguru has formatted is the message, then the traceback.
+        # loguru has formatted the message, then the traceback.
         error = str(message).removeprefix(record["message"]).strip()
     _write_line(record["time"], record["level"].name.lower(), record["message"], record["extra"], error)
 

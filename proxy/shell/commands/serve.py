@@ -15,7 +15,6 @@ import typer
 from ....model.errors import LicorneError
 from ...base.process import prepare_process
 from ...base.terminal.standard_output import ends_on, write_line
-from ...wire.server.access import Address
 from .options import (
     AddressAsJsonOption,
     EngineOption,
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from ...core.recording.recording import Recording
     from ...core.scheduler.answering.questions import QuestionSide
     from ...views.rest.running import RestSettings
-    from ...wire.server.access import AccessRules
+    from ...wire.server.access import AccessRules, Address
     from ...wire.server.remote_managers import ServedScheduler
     from ...wire.server.server import ServerSettings
     from ...wire.server.watchdog import Watchdog
@@ -65,7 +64,7 @@ class Readers(AbstractContextManager[object], Protocol):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListeningOptions:
-    """Where a server listens, and who may use it, as it was said: each field is an option."""
+    """Where a server listens, and who may use it: each field is an option."""
 
     address: Annotated[
         str, value_option("--address", "HOST:PORT", "Where to listen; port 0: one that is free.")
@@ -82,7 +81,11 @@ class ListeningOptions:
     ] = None
     client_ca: Annotated[
         Path | None,
-        value_option("--client-ca", "FILE", "Who vouches for clients (PEM); each needs a certificate."),
+        value_option(
+            "--client-ca",
+            "FILE",
+            "Certificates of the authorities for clients (PEM); each client needs a certificate.",
+        ),
     ] = None
     access: Annotated[
         Path | None, value_option("--access", "FILE", "Tokens and certificates that are let in (.yaml).")
@@ -184,7 +187,7 @@ def serve(
     """
     with ends_on(LicorneError, "licorne serve"), ExitStack() as stack:
         check_installed("server")
-        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # What it would print is in our own messages.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # Our own messages contain what it would print.
         from ....model.configuration.durations import parse_duration_ns
         from ...core.scheduler.engine_names import engine_named
         from ...core.scheduler.scheduler import Scheduler
@@ -214,7 +217,7 @@ def serve(
             report(f"recording in {scheduler.recorded_in}")
         prepare_process()
 
-        stack.callback(scheduler.stop)  # Where there is no gRPC server to do it.
+        stack.callback(scheduler.stop)  # A gRPC server does it otherwise.
         if until_stdin_closes:
             end_with_parent(scheduler, watchdog)
         if state_dumps is not None:
@@ -298,7 +301,7 @@ def run_server(
     """Serve until a signal comes.
 
     Args:
-        scheduler: What is served; it is stopped, too.
+        scheduler: The scheduler to serve; it is stopped, too.
         settings: How to listen.
         readers: The REST server, if there is one.
         watchdog: Ends this process if the signal has no effect.
@@ -312,6 +315,7 @@ def run_server(
     import asyncio
     from contextlib import nullcontext
 
+    from ...wire.server.access import Address
     from ...wire.server.server import serve_until_signal
 
     def on_stopping() -> None:
@@ -361,11 +365,11 @@ def _recording(folder: Path | None, *, anonymize: bool, outcomes: bool) -> Recor
 
 
 def check_installed(extra: str, *names: str) -> None:
-    """Refuse to go on without the packages of the extra `server`, and of another one that builds on it.
+    """Refuse to continue without the packages of the extra `server`, and of another one that builds on it.
 
     Args:
         extra: The extra that has them all.
-        names: What that one has besides.
+        names: Its packages besides those of `server`.
 
     Raises:
         LicorneError: One is missing.
@@ -382,7 +386,7 @@ def _seconds(option: str, text: str) -> float:
     """Return the seconds of a duration.
 
     Raises:
-        LicorneError: The text is no duration, or it is negative.
+        LicorneError: The text is not a duration, or it is negative.
     """
     from ....model.configuration.durations import parse_duration_ns
 
@@ -404,7 +408,7 @@ def rest_settings(
 ) -> RestSettings:
     """Return how the REST interface listens; its certificate is that of the server.
 
-    Its tokens are that of its own file, else those that let resource managers in.
+    Its tokens are those of its file, else those of resource managers.
 
     Raises:
         LicorneError: An option cannot be used; the text quotes it.
@@ -440,7 +444,7 @@ def _check_reach(where: Address, *, protected: bool) -> None:
     """Refuse an address that others can reach without TLS.
 
     Raises:
-        LicorneError: It is one, and that was not said to be meant.
+        LicorneError: It is open, and no option allows that.
     """
     if not where.is_loopback and not protected:
         raise LicorneError(

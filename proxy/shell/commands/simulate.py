@@ -29,7 +29,7 @@ from .options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ...play.comparison.comparison import Comparison
+    from ...play.comparison.comparison import TwoRuns
     from ...play.comparison.conditions import Condition
     from ...play.simulation.report import SimulationReport
     from ...play.simulation.reporting.figures import RunFigures
@@ -90,7 +90,7 @@ def simulate_command(open_core: CoreOfSettings | None = None) -> Callable[..., N
         compare: Annotated[
             Path | None,
             value_option(
-                "--compare", "FILE", "Show figures of --report-json beside those of this run, with --report."
+                "--compare", "FILE", "Compare figures of --report-json with those of this run, in --report."
             ),
         ] = None,
     ) -> None:
@@ -166,7 +166,7 @@ class FigureOutputs:
         return any(option.startswith("--jobs") for option in self.files)
 
     def write(self, report: SimulationReport) -> None:
-        """Write all files; each is there as a whole, or as it was before.
+        """Write all files; each is written as a whole or keeps its old content.
 
         Raises:
             UnwritableFileError: One cannot be written; those before it have been.
@@ -200,7 +200,8 @@ def report_outputs(options: Mapping[str, Path | None], compare: Path | None) -> 
     """Check the options, and read the figures to compare with.
 
     Args:
-        options: The option of each file that can be written, and the file; `None` where none is named.
+        options: The option of each file that can be written, and the file; `None` where the option is
+            missing.
         compare: The figures to compare with.
 
     Raises:
@@ -209,7 +210,7 @@ def report_outputs(options: Mapping[str, Path | None], compare: Path | None) -> 
     """
     files = {option: path for option, path in options.items() if path is not None}
     if compare is not None and "--report" not in files:
-        raise LicorneError("--compare shows two runs on a page: --report FILE has to say which")
+        raise LicorneError("--compare shows two runs on a page: --report FILE must name that page")
     other = None
     if compare is not None:
         from ...play.simulation.reporting.report_files import read_figures
@@ -236,11 +237,13 @@ _FAILED: Final = 1
 @with_input_settings
 def compare(
     *,
-    a: Annotated[Path, typer.Argument(metavar="A", help="The queues as they are (queues.yaml).")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="The queues as they could be.")],
+    a: Annotated[Path, typer.Argument(metavar="A", help="The current queues (queues.yaml).")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The queues to compare with them.")],
     input_path: Annotated[
         Path,
-        value_option("--input", "FILE", "What runs under both: any input of `licorne simulate`.", short="-i"),
+        value_option(
+            "--input", "FILE", "The workload for both: any input of `licorne simulate`.", short="-i"
+        ),
     ],
     fail_if: Annotated[
         list[str] | None,
@@ -265,7 +268,7 @@ def compare(
     input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
     as_json: AsJsonOption = False,
 ) -> None:
-    """Run one input under two configurations, and say which jobs start later in B and which earlier.
+    """Run one input under two configurations, and show which jobs start later in B and which earlier.
 
     Ends with status 1 if a condition of --fail-if holds.
     """
@@ -305,7 +308,7 @@ def _compared(
     conditions: Iterable[Condition],
     *,
     with_reasons: bool,
-) -> Comparison | None:
+) -> TwoRuns | None:
     """Load the input, simulate under A and then under B; return `None` where that was interrupted."""
     from ...play.comparison.comparison import compared, with_why
     from ...play.comparison.why import InterruptedRunError
@@ -331,7 +334,7 @@ def _compared(
             return None
 
 
-def _print_comparison(comparison: Comparison, *, as_json: bool) -> None:
+def _print_comparison(comparison: TwoRuns, *, as_json: bool) -> None:
     """Print a comparison to standard output."""
     from ...base.terminal.standard_output import is_for_people, output_console
     from ...play.comparison.comparison import comparison_document

@@ -45,16 +45,19 @@ def top(
     ] = "http://127.0.0.1:9080",
     token: TokenOption = None,
     ca: Annotated[
-        Path | None, value_option("--ca", "FILE", "Who vouches for the server (PEM), with https.")
+        Path | None,
+        value_option("--ca", "FILE", "Certificates of the authorities for the server (PEM), with https."),
     ] = None,
     partition: Annotated[
         str | None,
         typer.Option("--partition", help="The partition, as NAME or [RM]NAME; the first one if not given."),
     ] = None,
-    view: Annotated[View, typer.Option("--view", help="What is shown at first.")] = View.QUEUES,
+    view: Annotated[View, typer.Option("--view", help="The view at the start.")] = View.QUEUES,
     resource: Annotated[
         str | None,
-        value_option("--resource", "TYPE", "Whose quantities are shown; the most used one at first."),
+        value_option(
+            "--resource", "TYPE", "The resource whose quantities are shown; by default the most used one."
+        ),
     ] = None,
     interval: Annotated[
         float,
@@ -63,7 +66,10 @@ def top(
         ),
     ] = "2s",  # type: ignore[assignment]  # typer gives it to the parser
     once: Annotated[
-        bool, typer.Option("--once", help="Print the view as text and end; so it is if this is no terminal.")
+        bool,
+        typer.Option(
+            "--once", help="Print the view as text and end; the default if standard output is not a terminal."
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the view as JSON and end.")] = False,
 ) -> None:
@@ -97,7 +103,7 @@ def _drawn_on_standard_output() -> Iterator[None]:
 
 
 def _check_installed() -> None:
-    """Refuse to go on without the packages of the extra.
+    """Refuse to continue without the packages of the extra.
 
     Raises:
         LicorneError: One is missing.

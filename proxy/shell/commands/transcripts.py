@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _REFUTED = 1
 _NO_QUESTION = "a question without a body"
-"""What a server answers to a question that it does not know."""
+"""The answer of a server to a question that it does not know."""
 
 
 @with_settings("policies", PolicyOptions)
@@ -49,7 +49,7 @@ def replay(
     ] = None,
     policies: PolicyOptions,
 ) -> None:
-    """Replay what a resource manager said, and write what the scheduler does, as JSON lines.
+    """Replay the requests of a resource manager, and write the scheduler's decisions as JSON lines.
 
     A recording has what its policies answered. With --policy their code is asked as well: the first answer
     that differs ends the replay.
@@ -128,7 +128,7 @@ def replay_input(
 
 
 def _note(text: str) -> None:
-    """Tell the user of a line that is left out; what the replay says goes to standard output."""
+    """Tell the user of a line that is left out; the output of the replay goes to standard output."""
     typer.echo(f"licorne replay: {text}", err=True)
 
 
@@ -140,7 +140,7 @@ def verify(
 ) -> None:
     """Check each placement, preemption and promise of recorded days, without the scheduler.
 
-    Ends with status 0 if none is refuted, 1 if one is, and 2 if a recording cannot be read.
+    Ends with status 0 if all hold, 1 if one is refuted, and 2 if a recording cannot be read.
     """
     from ...play.transcripts.transcript import recording_files, rows_of_files
     from ...play.verify.queues import UnreadableError
@@ -172,7 +172,9 @@ def _seconds(text: str) -> float:
     """
     seconds = seconds_of("--timeout", text)
     if seconds <= 0:
-        raise typer.BadParameter(f"{text!r} is no time to wait", param_hint="'--timeout'")
+        raise typer.BadParameter(
+            f"expected a number of seconds above 0, got {text!r}", param_hint="'--timeout'"
+        )
     return seconds
 
 
@@ -185,7 +187,8 @@ def save(
     rm: Annotated[str | None, value_option("--rm", "ID", "Only what this resource manager has.")] = None,
     token: TokenOption = None,
     ca: Annotated[
-        Path | None, value_option("--ca", "FILE", "Who vouches for the server (PEM), with TLS.")
+        Path | None,
+        value_option("--ca", "FILE", "Certificates of the authorities for the server (PEM), with TLS."),
     ] = None,
     timeout: Annotated[
         float,
@@ -194,7 +197,7 @@ def save(
         ),
     ] = "30s",  # type: ignore[assignment]  # typer gives it to the parser
 ) -> None:
-    """Save what a server has at this moment: `explain`, `dry-run` and `simulate` go on from the file."""
+    """Save the state of a server at this moment: `explain`, `dry-run` and `simulate` start from the file."""
     with ends_on(LicorneError, "licorne save"):
         from .serve import check_installed
 

@@ -28,7 +28,7 @@ def validate(
     policies: PolicyOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON document.")] = False,
 ) -> None:
-    """Check queue configurations, and say all that is wrong with each, and where.
+    """Check queue configurations, and list every error of each with its place.
 
     Ends with status 2 if one cannot be read, else with 3 if one is invalid. All others are checked then too.
     """

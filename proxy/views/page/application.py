@@ -1,4 +1,4 @@
-"""What serves the page, or another user interface, and the live data of the page."""
+"""The server of the page, or of another user interface, and of the live data of the page."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _HASHED: Final = re.compile(r"[.-][0-9a-zA-Z]{8,}\.[a-z0-9]+$")
 """File names of a build that change with the content, such as `main.4f1c2d3e.js`."""
 _API: Final = ("ws/", "licorne/", "debug/")
-"""Paths that are no files: where nothing answers them, they are unknown."""
+"""Paths that are never files: where no route answers them, they are unknown."""
 _TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-# What the operating system says of these differs from one to the next.
+# Operating systems differ in the types of these.
 mimetypes.add_type("text/javascript", ".js")
 mimetypes.add_type("text/javascript", ".mjs")
 mimetypes.add_type("font/woff2", ".woff2")
@@ -151,7 +151,7 @@ class Page:
             return error_response(400, str(error))
         since_ms = wanted.get("since", "0")
         if not _MILLISECONDS.fullmatch(since_ms):
-            return error_response(400, f"since={since_ms!r} is no time in milliseconds")
+            return error_response(400, f"expected a time in milliseconds, got since={since_ms!r}")
         document = self._timeline.document(partition, wanted.get("parent", "root"), int(since_ms))
         return JSONResponse(document, headers=_NOT_KEPT)
 
@@ -284,7 +284,7 @@ class Timeline:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

@@ -1,6 +1,6 @@
 """The live data of all viewers: one reading of the scheduler for all of them, and none without a viewer.
 
-A reading is made ten times a second at most, on a thread of its own; after a long one the next waits for as
+A reading is made ten times a second at most, on a separate thread; after a long one the next waits for as
 long again, so that readings take half of the time at most. Each viewer has a queue of a few messages. One
 that is too slow loses what waits there, and gets the full document next.
 
@@ -112,7 +112,7 @@ class LiveFeed:
             raise TooManyViewersError(f"{VIEWERS_MAX} pages are open already, more are not served")
 
     async def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -138,7 +138,7 @@ class LiveFeed:
             await asyncio.sleep(due - ended)
 
     def _read(self, tables: LiveTables, *, needs_all: bool) -> tuple[str, str]:
-        """Return the full document, if anybody needs it, and what changed; runs on a thread of its own."""
+        """Return the full document, if anybody needs it, and the changes; runs on a separate thread."""
         self.readings += 1
         with_usages = needs_all or self.readings % _USAGES_EACH == 0
         change = tables.update(self._view.rows(tables.known, with_usages=with_usages))
@@ -203,7 +203,7 @@ class Types:
         return (self.of_items((name, round(each, _MEAN_DIGITS - len(str(each)))) for name, each in items),)
 
     def of_items(self, items: Iterable[tuple[str, int]]) -> list[int | None]:
-        """Return likewise what pairs of type and quantity say."""
+        """Return pairs of type and quantity in the same way."""
         places = self._places
         values: list[int | None] = [None] * len(self.names)
         for name, quantity in items:
@@ -274,7 +274,7 @@ class _PartitionTables:
         )
 
     def update(self, rows: LiveRows) -> str:
-        """Take a reading; return the members that changed, the empty text for none."""
+        """Take a reading; return the members that changed, the empty text if none did."""
         names = rows.names
         changed = []
         for kind, table in self.tables.items():
@@ -386,7 +386,7 @@ _KINDS: Final = ("queues", "nodes", "applications", "users", "groups", "ended")
 
 @final
 class LiveTables:
-    """The tables of all partitions, as they were at the last reading."""
+    """The tables of all partitions at the last reading."""
 
     def __init__(self) -> None:
         self._partitions: dict[str, _PartitionTables] = {}

@@ -1,7 +1,7 @@
 """The REST interface of a scheduler as an ASGI application: all routes and their description, put together.
 
 A module with endpoints has a table `OPERATIONS`; its endpoints find the scheduler by `requests.scheduler_of`.
-An endpoint that is no coroutine runs on a thread: it may wait for the scheduler.
+An endpoint that is not a coroutine runs on a thread: it may wait for the scheduler.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _route(operation: Operation) -> Route:
 
 
 def _counted(endpoint: Callable[[Request], object]) -> Callable[[Request], object]:
-    """Return an endpoint whose time on a thread of its own counts as time of readers."""
+    """Return an endpoint whose time on its thread counts as time of readers."""
     if iscoroutinefunction(endpoint):
         return endpoint
 
@@ -140,7 +140,7 @@ _IN_PATHS: Final = {
         _in_path("group", f"The group; {_TWICE}", "^[_a-zA-Z][a-zA-Z0-9:_.-]*$"),
     )
 }
-"""What the parameters in a path are, unless an operation says otherwise."""
+"""The parameters in paths, unless an operation has another description."""
 _REFUSALS: Final = {
     HTTPStatus.MOVED_PERMANENTLY: "Moved",
     HTTPStatus.BAD_REQUEST: "Refused",
@@ -238,7 +238,7 @@ def _content(types: Mapping[str, Any], schemas: Mapping[Any, Any]) -> dict[str, 
 
 def _schemas(types: Sequence[Any]) -> tuple[dict[Any, Any], dict[str, Any]]:
     """Return the schemas of types, and those of the documents that they refer to, by name."""
-    # A configuration is taken for no type of one's own: it is given to lists of them.
+    # A configuration has no schema here: it would be repeated in all lists.
     adapters: list[Any] = [(each, "validation", TypeAdapter(list[each], config=_CONFIG)) for each in types]  # type: ignore[valid-type] # found at run time
     lists, found = TypeAdapter.json_schemas(adapters, ref_template=_REFERENCE + "{model}")
     components = {name.removesuffix(_SUFFIX): schema for name, schema in sorted(found["$defs"].items())}
@@ -274,11 +274,11 @@ def rest_app(
     It does not stop the scheduler. Once the scheduler has been stopped it answers 503.
 
     Args:
-        scheduler: What readers see.
+        scheduler: The scheduler that readers see.
         tokens: The bearer tokens that are let in; without any, each reader is.
         hosts: The names by which readers may ask where no token is required, besides addresses, names without
             dots and those of private zones: others may be those of a web page, see `docs/rest.md`.
-        limits: What readers may ask; those of `LimitsSettings` unless said otherwise.
+        limits: The limits for readers; by default those of `LimitsSettings`.
         ui_dir: A folder with the build of another user interface, served at `/` in place of the page.
         closed: The beginnings of paths that are refused where no token is required.
 
@@ -323,14 +323,14 @@ def application_of(
     """Return an application with operations behind the limits, the access and the pace of readers.
 
     Args:
-        operations: What it answers.
+        operations: The operations that it answers.
         files: Answers what no operation does.
         lifespan: Entered while it is served.
-        events: What the routes of events read.
+        events: The source of the routes of events.
         pace: Counts the time of readers.
         tokens: The bearer tokens that are let in; without any, each reader is.
         hosts: As for `rest_app`.
-        limits: What readers may ask.
+        limits: The limits for readers.
         closed: As for `rest_app`.
     """
     routes = all_routes(operations)
@@ -421,7 +421,7 @@ def takes_gzip(accepted: str) -> bool:
 
 @final
 class Compression:
-    """Compresses answers of 1,400 bytes and more; streams of events stay as they are."""
+    """Compresses answers of 1,400 bytes and more; streams of events are not compressed."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

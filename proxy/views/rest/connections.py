@@ -1,4 +1,4 @@
-"""Connections of the REST server: a request that takes too long, and what is no request, gets a status.
+"""Connections of the REST server: requests that take too long, and malformed ones, get a status.
 
 A socket that is closed while bytes wait to be read resets the connection, and the client discards what it has
 not read yet. So an answer that is given before its request has come to its end would be lost. Here such a
@@ -25,7 +25,7 @@ _HINTED: Final = frozenset({HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, HTTPStat
 _DISCARD_IDLE_SECONDS: Final = 2.0
 """How long a client may send nothing before a connection ends that only discards."""
 _PROGRESS_BYTES: Final = 256 << 10
-"""How many bytes of an answer a client has to take in `write_seconds`, if so many are left."""
+"""How many bytes of an answer a client has to take in `write_seconds`, if that many are left."""
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
 
 
@@ -46,7 +46,7 @@ class ClosingTransport:
     """The transport of a connection, whose `close` loses no answer and waits for no client for ever.
 
     Args:
-        transport: What it stands for.
+        transport: The transport that it wraps.
         loop: The event loop of that.
         times: How long a client may take.
         is_whole: Returns whether the client has sent all of its request.
@@ -205,8 +205,8 @@ class BoundedConnection(H11Protocol):
         if not is_whole:
             self._bounded.close()
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn says the same for all
-        """Refuse what is no request in HTTP, in the handler of the error that says so."""
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn has one text for all
+        """Refuse a malformed request, in the handler of the error that reports it."""
         hint = getattr(sys.exception(), "error_status_hint", None)
         self._refuse(HTTPStatus(hint) if hint in _HINTED else HTTPStatus.BAD_REQUEST)
 
@@ -234,7 +234,7 @@ class BoundedConnection(H11Protocol):
             self._head_timer = None
 
     def _refuse(self, status: HTTPStatus) -> None:
-        """Answer what is no request, unless another answer has begun, and end the connection."""
+        """Answer a malformed request, unless another answer has begun, and end the connection."""
         self._stop_watching()
         if self._bounded.is_closing():
             return

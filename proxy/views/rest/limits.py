@@ -1,4 +1,4 @@
-"""What readers may ask: how often, how many at once, and how large and how slow a body may be.
+"""Limits for readers: how often and how many at once may ask, and how large and slow a body may be.
 
 Python runs one thread at a time. Readers that ask without pause would take half of the time from the
 scheduler. While it works, their requests wait here instead, also between the pages of a long list; while it
@@ -30,7 +30,7 @@ _HOSTS_MAX: Final = 10_000
 SHARE: Final = 0.05
 """How much of one processor's time readers get in the long run while the scheduler works.
 
-What partitions do to answer them comes on top, about as much again.
+The work of partitions to answer them is about as much again.
 """
 BURST_SECONDS: Final = 0.05
 """How much of it they get at once, after a while without any."""
@@ -189,7 +189,7 @@ def _has_body(scope: Scope) -> bool:
 
 
 def _head_bytes(scope: Scope) -> int:
-    """Return the size of what a request says before its body, in bytes."""
+    """Return the size of the head of a request, in bytes."""
     path = scope.get("raw_path") or scope["path"].encode()
     fields = sum(len(name) + len(value) + _FIELD_BYTES for name, value in scope["headers"])
     return len(path) + len(scope["query_string"]) + fields
@@ -209,8 +209,8 @@ class Pace:
             resource manager, and that one for a processor.
         now: Returns the time, in seconds.
         worked: Returns the processor time of the calling thread, in seconds.
-        wait: Waits for so many seconds, on the event loop.
-        sleep: Waits for so many seconds, on another thread.
+        wait: Waits for a number of seconds, on the event loop.
+        sleep: Waits for a number of seconds, on another thread.
     """
 
     def __init__(
@@ -238,14 +238,14 @@ class Pace:
         self._expected_seconds = BURST_SECONDS
         """How long a step may take: what is charged for one before it has been done."""
         self.is_closed = False
-        """Set by any thread when no request is to wait any more."""
+        """Set by any thread when requests must no longer wait."""
         self._turn = asyncio.Lock()
 
     async def turn(self) -> bool:
         """Wait until readers have time left; on the event loop, whose own work counts, too.
 
         Returns:
-            Whether it came to that; not if no request is to wait any more.
+            Whether it came to that; not if requests must no longer wait.
         """
         async with self._turn:  # In the order in which they came.
             self._count_loop()

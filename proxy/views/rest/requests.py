@@ -1,4 +1,4 @@
-"""What a request says: who reads, of which scheduler, and the parameters of its path."""
+"""Contents of a request: the reader, the scheduler, and the parameters of its path."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def partition_of(request: Request) -> str:
     """Return the full name of the partition in the path.
 
     Raises:
-        RestError: There is none.
+        RestError: It does not exist.
     """
     try:
         return views_of(request).find(request.path_params["partition"])
@@ -135,14 +135,15 @@ def check_tokens(tokens: Sequence[str]) -> None:
 class Access:
     """Lets in requests that have one of the tokens; without tokens, those that are meant for this server.
 
-    A web page can have a name of its own lead to any address, and so make a browser read a server that the
+    A web page can point its own name to any address, and so make a browser read a server that the
     browser alone reaches. Such a request has that name in `Host`. A number, a name without dots and one of a
     private zone are not that of a page, and over TLS the browser compares the name with the certificate: all
     of these are let in, and the names that are given.
 
     The files of the page tell nothing, and a browser asks for them without a token: they are for all. So is
-    OPTIONS, which says how a path may be asked: before a request with a token a browser sends it without one.
-    Where no token is required, what begins as one of `closed` is refused.
+    OPTIONS, which asks for the methods of a path: before a request with a token a browser sends it without
+    one.
+    Where no token is required, a path that begins with one of `closed` is refused.
     """
 
     def __init__(

@@ -41,7 +41,7 @@ def json_bytes(document: Mapping[str, object] | Sequence[object], *, indented: b
     for character, escaped in _ESCAPED:
         if character in text:
             text = text.replace(character, escaped)
-    return text.encode(errors="replace")  # A lone half of a surrogate pair is no text.
+    return text.encode(errors="replace")  # A lone half of a surrogate pair cannot be encoded.
 
 
 def json_response(document: Mapping[str, object] | Sequence[object], *, status: int = 200) -> Response:
@@ -113,7 +113,7 @@ def allowed_methods(methods: set[str]) -> str:
 
 def method_refused(request: Request, error: Exception) -> Response:
     """Return the answer to OPTIONS, which every path has, or the refusal of a method that a path has not."""
-    allow = {"Allow": _allow(error)}  # type: ignore[arg-type] # Starlette hands over errors of its own class
+    allow = {"Allow": _allow(error)}  # type: ignore[arg-type] # Starlette hands over its own class of errors
     if request.method == "OPTIONS":
         return Response(headers={**allow, **preflight_headers(request, allow["Allow"])})
     status = HTTPStatus.METHOD_NOT_ALLOWED
@@ -129,7 +129,7 @@ def _allow(error: HTTPException) -> str:
 class EscapedSlashes:
     """Answers requests whose path has a slash in a name, written as `%2F`: an ordinary unknown path.
 
-    The server has resolved the escape when it says what the path is: there it is a slash like others.
+    The server has resolved the escape in the path: there it is a slash like others.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -194,7 +194,7 @@ class EventTextStream(Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether there are no more events."""
+        """Whether the events have ended."""
 
     def take(self, count_max: int) -> list[bytes]:
         """Return the next events that are there already, `count_max` at most; it does not wait."""
@@ -219,7 +219,7 @@ class EventTexts(Protocol):
         """How many events a batch has at most."""
 
     def batch(self, start: int, count: int) -> TextBatch:
-        """Return up to `count` events from an id on; if that is not kept there are none."""
+        """Return up to `count` events from an id on; none if that one is no longer kept."""
 
     def stream(self, history: int, *, start: int | None, host: str) -> EventTextStream:
         """Return a stream of all events from now on, after up to `history` of those that are kept.
@@ -231,7 +231,7 @@ class EventTexts(Protocol):
 
         Raises:
             TooManyStreamsError: There are as many streams as there may be.
-            RequestError: There are no events any more.
+            RequestError: The events have ended.
         """
 
 
@@ -259,7 +259,7 @@ class LoggedEvents:
         return self._log.batch_size_max
 
     def batch(self, start: int, count: int) -> TextBatch:
-        """Return up to `count` events from an id on; if that is not kept there are none."""
+        """Return up to `count` events from an id on; none if that one is no longer kept."""
         found = self._log.batch(start, count)
         texts = [json_bytes(event_document(record)) for record in found.records]
         return TextBatch(found.lowest_id, found.highest_id, texts)

@@ -1,4 +1,4 @@
-"""The REST interface on a port: uvicorn on a thread of its own, for a scheduler of this process."""
+"""The REST interface on a port: uvicorn on its own thread, for a scheduler of this process."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RestSettings:
     port: int = 0
     """The port 0 stands for one that is free."""
     certificate: Path | None = None
-    """For TLS, with its key; `None` for none."""
+    """The certificate for TLS, with its key; `None` without TLS."""
     key: Path | None = None
     client_authorities: Path | None = None
     """Each client must have a certificate of these."""
@@ -84,10 +84,10 @@ class RestSettings:
 
 
 class ApplicationServer(ABC):
-    """A REST server; `with` starts and stops it. What it shows goes on.
+    """A REST server; `with` starts and stops it. The scheduler behind it continues.
 
-    It listens, and answers, when `with` has begun. What ends it later, such as a process that has no
-    descriptors left, is logged, and it starts again.
+    It listens, and answers, when `with` has begun. If it ends later, for example because the process has no
+    descriptors left, that is logged, and it starts again.
 
     Args:
         settings: How it listens.
@@ -145,7 +145,7 @@ class RestServer(ApplicationServer):
     """A REST server for a scheduler of this process; as all such servers.
 
     Args:
-        scheduler: What readers see.
+        scheduler: The scheduler that readers see.
         settings: How it listens.
         more_metrics: Returns the metrics of what is around the scheduler; called at each scrape.
     """
@@ -208,10 +208,10 @@ class AsgiServer(uvicorn.Server):
     """One run of uvicorn.
 
     Args:
-        name: What is served, for the log.
-        config: What is served, and how.
+        name: The name of the service, for the log.
+        config: The application and its settings.
         on_stop: Called when the server begins to stop.
-        tls: What encrypts the connections, if the configuration names no certificate.
+        tls: The encryption of connections, if the configuration names no certificate.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class AsgiServer(uvicorn.Server):
         tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(config)
-        self.config.load()  # What it imports is there before a client can take the last descriptor.
+        self.config.load()  # Its imports must happen before a client can take the last descriptor.
         if tls is not None:
             self.config.ssl = tls
         self._name = name
@@ -266,7 +266,7 @@ class ServingThread:
     """Serves an application from `start` to `end`.
 
     Args:
-        name: What is served, for the log and for errors.
+        name: The name of the service, for the log and for errors.
         make: Returns a server; called again when one has ended.
         note_end: Called with what has ended a server, and with `None` when one answers.
     """
@@ -295,7 +295,7 @@ class ServingThread:
         """
         try:
             self._server = self._make()
-        except OSError as error:  # A certificate or key, of which the error names no more.
+        except OSError as error:  # A certificate or key: the error gives no details.
             raise LicorneError(f"the {self._name} server does not start: {error}") from error
         self._socket = _listening_socket(self._name, host, port)
         self._thread.start()
@@ -317,7 +317,7 @@ class ServingThread:
         """Have a function called while no connection begins; it may be called later."""
         loop = self._loop
         if loop is not None:
-            with suppress(RuntimeError):  # It is closed: this run has ended, and none has begun.
+            with suppress(RuntimeError):  # It is closed: this run has ended, and no other has begun.
                 loop.call_soon_threadsafe(function)
                 return
         function()
@@ -356,7 +356,7 @@ class ServingThread:
                 logger.opt(exception=error).error("the {} server has ended, and starts again", self._name)
             if self._stopping.wait(_AGAIN_SECONDS):
                 return
-            with suppress(OSError):  # Without descriptors it cannot be made: the old one ends, and says so.
+            with suppress(OSError):  # Without descriptors it cannot be made: the old one ends, and logs that.
                 self._server = self._make()
 
 

@@ -1,4 +1,4 @@
-"""The client of the REST interface: questions over HTTP, with limits, and errors that say what happened."""
+"""The client of the REST interface: questions over HTTP, with limits, and errors that describe the cause."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Read = TypeVar("_Read")
 ANSWER_BYTES_MAX: Final = 256 << 20
 """Ten thousand nodes with ten allocations each are a sixth of it."""
 _MISSING: Final = frozenset({404, 500, 501, 503})
-"""Statuses by which a server says that it does not have something now: 500 is that of events that are off."""
+"""Statuses of a server that does not have a document now: 500 means that events are off."""
 _TEXT_LENGTH_MAX: Final = 200
 _PROBLEMS_MAX: Final = 3
 _NEEDED: Final = frozenset(
@@ -35,7 +35,7 @@ def checked_address(text: str) -> str:
     """Return the address of a server without a slash at its end.
 
     Raises:
-        ServerReadError: It is no address of HTTP, or has more than a scheme, a host and a port.
+        ServerReadError: It is not an address of HTTP, or has more than a scheme, a host and a port.
     """
     try:
         url = httpx.URL(text)
@@ -93,7 +93,7 @@ class RestClient:
             headers={} if token is None else {"Authorization": f"Bearer {token}"},
             verify=True if tls is None else tls,
             timeout=timeout_seconds,
-            trust_env=False,  # a proxy of the environment is not for a server of one's own
+            trust_env=False,  # a proxy of the environment is for other servers
         )
 
     async def read(
@@ -158,7 +158,7 @@ async def _limited(answer: httpx.Response, where: str) -> bytes:
 
 
 def _refusal(status: int, body: bytes, where: str) -> ServerReadError:
-    """Return the error for a status; the text is what the server says, if it says so in JSON."""
+    """Return the error for a status; the text is that of the server, if it is JSON."""
     try:
         said = _ERROR.validate_json(body).get("message", "")
     except ValidationError:
@@ -177,7 +177,7 @@ class DocumentReader(Generic[_Read]):
     Any field but a name may be missing, or be `null`; fields that are not known are left out.
 
     Args:
-        kind: What the documents are declared as.
+        kind: The declared type of the documents.
     """
 
     def __init__(self, kind: type[_Read]) -> None:
@@ -192,10 +192,10 @@ class DocumentReader(Generic[_Read]):
 
         Args:
             body: The JSON text.
-            where: What was asked, for the error.
+            where: The request, for the error.
 
         Raises:
-            ServerReadError: It is no JSON, or not such a document.
+            ServerReadError: It is not JSON, or not such a document.
         """
         try:
             found: _Read = self._validator.validate_python(_without_null(from_json(body)), strict=True)

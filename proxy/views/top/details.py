@@ -1,4 +1,4 @@
-"""What is shown as text: the lines above a table, all about one row, and a reading for pipes."""
+"""Texts: the lines above a table, the lines about one row, and a reading for pipes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _LISTED_MAX = 200
 
 
 def detail_lines(view: View, reading: ServerReading, table: ViewTable, key: str, now_ns: int) -> list[str]:
-    """Return the lines about a row; of one that has gone, a line that says so.
+    """Return the lines about a row; for one that has gone, a line that reports it.
 
     Args:
         view: The view that the row is of.
-        reading: What the server answered.
+        reading: The answers of the server.
         table: The table with the row.
         key: The key of the row.
         now_ns: The time that ages end at.
@@ -174,7 +174,7 @@ def heading_lines(reading: ServerReading, resource: str, address: str, pace: str
     """Return two lines, and more if the resource manager is not there, or the server is a door.
 
     Args:
-        reading: What the server answered.
+        reading: The answers of the server.
         resource: The type of resource that quantities are of.
         address: The address of the server.
         pace: How many allocations it makes, in words; left out if empty.

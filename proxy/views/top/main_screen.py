@@ -74,7 +74,7 @@ def _heading(column: Column, order: SortOrder | None, width: int) -> Text:
 
 
 def _cell(cell: Cell, column: Column, width: int) -> Text:
-    """Return what stands in a cell; a text that is too long ends in a sign that says so."""
+    """Return the text of a cell; one that is too long ends in an ellipsis."""
     if cell.bar is not None:
         return bar_text(cell.bar, width)
     text = Text(cell.text, style=cell.style, no_wrap=True)
@@ -86,7 +86,7 @@ def _cell(cell: Cell, column: Column, width: int) -> Text:
 
 @final
 class DetailScreen(Screen[None]):
-    """Lines about one row, as they were when it was opened; more may follow.
+    """Lines about one row at the time when it was opened; more may follow.
 
     Args:
         lines: The lines.
@@ -136,7 +136,7 @@ class MainScreen(Screen[None]):
 
     Args:
         client: Asks the server.
-        state: What is shown at first.
+        state: The view and its settings at the start.
         interval_seconds: How long it waits between two readings.
         now_ns: The clock, in nanoseconds since 1970.
     """
@@ -403,7 +403,7 @@ class TopApp(App[None]):
 
     Args:
         client: Asks the server; it is closed at the end.
-        state: What is shown at first.
+        state: The view and its settings at the start.
         interval_seconds: How long it waits between two readings.
         now_ns: The clock, in nanoseconds since 1970.
     """

@@ -22,7 +22,7 @@ from .client import DocumentReader, MissingDocumentError, RestClient, ServerRead
 @final
 @unique
 class View(Enum):
-    """What a table is about; the order is that of their keys 1 to 8."""
+    """The subjects of tables; the order is that of their keys 1 to 8."""
 
     QUEUES = "queues"
     APPLICATIONS = "applications"
@@ -57,13 +57,13 @@ _ALLOCATED: Final = re.compile(
 @final
 @dataclass(frozen=True, slots=True)
 class ServerReading:
-    """What a server answered; what it does not have is empty."""
+    """The answers of a server; missing ones are empty."""
 
     partitions: tuple[PartitionDocument, ...]
     partition: PartitionDocument | None
-    """The one that is shown, `None` if the server has none."""
+    """The partition that is shown, `None` if the server has none."""
     manager: ManagerDocument | None = None
-    """The resource manager of the partition, `None` if the server does not say: YuniKorn's does not."""
+    """The resource manager of the partition, `None` if the server does not report it: YuniKorn's does not."""
     workers: tuple[WorkerDocument, ...] = ()
     """Where the partitions run behind a door; empty where all run in the server."""
     health: HealthDocument | None = None
@@ -146,7 +146,7 @@ class ServerReader:
             return replace(head, missing=str(error))
 
     async def explain(self, reading: ServerReading, application_id: str) -> SentencesDocument | None:
-        """Return why an application waits, `None` if the server cannot say: YuniKorn's cannot.
+        """Return why an application waits, `None` if the server cannot tell: YuniKorn's cannot.
 
         Raises:
             ServerReadError: The server cannot be read.
@@ -182,7 +182,7 @@ class ServerReader:
                 text = "; ".join(worker_lines(workers))
                 raise ServerReadError(f"{self._client.address}: {text}") from error
             raise ServerReadError(
-                f"{self._client.address} is no server of Licorne or YuniKorn: {error}"
+                f"{self._client.address} is not a server of Licorne or YuniKorn: {error}"
             ) from error
 
     async def _health(self) -> HealthDocument | None:

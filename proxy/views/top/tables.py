@@ -2,7 +2,7 @@
 
 A table is made of documents by pure functions, and shown by the application, printed as text, or as JSON.
 
-Each part has a character of its own, so that a bar can be read without colours: `█` used, `▒` pending, `·`
+Each part has its own character, so that a bar can be read without colours: `█` used, `▒` pending, `·`
 free up to the maximum, `┃` where the guarantee ends. Pending that the maximum has no room for ends in `▶`.
 """
 
@@ -47,13 +47,13 @@ class Bar:
 @final
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What stands in one place: the value for sorting and for JSON, and the text for people."""
+    """One cell: the value for sorting and for JSON, and the text for people."""
 
     value: Value
     text: str
     bar: Bar | None = None
     style: str = ""
-    """A style of rich; it repeats what the text says, for those who see colours."""
+    """A style of rich; it repeats the meaning of the text in colours."""
 
 
 @final
@@ -74,7 +74,7 @@ class Column:
 @final
 @dataclass(frozen=True, slots=True)
 class ViewRow:
-    """One row; the key says which, as long as the view exists."""
+    """One row; the key identifies it as long as the view exists."""
 
     key: str
     cells: tuple[Cell, ...]
@@ -88,7 +88,7 @@ class ViewTable:
     columns: tuple[Column, ...]
     rows: tuple[ViewRow, ...] = field(default=())
     note: str = ""
-    """What is to be said instead of rows."""
+    """The text to show instead of rows."""
 
     def filtered(self, text: str) -> ViewTable:
         """Return the rows in which a text occurs, in capitals or not."""
@@ -101,7 +101,7 @@ class ViewTable:
     def ordered(self, key: str, *, descending: bool) -> ViewTable:
         """Return the rows ordered by a column; equal ones stay in their order, and empty values are last.
 
-        A column that the table does not have leaves the order as it is.
+        A column that the table does not have leaves the order unchanged.
         """
         at = next((index for index, column in enumerate(self.columns) if column.key == key), None)
         if at is None:
@@ -135,7 +135,7 @@ def printable(text: str) -> str:
 def column_widths(columns: Sequence[Column], screen: int) -> list[int]:
     """Return how wide each column is, 0 for those left out; a blank follows each.
 
-    Columns without a width of their own share what the others leave, the first of them most.
+    Columns without a fixed width share the rest, the first of them most.
     """
     shown = [column for column in columns if column.least_screen <= screen]
     shared = [column for column in shown if not column.width]
@@ -186,7 +186,7 @@ def time_text(time_ns: int) -> str:
 def bar_text(bar: Bar, width: int) -> Text:
     """Draw a bar.
 
-    What is used beyond the maximum is drawn as `!`. Something used or pending takes a character at least.
+    Usage beyond the maximum is drawn as `!`. Something used or pending takes a character at least.
     """
     end = bar.maximum if bar.maximum is not None else max(bar.used + bar.pending, bar.guaranteed or 0)
     if width <= 0:

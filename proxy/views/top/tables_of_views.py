@@ -33,7 +33,7 @@ def queue_table(root: QueueDocument, resource: str, folded: Collection[str] = ()
 
     Args:
         root: The queue at the top.
-        resource: Which type of resource the quantities are of.
+        resource: The type of resource of the quantities.
         folded: The paths of queues whose children are left out.
     """
     return ViewTable(_QUEUE_COLUMNS, tuple(_queue_rows(root, resource, folded, 0, None)))
@@ -43,7 +43,7 @@ def _queue_rows(
     queue: QueueDocument, resource: str, folded: Collection[str], depth: int, above: int | None
 ) -> Iterator[ViewRow]:
     own = queue.get("maxResource", {}).get(resource)
-    # Without a maximum of its own a queue can use what the queue above it can.
+    # Without its own maximum a queue can use as much as the queue above it.
     maximum = above if own is None else own if above is None else min(own, above)
     used = queue.get("allocatedResource", {}).get(resource, 0)
     pending = queue.get("pendingResource", {}).get(resource, 0)
@@ -309,7 +309,7 @@ def table_of(
 
     Args:
         view: The view; the reading is one for it.
-        reading: What the server answered.
+        reading: The answers of the server.
         resource: The type of resource that quantities are of.
         now_ns: The time that ages end at.
         folded: The paths of queues whose children are left out.
@@ -358,7 +358,7 @@ class SortOrder:
 @final
 @dataclass(slots=True)
 class ScreenState:
-    """The choices of a user; each view has an order and a filter of its own."""
+    """The choices of a user; each view has its own order and filter."""
 
     view: View = View.QUEUES
     partition: str | None = None
@@ -369,7 +369,7 @@ class ScreenState:
 
     @property
     def filter(self) -> str:
-        """The filter of the view, empty for none."""
+        """The filter of the view, empty without one."""
         return self.filters.get(self.view, "")
 
     def table(self, reading: ServerReading, now_ns: int) -> ViewTable:

@@ -19,7 +19,7 @@ from ...si.arguments import ask_predicate, ask_preemption_predicate
 from .errors import ConnectionLostError
 
 WAITING_MAX: Final = 4_096
-"""How many callbacks wait for the RM before no more are read from the connection."""
+"""How many callbacks may wait for the RM; then reading from the connection pauses."""
 
 
 def make_callback(callback: ResourceManagerCallback, message: v1.SchedulerMessage) -> None:
@@ -40,7 +40,7 @@ def make_callback(callback: ResourceManagerCallback, message: v1.SchedulerMessag
         case "send_event":
             callback.send_event(message.send_event.events)
         case _:
-            pass  # A newer scheduler says what this client does not know.
+            pass  # A newer scheduler sends an answer that this client does not know.
 
 
 def predicate_answers(
@@ -53,8 +53,8 @@ def predicate_answers(
 
     Args:
         callback: The RM.
-        questions: What is asked.
-        positions: Which of the questions are answered.
+        questions: The questions.
+        positions: The positions of the answered questions.
         note: Gets a predicate that failed rather than refused, by name, and its error.
     """
     answers = v1.PredicateAnswers(batch=questions.batch, first=positions.start)
@@ -96,7 +96,7 @@ def preemption_answers(
 
 @final
 class CallbackQueue:
-    """Runs steps in order on a thread of its own, one at a time, whatever they raise.
+    """Runs steps in order on its own thread, one at a time, whatever they raise.
 
     Args:
         name: The name of the thread.
@@ -161,7 +161,7 @@ TEXT_BYTES_MAX: Final = 8 << 20
 
 @final
 class StateDumpAnswers:
-    """Asks each RM on a thread of its own, one question at a time: one that is slow holds up no callback.
+    """Asks each RM on a separate thread, one question at a time: a slow one holds up no callback.
 
     Args:
         threads: Knows which threads are inside a callback.
@@ -210,10 +210,10 @@ class StateDumpAnswers:
             start_thread(run, "licorne-state-dump")
 
     def _ask(self, rm_id: str, callback: ResourceManagerCallback) -> v1.StateDumpAnswer:
-        """Return what an RM says, or why it says nothing that can be sent."""
+        """Return the answer of an RM, or why there is none that can be sent."""
         try:
             if not isinstance(callback, StateDumpPlugin):
-                raise LicorneError(f"RM {rm_id!r} has no get_state_dump any more")  # noqa: TRY301 - shown as others
+                raise LicorneError(f"RM {rm_id!r} no longer has get_state_dump")  # noqa: TRY301 - shown as others
             with self._threads.callback(rm_id):
                 text = callback.get_state_dump()
             size_bytes = len(text.encode())

@@ -28,7 +28,7 @@ from .errors import ConnectionLostError, NotSentError
 SENDING_MAX: Final = 256
 """How many messages wait to be sent before the next call waits."""
 _MERGING_SECONDS: Final = 0.001
-"""Requests without an answer of their own are sent this far apart, and merged meanwhile."""
+"""Requests without an answer are sent this far apart, and merged meanwhile."""
 _LOOK_SECONDS: Final = 1.0
 """How often a message that waits to be sent looks whether the connection is lost."""
 _NOTHING: Final = v1.ManagerMessage()
@@ -39,7 +39,7 @@ _WAIT_MIN_SECONDS: Final = 0.05
 _WAIT_MAX_SECONDS: Final = 0.5
 """The longest delay between two attempts to reach a server for the first time."""
 _FAIR_SECONDS: Final = 5.0
-"""A server that had less time than this and did not answer says less than the attempt before."""
+"""The result of a server that had less time than this tells less than that of the attempt before."""
 _OPEN: Final = "/licorne.v1.Session/Open"
 _SIGN: Final = "licorne-sign-of-life"
 """The application that a sign of life asks for; there is none of this id."""
@@ -65,7 +65,7 @@ _LASTING_SIGNS: Final = (
 )
 """Likewise, in the text: TLS on one side alone, a certificate that is not trusted, a server for HTTP/1.1."""
 _SAID: Final = _LASTING | {grpc.StatusCode.ABORTED, grpc.StatusCode.RESOURCE_EXHAUSTED}
-"""The statuses by which a server says that it does not go on with a session: none is that of a lost one."""
+"""The statuses of a server that ends a session: none is that of a lost connection."""
 
 
 @final
@@ -74,9 +74,9 @@ class Connection:
 
     Args:
         address: `HOST:PORT` of the server.
-        credentials: For TLS; `None` for none.
+        credentials: The credentials for TLS; `None` without TLS.
         metadata: Sent with the call, such as the token.
-        receive: Gets each message that is no answer, on the connection's own thread; it may wait.
+        receive: Gets each message that is not an answer, on the connection's own thread; it may wait.
         on_lost: Called once when the session has ended, on that thread.
         timeout: How many seconds the server may take to answer `hello`.
         door: The door that is the client, if it is one.
@@ -116,7 +116,7 @@ class Connection:
         self.rest_address = ""
         """Where the REST interface of the server listens, `HOST:PORT`; empty if it has none."""
         self.server_version = ""
-        """The version of Licorne there, known when it has answered; empty from one that does not say it."""
+        """The version of Licorne there, known when it has answered; empty if it does not send it."""
         self.server_build = ""
         """The hash of its sources; likewise."""
         self._lost: ConnectionLostError | None = None
@@ -222,7 +222,7 @@ class Connection:
         return future
 
     def ask_sign(self) -> Future[v1.Answer]:
-        """Ask something that passes through the turn of each partition; the answer says nothing else.
+        """Ask something that passes through the turn of each partition; the answer has no content.
 
         It is carried out behind all that was sent before. Do not wait for that.
 
@@ -258,7 +258,7 @@ class Connection:
         while message is not None:
             early = sent_at + _MERGING_SECONDS - time.monotonic()
             if early > 0 and not message.call and not self.is_stepped:
-                time.sleep(early)  # What comes meanwhile goes with it: a message costs more than its entries.
+                time.sleep(early)  # Later requests join it meanwhile: a message costs more than its entries.
             message, following = self._merged(message)
             sent_at = time.monotonic()
             yield message
@@ -338,7 +338,7 @@ def _options() -> tuple[tuple[str, int], ...]:
         ("grpc.max_receive_message_length", -1),
         ("grpc.max_send_message_length", -1),
         *keepalive_options(_KEEPALIVE_SECONDS, _SIGN_SECONDS),
-        ("grpc.use_local_subchannel_pool", 1),  # Each connection is one of its own.
+        ("grpc.use_local_subchannel_pool", 1),  # No two connections share one.
     )
 
 
@@ -382,7 +382,7 @@ def _reason(error: grpc.RpcError) -> str:
 
 @final
 class Transport:
-    """What is needed to connect, as often as it is needed; files are read once.
+    """The settings for all connections of a client; files are read once.
 
     Raises:
         LicorneError: An argument is of another type, the address is not one, a file cannot be read, or only
@@ -448,7 +448,7 @@ def first_connection(
     """Connect; wait for a server that does not listen yet.
 
     Args:
-        connect: Connects within so many seconds.
+        connect: Connects within a number of seconds.
         timeout: For how long it is tried, in seconds.
         has_listened: Whether it listened before: one that refuses connections has ended.
 

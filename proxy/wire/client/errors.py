@@ -7,10 +7,10 @@ from ...core.scheduler.answering.questions import UnavailableError
 
 
 class ConnectionLostError(UnavailableError):
-    """There is no connection to the scheduler now; the text says to which address, and why.
+    """There is no connection to the scheduler now; the text has the address and the reason.
 
-    The request has not been carried out, or it is not known whether it has been: what counts is what the
-    resource manager says when it has registered again.
+    The request has not been carried out, or it is not known whether it has been: the requests of the
+    resource manager count that follow its next registration.
     """
 
     def __init__(self, text: str, *, is_passing: bool = True, by_server: bool = False) -> None:
@@ -18,7 +18,7 @@ class ConnectionLostError(UnavailableError):
         self.is_passing = is_passing
         """Whether the same may succeed a moment later: not if the server refuses who or what asks."""
         self.by_server = by_server
-        """Whether the server has ended the session with a status that says why: it runs, and answers."""
+        """Whether the server has ended the session with a status and a reason: it runs, and answers."""
 
 
 class NotSentError(RequestError):

@@ -1,8 +1,8 @@
 """The recovery of a resource manager (RM): what it knows is sent to a scheduler that knows nothing.
 
 Either side may have been restarted. The RM registers, and hands over its nodes, applications and existing
-allocations; asks follow when all of these are answered. What the RM lists anew later is recovered in the same
-way, as far as the scheduler does not have it. See docs/recovery.md.
+allocations; asks follow when all of these are answered. Entries that the RM lists anew later are recovered in
+the same way, if the scheduler does not have them. See docs/recovery.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ HELD_REQUESTS_MAX: Final = 65_536
 
 
 class OnRejection(Enum):
-    """What becomes of a recovery if a node or an existing allocation is rejected."""
+    """The end of a recovery if a node or an existing allocation is rejected."""
 
     LEAVE_OUT = "The node stays drained, and the recovery goes on"
     FAIL = "The recovery fails"
@@ -65,9 +65,9 @@ class Recovery:
         nodes: All nodes. Each has the action `CREATE`, or `CREATE_DRAIN` if it is to stay drained.
         applications: All applications that are active. One that is rejected although it has allocations is
             sent again as a forced one, see docs/recovery.md.
-        allocations: What runs, each with its node; also what others run there (tag `foreign`).
-        asks: What waits.
-        on_rejection: What becomes of the recovery if a node or an allocation is rejected.
+        allocations: The existing allocations, each with its node; also foreign ones (tag `foreign`).
+        asks: The waiting asks.
+        on_rejection: Whether the recovery ends if a node or an allocation is rejected.
         batch_max: How many entries one request has at most.
         replaces: The recovery by which the RM has registered before. The scheduler ends all that it knew by
             that one, and the callback is not called about it: for the RM nothing has ended.
@@ -75,7 +75,7 @@ class Recovery:
             `Scheduler.register`; `None` makes all. The scheduler must know this argument, as ours do.
         configuration: The queues, as for `Scheduler.register`, in place of `registration.config`.
 
-    What is given is walked once, in the constructor, and is not needed afterwards: nodes and applications
+    The arguments are walked once, in the constructor, and are not needed afterwards: nodes and applications
     are copied, allocations and asks are kept as bytes. They may be given as the bytes of their messages.
 
     Raises:
@@ -137,7 +137,7 @@ class Recovery:
         self._is_pausing = False
         """Whether a thread waits for the others to send nothing."""
         self._due: deque[Request] = deque()
-        """What is to be sent for the recovery itself."""
+        """The requests of the recovery itself, which are still to be sent."""
         self._failure = ""
         self._held: deque[Request] = deque(ask_requests(self._rm_id, known.asks, batch_max))
 
@@ -155,7 +155,7 @@ class Recovery:
 
     @property
     def rejections(self) -> tuple[RecoveryRejection, ...]:
-        """What the scheduler has not accepted, since the last `relist` if any; in order of the answers."""
+        """The rejections by the scheduler, since the last `relist` if any; in order of the answers."""
         with self._changed:
             return tuple(self._progress.rejections)
 
@@ -212,8 +212,8 @@ class Recovery:
         """Have the scheduler know what there is now, and nothing else; do not wait for the end.
 
         For an RM that has lost track and lists everything anew. It is Recovering until that is answered, and
-        `wait` waits for it; requests that are sent through it meanwhile follow. What is given has the form of
-        what the constructor takes, and is compared with a snapshot of the scheduler:
+        `wait` waits for it; requests that are sent through it meanwhile follow. The arguments have the form
+        of those of the constructor, and are compared with a snapshot of the scheduler:
 
         * a node by its id, its size, and whether it is drained. One that is not given is removed;
         * an application by its id alone. One that is not given is removed;
@@ -224,11 +224,11 @@ class Recovery:
           send a release with `SCHEDULING_FAILED_ON_RM`;
         * an ask or allocation that is not given is released; the RM hears that as after its own release.
 
-        What is equal in these things is not sent. Tags, priorities, users and queues are not compared.
+        Entries that are equal in these are not sent. Tags, priorities, users and queues are not compared.
         An application of which anything else is sent is sent too (tag `licorne/create-if-missing`).
 
-        The lists must have what the RM has sent through this recovery before: what they lack ends. What
-        the scheduler has done before the call the RM may still hear: the placement of an ask that is not
+        The lists must contain everything that the RM has sent through this recovery before: missing entries
+        end. The RM may still hear of decisions before the call: the placement of an ask that is not
         given, for example, and then its release. An ask that is placed during the call, and is given as an
         allocation on another node, stays there: the RM hears that, and the next `relist` moves it.
         A member of a gang that is about to replace its placeholder goes on, as when its ask is withdrawn.
@@ -263,7 +263,7 @@ class Recovery:
             next_recovery_state(self._state, RecoveryEvent.RECOVER)
             if self._is_pausing or own == self._sender or own in self._passing:
                 raise LicorneError(
-                    f"RM {self._rm_id!r} lists everything inside a request of its own, or twice"
+                    f"RM {self._rm_id!r} lists everything inside one of its own requests, or twice"
                 )
             self._is_pausing = True
         try:
@@ -404,7 +404,7 @@ class Recovery:
     def _take_allocations(self, response: si.AllocationResponse) -> si.AllocationResponse:
         """Carry out what follows from an answer about allocations; return what the RM is to know of it.
 
-        What the RM has said that it runs is no news for it, also if the recovery has failed meanwhile.
+        The RM knows the allocations that it has listed, also if the recovery has failed meanwhile.
         """
         if self._state is RecoveryState.RUNNING:
             return response

@@ -51,7 +51,7 @@ class Watcher(ResourceManager):
         if take_replaced is not None:
             self.replaced: Callable[[str], object] = partial(self._tell_replaced, take_replaced)
         self.is_muted = False
-        """Whether the RM is not called any more: it has registered again, and has not lost what ends here."""
+        """Whether the RM is no longer called: it has registered again, and has not lost what ends here."""
         self._take_nodes = take_nodes
         self._take_applications = take_applications
         self._take_allocations = take_allocations
@@ -112,7 +112,7 @@ class Watcher(ResourceManager):
 
 @final
 class _AskedWatcher(Watcher):
-    """A callback around one that has predicates of its own."""
+    """A callback around one with predicates."""
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         """Ask the RM."""
@@ -126,7 +126,7 @@ def watcher_of(
     take_allocations: Callable[[si.AllocationResponse], si.AllocationResponse],
     take_replaced: Callable[[str], object] | None = None,
 ) -> Watcher:
-    """Return the callback around that of an RM; it has predicates of its own only if that one has."""
+    """Return the callback around that of an RM; it has predicates only if that one has."""
     asks = getattr(type(callback), "predicates", None) is not ResourceManager.predicates
     kind = _AskedWatcher if asks else Watcher
     return kind(callback, take_nodes, take_applications, take_allocations, take_replaced)
@@ -143,7 +143,7 @@ class RecoveryState(Enum):
 
 
 class RecoveryEvent(Enum):
-    """What happens to a recovery."""
+    """The events of a recovery."""
 
     REGISTER = "Register"
     RECOVER = "Recover"
@@ -194,7 +194,7 @@ class KnownAllocation(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownState:
-    """What an RM knows, as copies. Nodes and applications have the full name of their partition."""
+    """The knowledge of an RM, as copies. Nodes and applications have the full name of their partition."""
 
     nodes: Mapping[str, si.NodeInfo]
     """By id; the action is `CREATE`, or `CREATE_DRAIN` for a node that is to stay drained."""
@@ -284,7 +284,7 @@ def _parsed(data: bytes) -> si.Allocation:
     try:
         return si.Allocation.FromString(data)
     except DecodeError as error:
-        raise LicorneError(f"{data[:80]!r} is no serialized si.v1 Allocation") from error
+        raise LicorneError(f"{data[:80]!r} is not a serialized si.v1 Allocation") from error
 
 
 def _nodes(rm_id: str, nodes: Iterable[si.NodeInfo]) -> dict[str, si.NodeInfo]:

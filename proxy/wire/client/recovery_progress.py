@@ -21,7 +21,7 @@ from .recovery_parts import KnownAllocation, KnownState
 
 Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | AllocationBatch"
 _PROBE: Final = "licorne-recovery"
-"""The key of the ask that is rejected after the foreign allocations, which have no answer of their own."""
+"""The key of the ask that is rejected after the foreign allocations, which are not answered."""
 
 
 @final
@@ -41,7 +41,7 @@ class AllocationBatch:
 
 
 class RejectedKind(Enum):
-    """What the scheduler has not accepted."""
+    """A rejection by the scheduler."""
 
     NODE = "node"
     APPLICATION = "application"
@@ -55,8 +55,8 @@ class RecoveryRejection:
     """Something that the scheduler has not accepted in a recovery, and why.
 
     `name` is the id, or the key of an allocation; of a request that is refused as a whole it is its kind.
-    `node_id` is the node that is concerned, empty if none is. `code` is the name of a `RejectionCode`, for
-    programs; it is empty for a request that is refused as a whole.
+    `node_id` is the node that is concerned, empty if there is none. `code` is the name of a `RejectionCode`,
+    for programs; it is empty for a request that is refused as a whole.
     """
 
     kind: RejectedKind
@@ -68,7 +68,7 @@ class RecoveryRejection:
 
 
 class _RejectedFor(NamedTuple):
-    """What a rejection says of its reason, to people and to programs."""
+    """The reason of a rejection, for people and for programs."""
 
     reason: str
     code: str
@@ -81,7 +81,7 @@ class _RejectedFor(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """What a scheduler has already that gets the rest of what a resource manager knows."""
+    """The entries that a scheduler has already and that a recovery need not send."""
 
     applications: Collection[str]
     """The ids of its applications."""
@@ -101,10 +101,10 @@ class RecoveryProgress:
 
     Args:
         rm_id: The id of the resource manager.
-        known: What it knows, or what the scheduler does not have of that.
+        known: Its knowledge, or the part of it that the scheduler lacks.
         batch_max: How many entries one request has at most.
-        before: What the scheduler has; `None` if it has just registered the resource manager, and places
-            nothing yet.
+        before: The entries of the scheduler; `None` if it has just registered the resource manager, and
+            places nothing yet.
     """
 
     def __init__(self, rm_id: str, known: KnownState, batch_max: int, before: Before | None = None) -> None:
@@ -142,7 +142,7 @@ class RecoveryProgress:
         return self._sends_allocations and not self._open_on
 
     def begin(self) -> list[Request]:
-        """Return the requests with the nodes and applications, or what follows if there are none."""
+        """Return the requests with the nodes and applications, or the next ones if there are none."""
         nodes = []
         for known in self._known.nodes.values():
             if known.nodeID in self._nodes_open:
@@ -172,7 +172,7 @@ class RecoveryProgress:
         """Note which applications are accepted.
 
         Returns:
-            What is to be sent now, and the response without the rejections of what is sent again.
+            The requests to send now, and the response without the rejections of entries that are sent again.
         """
         rest = deepcopy(response)
         del rest.rejected[:]
@@ -196,7 +196,7 @@ class RecoveryProgress:
         """Note which allocations are recovered.
 
         Returns:
-            What is to be sent now, and the response without the answers that the resource manager expects:
+            The requests to send now, and the response without the answers that the resource manager expects:
             those of allocations that it knew, of probes, and of releases of what runs elsewhere.
         """
         rest = si.AllocationResponse(rejected=response.rejected, releasedAsks=response.releasedAsks)

@@ -1,7 +1,7 @@
-"""The differences between what a resource manager (RM) says is there and what the scheduler has of it.
+"""The differences between the list of a resource manager (RM) and the snapshot of the scheduler.
 
-What the scheduler has is its snapshot, as the REST interface shows it: it is the same for one in this process
-and for another one. Nothing here sends.
+The snapshot is that of the REST interface: it is the same for a scheduler in this process and for a remote
+one. Nothing here sends.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class ShowsItsState(Protocol):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateDifferences:
-    """What makes a scheduler have what an RM says is there."""
+    """The requests after which a scheduler has the list of an RM."""
 
     first: list[Request]
-    """What ends, and how nodes change: to be sent first, in order."""
+    """Releases and changes of nodes: to be sent first, in order."""
     missing: KnownState
-    """What is missing: to be recovered then.
+    """The missing entries: to be recovered then.
 
     Asks and allocations whose size changes are among its asks, nodes that become schedulable among its nodes,
     and applications of which anything is sent among its applications.
@@ -69,7 +69,7 @@ class _KnownEntry(NamedTuple):
 
 @final
 class _Present:
-    """What the scheduler has; each key begins with the full name of a partition."""
+    """The entries of the scheduler; each key begins with the full name of a partition."""
 
     def __init__(self) -> None:
         self.nodes: dict[tuple[str, str], Any] = {}
@@ -126,7 +126,7 @@ def differences(scheduler: ShowsItsState, rm_id: str, known: KnownState, batch_m
 
 @final
 class _Comparison:
-    """What the RM knows beside what the scheduler has."""
+    """The list of the RM, with the snapshot of the scheduler."""
 
     def __init__(self, known: KnownState, present: _Present) -> None:
         self.known = known
@@ -134,7 +134,7 @@ class _Comparison:
         self.nodes = {*map(_place, known.nodes.values())}
         self.applications = {(entry.partitionName, name) for name, entry in known.applications.items()}
         self.moved: set[tuple[str, str]] = set()
-        """What runs elsewhere than the scheduler has it; known after `releases`."""
+        """Allocations that run on another node than in the scheduler; known after `releases`."""
 
     # ----------------------------------------------------------------------------------------- nodes
 
@@ -180,7 +180,7 @@ class _Comparison:
     def releases(self) -> Iterator[si.AllocationRelease]:
         """Yield the ends of what is gone or runs elsewhere, and what has to wait again with its node gone.
 
-        What an application has ends with it.
+        The entries of an application end with it.
         """
         waiting = {*map(_identity, self.known.asks)}
         for (partition, application_id, key), entry in self.present.entries.items():
@@ -190,7 +190,7 @@ class _Comparison:
             why = si.STOPPED_BY_RM
             if allocation is not None and allocation.partition == partition:
                 if not entry.node_id or not application_id or entry.node_id == allocation.node_id:
-                    continue  # What others run is moved by sending it again.
+                    continue  # Foreign allocations are moved by sending them again.
                 self.moved.add((application_id, key))
             elif (partition, application_id, key) in waiting:
                 if not self._has_lost_its_node(partition, entry):
@@ -258,7 +258,7 @@ def _shown_size(quantities: Mapping[str, int]) -> _Size:
 
 
 def _resized(node: si.NodeInfo, document: Any) -> Iterator[si.NodeInfo]:
-    """Yield the update of a node whose size has changed, or what an older RM says that others use there."""
+    """Yield the update of a node whose size has changed, or its foreign usage, as an older RM reports it."""
     update = _node(*_place(node), si.NodeInfo.UPDATE)
     others = dict(document.get("occupied", {}))
     for foreign in document.get("foreignAllocations", []):

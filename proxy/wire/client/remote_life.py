@@ -21,7 +21,7 @@ from .errors import ConnectionLostError, NotSentError
 
 @final
 class Registered:
-    """An RM that has registered, and what it said then."""
+    """An RM that has registered, and its registration."""
 
     def __init__(self, request: v1.Registration, callback: ResourceManagerCallback) -> None:
         self.request = request
@@ -57,7 +57,7 @@ class RemoteLife(ABC):
 
     @property
     def server_version(self) -> str:
-        """The version of Licorne of the server; empty from one that does not say it.
+        """The version of Licorne of the server; empty if it does not send it.
 
         Raises:
             RequestError: This object has been stopped, or there is no connection now.
@@ -66,7 +66,7 @@ class RemoteLife(ABC):
 
     @property
     def server_build(self) -> str:
-        """The hash of the source code of the server; empty from one that does not say it.
+        """The hash of the source code of the server; empty if it does not send it.
 
         Raises:
             RequestError: This object has been stopped, or there is no connection now.
@@ -134,7 +134,7 @@ class RemoteLife(ABC):
         self._replaced[rm_id] = (self._registered.pop(rm_id, None), error)
 
     def _all_replaced(self) -> ReplacedError | None:
-        """Return why no RM is registered here any more, `None` if one is, or none was."""
+        """Return why no RM is still registered here, `None` if one is, or none was."""
         if self._registered:
             return None
         return next((error for _, error in self._replaced.values()), None)
@@ -246,7 +246,7 @@ class RemoteConfigurations(ABC):
             self._note_configuration(prepared)
 
         def abandon() -> None:
-            with suppress(ConnectionLostError, NotSentError):  # Nothing commits it any more.
+            with suppress(ConnectionLostError, NotSentError):  # Nothing can commit it now.
                 connection.send(v1.ManagerMessage(abandon_configuration=change), self._send_timeout_seconds)
 
         return PreparedConfiguration(rm_id, answer.number, commit, abandon)
@@ -280,7 +280,7 @@ class RemoteSteps(ABC):
         return self._step(v1.Step.DELIVER) or 0
 
     def schedule(self, cycles: int | None = None) -> int:
-        """Run cycles until one gives no result in any partition, at most so many; return how many did."""
+        """Run cycles until one gives no result in any partition, up to a maximum; return how many did."""
         check_type("cycles", cycles, int, type(None))
         return self._step(v1.Step.SCHEDULE, cycles) or 0
 
@@ -296,7 +296,7 @@ class RemoteSteps(ABC):
         return self.run_until_idle()
 
     def next_deadline_ns(self) -> int | None:
-        """Return when the next timer or check is due on the virtual clock, `None` if none is."""
+        """Return when the next timer or check is due on the virtual clock, `None` if nothing is."""
         return self._step(v1.Step.NEXT_DEADLINE)
 
     def next_timer_ns(self) -> int | None:

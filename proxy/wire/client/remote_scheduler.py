@@ -56,7 +56,7 @@ _PREDICATE_THREADS: Final = 16
 
 @final
 class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSteps, RemoteLife):
-    """A scheduler that `licorne serve` runs; programs for `Scheduler` run on it as they are.
+    """A scheduler that `licorne serve` runs; programs for `Scheduler` run on it unchanged.
 
     Callbacks come in order on a thread of this object. When the connection is lost it is made again, with a
     delay that grows to 5 s. A callback with a method `disconnected(error)` is called when it is lost, and one
@@ -83,7 +83,7 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
             the connection is lost, which may take 30 s. Not for a stepped scheduler: it answers each call.
         on_lost: Called once, with the reason, when the connection is lost; it stays lost then. If the RMs
             have registered elsewhere, that is a `ReplacedError`.
-        door: Which door this is the client of: for `Door`.
+        door: The door of this client: for `Door`.
         has_listened: Whether the server listened before: one that refuses connections is not waited for.
 
     Raises:
@@ -121,14 +121,14 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
         self._replaced: dict[str, tuple[Registered | None, ReplacedError]] = {}
         self._stopped = threading.Event()
         self._steps: queue.SimpleQueue[v1.SchedulerMessage | None] = queue.SimpleQueue()
-        """What a stepped scheduler has sent; `None` when the connection is lost."""
+        """The answers of a stepped scheduler; `None` when the connection is lost."""
         self._state_dumps = StateDumpAnswers(self._callback_threads)
         self._connection: Connection | None = None
         self._connecting = threading.Lock()
         """Held while a connection becomes the one in use, and while it is taken away."""
         self._stepping = threading.RLock()
         self.answers = RemoteAnswers(self._question)
-        """What answers questions that are messages."""
+        """The function that answers questions in messages."""
         connect = partial(self._transport.connect, self._receive, self._lost)
         connection = first_connection(connect, self._timeout, has_listened=has_listened)
         self.stepped = connection.is_stepped
@@ -171,7 +171,7 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
         before = self._registered.setdefault(request.rmID, registered)
 
         def replace(answer: Future[v1.Answer]) -> None:
-            if answer.exception() is None:  # What came before it ends what the callback before has.
+            if answer.exception() is None:  # Earlier messages end the state of the callback before.
                 self._registered[request.rmID] = registered
                 self._replaced.pop(request.rmID, None)
 
@@ -332,7 +332,7 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
     # ----------------------------------------------------------------------------------- callbacks
 
     def _receive(self, message: v1.SchedulerMessage) -> None:
-        """Queue a message that is no answer; on the connection's thread."""
+        """Queue a message that is not an answer; on the connection's thread."""
         if message.HasField("replaced"):
             self._note_replaced(message.rm_id, ReplacedError(message.replaced.reason))
         if self._callbacks is None or self._predicates is None:

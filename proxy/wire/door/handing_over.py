@@ -15,10 +15,12 @@ from ....model.values.messages import RejectionCode
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager, ResourceManagerCallback
 from ...si.arguments import ask_predicate
+from ...si.messages import batches
 from ..client.errors import ConnectionLostError, NotSentError
 from ..client.recovery import Recovery
 from ..client.recovery_parts import RecoveryState, Watcher
 from ..client.remote_scheduler import RemoteScheduler
+from .allocation_record import BATCH_MAX
 from .record import PartsToRecover
 from .routing import LinkRequest
 from .session import send_at_once
@@ -150,6 +152,9 @@ def hand_over(
 ) -> Recovery | None:
     """Register at a worker, and give it what a partition holds.
 
+    The asks are sent on this thread, as all that follows is: a recovery would send them on the thread on
+    which its last answer has come, and what the RM says next, such as their ends, could overtake them.
+
     Args:
         worker: The worker.
         registration: How the RM registers.
@@ -173,13 +178,16 @@ def hand_over(
         nodes=known.nodes,
         applications=known.applications,
         allocations=known.allocations,
-        asks=known.asks,
     )
     recovery.start()
     while recovery.wait(_LOOK_SECONDS) is RecoveryState.RECOVERING:
         check_current()
     if recovery.state is RecoveryState.FAILED:
         raise RequestError(f"the recovery has failed: {recovery.failure}")
+    for batch in batches(known.asks, BATCH_MAX, len):
+        worker.send(
+            si.AllocationRequest(rmID=registration.rmID, allocations=map(si.Allocation.FromString, batch))
+        )
     return recovery
 
 

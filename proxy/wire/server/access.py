@@ -66,12 +66,12 @@ def read_address(text: str) -> Address:
     """Read `HOST:PORT`; an IPv6 number stands in brackets.
 
     Raises:
-        LicorneError: It is no such text; the message quotes it.
+        LicorneError: It is not such a text; the message quotes it.
     """
     found = _FORM.fullmatch(text)
     if found is None or int(found["port"]) > 65_535:
         raise LicorneError(
-            f"{text!r} is no address: expected HOST:PORT, for example 127.0.0.1:3333 or [::1]:0"
+            f"{text!r} is not an address: expected HOST:PORT, for example 127.0.0.1:3333 or [::1]:0"
         )
     return Address(found["host"].strip("[]"), int(found["port"]))
 
@@ -92,7 +92,7 @@ _PEM = b"-----BEGIN "
 @final
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end of a connection."""
+    """The peer at the other end of a connection."""
 
     rm_id: str | None = None
     """The one RM that it may speak for; `None` for any."""
@@ -298,7 +298,7 @@ def _check(certificate: Path, key: Path, client_authorities: Path | None) -> Non
 
 
 def _reason(error: Exception) -> str:
-    """Return what OpenSSL says, without the place in its source."""
+    """Return the message of OpenSSL, without the place in its source."""
     return str(error).partition(" (_ssl.c")[0]
 
 

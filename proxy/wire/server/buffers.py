@@ -1,7 +1,7 @@
 """Bounded buffers between the event loop and the threads that call the scheduler.
 
-They are the server's back-pressure: who puts into a full buffer waits, and so does not read more from its
-peer. Each has a bound in items and one in bytes; an empty buffer takes an item of any size.
+They are the server's back-pressure: a task that puts into a full buffer waits, and so does not read more
+from its peer. Each has a bound in items and one in bytes; an empty buffer takes an item of any size.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Inbox(Generic[T]):
             await self._has_room.wait()
 
     def _is_done_with(self, item: T, size_bytes: int) -> bool:
-        """Put an item in, unless there is no room; return whether there was. A closed inbox drops it."""
+        """Put an item in, unless there is no room; return whether it was put. A closed inbox drops it."""
         with self._changed:
             if self._closed:
                 return True
@@ -162,7 +162,7 @@ class Outgoing(Generic[T]):
         return len(self._waiting) >= self._size_max or self._bytes >= self._bytes_max
 
     def wait_for_room(self) -> None:
-        """Wait while the buffer is full, unless it has ended: who does not read is not served."""
+        """Wait while the buffer is full, unless it has ended: a peer that does not read is not served."""
         with self._changed:
             while self._is_full() and not self._finished:
                 self._changed.wait()
@@ -208,14 +208,14 @@ class Outgoing(Generic[T]):
             self._changed.notify_all()
 
     def finish(self) -> None:
-        """Take no more items; those that are in it are still sent."""
+        """Refuse items from now on; those in it are still sent."""
         with self._changed:
             self._finished = True
             self._wake()
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Take no more items, and drop those that are in it: they have no reader."""
+        """Refuse items from now on, and drop those in it: they have no reader."""
         with self._changed:
             self._closed = self._finished = True
             self._clear()

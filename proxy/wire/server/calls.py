@@ -135,7 +135,7 @@ class NotRegisteredError(StatusError):
 
 
 def status_of(error: BaseException) -> tuple[grpc.StatusCode, str]:
-    """Return the code and the text for an error; what is no refusal is a bug of ours."""
+    """Return the code and the text for an error; one that is not a refusal is a bug of ours."""
     if isinstance(error, StatusError):
         code = error.code
     elif isinstance(error, UnavailableError | ActorEndedError):
@@ -170,7 +170,7 @@ def parsed(kind: type[M], data: bytes) -> M:
     try:
         return kind.FromString(data)
     except DecodeError as error:
-        text = f"{len(data)} bytes that are no {kind.DESCRIPTOR.full_name}: {data[:16].hex(' ')}"
+        text = f"{len(data)} bytes that are not a {kind.DESCRIPTOR.full_name}: {data[:16].hex(' ')}"
         raise StatusError(grpc.StatusCode.INVALID_ARGUMENT, f"{text} ({error})") from error
 
 

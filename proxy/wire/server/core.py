@@ -1,4 +1,4 @@
-"""What the services of the server share: the scheduler, the connected RMs, and how a call is answered."""
+"""The core that all services of the server share: the scheduler, the connected RMs, answers to calls."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class ServerCore:
             StatusError: It is stepped.
         """
         if self.scheduler.stepped:
-            text = "this scheduler is stepped: licorne.v1 has the calls that step it, si.v1 has none"
+            text = "this scheduler is stepped: only licorne.v1 has the calls that step it, si.v1 has none"
             raise StatusError(grpc.StatusCode.FAILED_PRECONDITION, text)
 
     # ------------------------------------------------------------------------------- configurations
@@ -150,7 +150,7 @@ class ServerCore:
     ) -> None:
         """Register an RM, on a thread that may wait; one that sends no configuration gets the server's.
 
-        Only the named partitions of the configuration are made, all if none is named.
+        Only the named partitions of the configuration are made, by default all.
 
         Raises:
             RequestError: The registration is refused.
@@ -210,7 +210,7 @@ class ServerCore:
         """Read the server's configuration again, on a thread that may wait.
 
         Returns:
-            What could not be done, as lines; the RMs named there keep what they had.
+            The failures, as lines; the RMs named there keep their configuration.
 
         Raises:
             FileRefusedError: The file is refused, and nothing has changed.
@@ -261,7 +261,7 @@ class Budget:
 
     Args:
         now: Returns the time, in seconds.
-        wait: Waits for so many seconds.
+        wait: Waits for a number of seconds.
     """
 
     def __init__(
@@ -331,7 +331,7 @@ class DaemonPool(Executor):
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - as its base
-        """Take no more tasks; those that have not begun are cancelled on request. Nothing is waited for."""
+        """Refuse tasks from now on, without waiting; those that have not begun are cancelled on request."""
         with self._lock:
             self._is_closed = True
             waiting = []
@@ -356,7 +356,7 @@ class DaemonPool(Executor):
 
 
 class FileRefusedError(LicorneError):
-    """The file cannot be read, or is no valid configuration; each error is a line with its position."""
+    """The file cannot be read, or is not a valid configuration; each error is a line with its position."""
 
 
 @final
@@ -398,7 +398,7 @@ class ConfigurationFile:
     def _read(self) -> str:
         try:
             if self.text and not self.path.is_file():
-                raise FileRefusedError(f"{self.path}: it is no file any more")
+                raise FileRefusedError(f"{self.path}: the file no longer exists")
             text = read_text(self.path)
         except LicorneError as error:
             raise FileRefusedError(str(error)) from error
@@ -407,5 +407,5 @@ class ConfigurationFile:
         except ConfigurationError as error:
             raise FileRefusedError("\n".join(map(str, error.problems))) from error
         if not config.partitions:  # An editor may have emptied the file to write it anew.
-            raise FileRefusedError(f"{self.path}: there is no partition in it")
+            raise FileRefusedError(f"{self.path}: it contains no partition")
         return text

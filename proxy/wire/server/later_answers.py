@@ -29,7 +29,7 @@ def batch_of(message: v1.ManagerMessage) -> int:
 
 
 class QuestionSender(Protocol):
-    """What sends questions to an RM: a session."""
+    """The sender of questions to an RM: a session."""
 
     def ask_later(
         self,
@@ -93,7 +93,7 @@ class _OpenBatch:
 class LaterAnswers:
     """The batches of one session that are open.
 
-    Answers are taken on a thread of their own: on the engine `threads` their partition works there.
+    Answers are taken on a separate thread: on the engine `threads` their partition works there.
 
     Args:
         send: Sends a batch of questions, without waiting; returns whether it will be sent.
@@ -189,7 +189,7 @@ def ask_state_dump(sender: QuestionSender, rm_id: str) -> str:
     """Return an RM's part of a state dump, on a thread that may wait.
 
     Raises:
-        LicorneError: The RM says why it has none, does not answer in time, or its connection is lost.
+        LicorneError: The RM refuses, does not answer in time, or its connection is lost.
     """
     answers: SimpleQueue[v1.ManagerMessage | None] = SimpleQueue()
     sender.ask_later(rm_id, "state_dump", v1.StateDumpQuestion(), answers.put)

@@ -64,7 +64,7 @@ class ServedScheduler(SchedulerAPI, Protocol):
 
     @property
     def answers(self) -> AnswersQuestions:
-        """What answers questions that are messages."""
+        """The function that answers questions in messages."""
 
     def register_resource_manager(
         self,
@@ -204,7 +204,7 @@ class RemoteManager(ResourceManager, ABC):
 
     @abstractmethod
     def drop(self) -> None:
-        """Drop what is queued: it has no reader any more; on the event loop."""
+        """Drop all queued messages: they no longer have a reader; on the event loop."""
 
     def note_update(self, request: si.UpdateConfigurationRequest) -> None:
         """Note that an update has replaced what it sent when it registered."""
@@ -292,10 +292,10 @@ class RemoteManagers:
     ) -> None:
         """Register an RM, on a thread that may wait; an earlier connection of the same RM ends.
 
-        Only the named partitions are made, all if none is named.
+        Only the named partitions are made, by default all.
 
         Raises:
-            RequestError: The registration is refused; an earlier one stays as it was.
+            RequestError: The registration is refused; an earlier one stays unchanged.
             StatusError: There are too many RMs (RESOURCE_EXHAUSTED), or a newer door has registered the RM
                 (ABORTED).
         """
@@ -405,7 +405,7 @@ class RemoteManagers:
         self._timers[manager.rm_id] = self._loop.call_later(self._stop_after, self._stop, manager, text)
 
     def shut_down(self, manager: RemoteManager) -> None:
-        """Stop an RM that has said that it shuts down, on a thread that may wait."""
+        """Stop an RM that has announced its end, on a thread that may wait."""
         self._leave(manager, "it has shut down")
 
     def _stop(self, manager: RemoteManager, reason: str) -> None:
@@ -452,7 +452,7 @@ class RemoteManagers:
         self._executor.submit(attempt)
 
     def close(self) -> None:
-        """Count no more pauses, and let no callback wait for a peer; on the event loop."""
+        """Stop counting pauses, and let no callback wait for a peer; on the event loop."""
         self._closed = True
         for rm_id in list(self._timers):
             self._cancel_timer(rm_id)

@@ -57,7 +57,7 @@ class ServerSettings:
 
     address: Address = field(default_factory=lambda: Address("127.0.0.1", 0))
     credentials: grpc.ServerCredentials | None = None
-    """For TLS; `None` for none."""
+    """The credentials for TLS; `None` without TLS."""
     access: AccessRules = field(default_factory=AccessRules)
     configuration: ConfigurationFile | None = None
     """For RMs that send no configuration."""
@@ -166,7 +166,7 @@ class Server:
 
 
 def _pool() -> descriptor_pool.DescriptorPool:
-    """Return the descriptions of all services in one pool; ours are in one of their own."""
+    """Return the descriptions of all services in one pool; ours are in a separate one."""
     pool = descriptor_pool.DescriptorPool()
     added: set[str] = set()
 
@@ -184,7 +184,7 @@ def _pool() -> descriptor_pool.DescriptorPool:
 
 @final
 class ServerThread:
-    """A server on a thread of its own, for a scheduler of this process; `with` starts and stops it.
+    """A server on its own thread, for a scheduler of this process; `with` starts and stops it.
 
     It stops the scheduler, too.
     """
@@ -238,11 +238,11 @@ async def serve_until_signal(
 ) -> None:
     """Serve until SIGTERM or SIGINT comes, then stop within 5 s; a second signal ends the process at once.
 
-    A process in which no Python runs any more is killed within 5 s of the signal.
+    A process in which Python no longer runs is killed within 5 s of the signal.
     The configuration file is read again when it changes, and on SIGHUP.
 
     Args:
-        scheduler: What is served; it is stopped, too.
+        scheduler: The scheduler to serve; it is stopped, too.
         settings: How to listen.
         watchdog: Gets to know these signals.
         on_listening: Gets the address when the server listens.

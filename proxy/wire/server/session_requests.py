@@ -1,4 +1,4 @@
-"""What a client has the scheduler do in a session of `licorne.v1`, and the RMs that have registered in it."""
+"""The requests of a client in a session of `licorne.v1`, and the RMs that have registered in it."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class SessionRequests:
         """Commit what was prepared in this session.
 
         Raises:
-            RequestError: There is no such change, or it cannot be committed any more.
+            RequestError: There is no such change, or it can no longer be committed.
         """
         self._check_own(change.rm_id)
         prepared = self._prepared.get(change.rm_id)
@@ -293,7 +293,7 @@ class SessionCalls:
         try:
             usage = parse_json(kept.json)
         except JsonError as error:
-            raise RequestError(f"what RM {kept.rm_id!r} has used is no JSON: {error}") from error
+            raise RequestError(f"the kept use of RM {kept.rm_id!r} is not JSON: {error}") from error
         self._scheduler.take_kept_use(kept.rm_id, usage)
 
     def step(self, step: v1.Step) -> v1.Answer:
@@ -338,7 +338,7 @@ _OF_ALL: Final = frozenset({"quarantined", "validate", "health", "check_health",
 
 
 def _plain(value: Any) -> Json:
-    """Return the document of an answer that has none of its own: its fields under their names."""
+    """Return the document of an answer without a declared one: its fields under their names."""
     document: Json = json.loads(json.dumps(value, default=_known_to_json))
     return document
 

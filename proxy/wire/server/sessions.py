@@ -1,4 +1,4 @@
-"""The service `licorne.v1.Session`: one stream for all that a client and the scheduler say to each other.
+"""The service `licorne.v1.Session`: one stream for all messages between a client and the scheduler.
 
 Each session has a thread that carries out its messages in order. With a stepped scheduler that thread also
 waits in callbacks until they have returned, and carries out what the client sends meanwhile: as in one
@@ -190,7 +190,7 @@ class _Session:
         self.outgoing.close()
 
     async def _write(self, context: _Context) -> None:
-        """Write messages until there are no more.
+        """Write messages until the end.
 
         Raises:
             StatusError: The session ends with a status.
@@ -201,7 +201,7 @@ class _Session:
         while True:
             early = written_at + apart - loop.time()
             if early > 0:
-                await asyncio.sleep(early)  # What comes meanwhile goes with it.
+                await asyncio.sleep(early)  # Later messages join it meanwhile.
             items = await self.outgoing.take()
             if not items:
                 return
@@ -263,7 +263,7 @@ class _Session:
     def _work(self) -> None:
         """Carry out messages in order, until the client has closed its side."""
         self._work_until(lambda _: False)
-        for _ in range(_WAITING_MAX):  # What waits is answered first.
+        for _ in range(_WAITING_MAX):  # Waiting messages are answered first.
             self._room_to_wait.acquire()
         if self._requests.is_over:
             self.outgoing.finish()

@@ -1,6 +1,6 @@
 """The service `si.v1.Scheduler`: one unary call, and three streams for each resource manager (RM).
 
-An RM registers, then opens a stream for each kind of request that it sends. What is answered is in
+An RM registers, then opens a stream for each kind of request that it sends. The answers are in
 `docs/server.md`:
 
 * A stream belongs to the RM that its first message names. A newer stream of one kind replaces the older one.
@@ -70,7 +70,7 @@ class _Stream:
 
 
 class _StreamManager(RemoteManager):
-    """An RM that is connected by the streams of `si.v1`. What is not marked runs on the event loop."""
+    """An RM that is connected by the streams of `si.v1`. Methods without a mark run on the event loop."""
 
     def __init__(self, rm_id: str, extra: dict[str, str], *, uses_file: bool, core: ServerCore) -> None:
         super().__init__(rm_id, extra, uses_file=uses_file)
@@ -159,7 +159,7 @@ class _StreamManager(RemoteManager):
                 self.lose(reason)
 
     def lose(self, reason: str) -> None:
-        """Drop what cannot be sent any more, and pause the RM."""
+        """Drop messages that can no longer be sent, and pause the RM."""
         self.drop()
         self._core.managers.connection_lost(self, reason)
 
@@ -168,7 +168,7 @@ class _StreamManager(RemoteManager):
         return bool(self.streams) and all(stream.half_closed for stream in self.streams.values())
 
     def _work(self) -> None:
-        """Carry out requests in order; on a thread of its own. Who does not read is not served."""
+        """Carry out requests in order; on a separate thread. A peer that does not read is not served."""
         while (item := self.inbox.get()) is not None:
             stream, request = item
             for outgoing in self.outgoing.values():
@@ -256,7 +256,7 @@ class SiStreams:
         with self._core.calls.stranger() as task:
             data = await context.read()
             if data is grpc.aio.EOF:
-                return  # It has said nothing, and belongs to no RM.
+                return  # It has sent nothing, and belongs to no RM.
             manager = self._manager_of(parsed(kind.request, data), peer)
         stream = _Stream(kind, task)
         before = manager.attach(stream)
@@ -309,7 +309,7 @@ class SiStreams:
 
     @staticmethod
     async def _write(manager: _StreamManager, stream: _Stream, context: _Context) -> None:
-        """Write responses until there are no more.
+        """Write responses until the end.
 
         Raises:
             StatusError: The stream ends with a status.

@@ -40,7 +40,7 @@ PATIENCE_SECONDS: Final = 4.0
 INPUT_SECONDS: Final = 30.0
 """How long it may not run after the standard input of a worker has ended: much may go on there."""
 ALIVE_SECONDS: Final = 0.5
-"""How often an interpreter that runs says so."""
+"""How often a running interpreter reports itself."""
 _STDERR: Final = 2
 _LOOK_SECONDS: Final = 0.25
 """How often a server without a parent looks whether a resource manager is connected."""
@@ -118,7 +118,7 @@ class Watchdog:
 
     def _say_alive(self) -> None:
         self._is_stopping.acquire()
-        with suppress(OSError):  # There is no watchdog any more.
+        with suppress(OSError):  # The watchdog has ended.
             while True:
                 os.write(self._alive, b".")
                 time.sleep(ALIVE_SECONDS)
@@ -166,8 +166,8 @@ def read_orders() -> str:
 def end_with_parent(scheduler: Scheduler, watchdog: Watchdog) -> None:
     """Have this process end when the process that started it has ended, however that came about.
 
-    That is seen by the standard input, a pipe whose other end that process alone holds: it closes. Who is
-    connected is served to the end: the process gets SIGTERM when no resource manager is connected any more.
+    The sign is the standard input, a pipe whose other end that process alone holds: it closes. Connected
+    peers are served to the end: the process gets SIGTERM when the last resource manager has disconnected.
     """
     start_thread(partial(_end_with_parent, scheduler, watchdog), "licorne-parent")
 

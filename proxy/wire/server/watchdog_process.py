@@ -18,9 +18,9 @@ DUMP_SIGNAL: Final = signal.SIGUSR2
 EXIT_SIGNAL: Final = signal.Signals(getattr(signal, "SIGRTMAX", signal.SIGUSR1))
 """Ends process 1 of a container: the kernel gives it no SIGKILL that a process of the container sends."""
 INPUT_ENDED: Final = b"e"
-"""What the watched process writes when it has seen the end of its standard input."""
+"""The line that the watched process writes when it has seen the end of its standard input."""
 LEAVING: Final = b"l"
-"""What it writes when its program has ended: it frees its memory then, and runs no threads."""
+"""The line that it writes when its program has ended: it frees its memory then, and runs no threads."""
 
 _INPUT: Final = 0
 _LOG: Final = 2
@@ -73,7 +73,7 @@ class WatchedProcess:
 
 @final
 class HangWatch:
-    """What is known of the process: whether it was asked to end, and whether its interpreter has run since.
+    """The state of the process: whether it was asked to end, and whether its interpreter has run since.
 
     Args:
         watched: The process.
@@ -142,7 +142,7 @@ class HangWatch:
             if self._seconds - self._asked_at >= _ORDERLY_SECONDS:
                 return f"a signal asks for the end, which has taken {_ORDERLY_SECONDS:g} s"
         if self._input_ended_at is not None and self._seconds - self._input_ended_at >= self._input_seconds:
-            return f"who started this has ended, and Python has not run for {self._input_seconds:g} s"
+            return f"the parent process has ended, and Python has not run for {self._input_seconds:g} s"
         return ""
 
 

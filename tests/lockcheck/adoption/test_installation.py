@@ -416,7 +416,7 @@ def test_a_running_program_says_where_its_threads_are(tmp_path: Path) -> None:
 
     ran = run_alone(shop(tmp_path, text))
 
-    assert re.match(r"lockcheck: `kill -USR1 \d+` says what each thread holds and waits for\n", ran.stderr)
+    assert re.match(r"lockcheck: `kill -USR1 \d+` shows what each thread holds and waits for\n", ran.stderr)
     assert re.search(r"MainThread holds lock #\d+", ran.stderr)
 
 

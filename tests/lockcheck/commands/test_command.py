@@ -165,13 +165,13 @@ def test_a_graph_is_drawn_and_two_reports_are_compared(
         (["run", "missing.py"], "missing.py: there is no such program"),
         (["run", "--order", "a <", "missing.py"], "--order: "),
         (["run", "--order", "nowhere:ORDER", "missing.py"], "--order nowhere:ORDER: No module named"),
-        (["run", "--order", "os:sep", "missing.py"], "is no Order"),
+        (["run", "--order", "os:sep", "missing.py"], "--order os:sep: expected an Order, got"),
         (["prove", "missing.json"], "missing.json: cannot be read"),
         (
             ["run", "--json", "nowhere/it.json", "missing.py"],
-            "--json nowhere/it.json: there is no folder nowhere",
+            "--json nowhere/it.json: the folder nowhere does not exist",
         ),
-        (["confirm", "--html", "nowhere/it.html", "missing.py"], "there is no folder nowhere"),
+        (["confirm", "--html", "nowhere/it.html", "missing.py"], "the folder nowhere does not exist"),
         (["graph", "missing.json"], "one of the arguments --dot --mermaid --html is required"),
     ],
 )

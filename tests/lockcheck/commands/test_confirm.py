@@ -122,7 +122,7 @@ def test_a_source_that_is_no_text_is_refused(tmp_path: Path, capsys: pytest.Capt
     source.write_bytes(b"\xff\xfe\x00")
 
     assert USAGE == main(["confirm", str(source), crossed(tmp_path)])
-    assert f"{source}:1: byte 0xff is no UTF-8 text" in capsys.readouterr().err
+    assert f"{source}:1: byte 0xff is not UTF-8 text" in capsys.readouterr().err
 
 
 LOOPED = """

@@ -67,11 +67,11 @@ def test_an_unchanged_program_is_checked_as_its_project_describes_its_locks(
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
-        ("describe = 3", "tool.lockcheck.describe: 3 is no list of tables"),
-        ("describe = [3]", "describe[0]: 3 is no table"),
-        ("describe = [{}]", "describe[0].class: None is no class such as"),
-        ('describe = [{class = "a.B", reads = "c"}]', "describe[0]: 'reads' is no setting"),
-        ('describe = [{class = "a.B", acquire = 3}]', "describe[0].acquire: 3 is no name of a method"),
+        ("describe = 3", "tool.lockcheck.describe: 3 is not a list of tables"),
+        ("describe = [3]", "describe[0]: 3 is not a table"),
+        ("describe = [{}]", "describe[0].class: None is not a class such as"),
+        ('describe = [{class = "a.B", reads = "c"}]', "describe[0]: 'reads' is not a setting"),
+        ('describe = [{class = "a.B", acquire = 3}]', "describe[0].acquire: 3 is not a name of a method"),
         ('describe = [{class = "a.B", read = [["a"]]}]', "describe[0].read: ['a'] is neither a method nor"),
         ('describe = [{class = "a.B", reentrant = 1}]', "describe[0].reentrant: 1 is neither true nor"),
         ('describe = [{class = "a.B", policy = "all"}]', "describe[0].policy: 'all' is neither writer"),
@@ -79,7 +79,7 @@ def test_an_unchanged_program_is_checked_as_its_project_describes_its_locks(
             'describe = [{class = "no_such.B", read = "c"}]',
             "no_such.B: no_such cannot be imported",
         ),
-        ('describe = [{class = "fasteners.B", read = "c"}]', "describe[0]: fasteners.B is no class"),
+        ('describe = [{class = "fasteners.B", read = "c"}]', "describe[0]: fasteners.B is not a class"),
         ('describe = [{class = "fasteners.ReaderWriterLock", read = "c"}]', "has no method 'c'"),
     ],
 )
@@ -103,5 +103,5 @@ def test_pytest_checks_the_locks_that_the_project_describes(project: Path) -> No
 
     assert [0, 1] == [without, code]
     assert "R2 cycle" in said
-    assert "tool.lockcheck.describe: 3 is no list of tables" in wrong.stderr
+    assert "tool.lockcheck.describe: 3 is not a list of tables" in wrong.stderr
     assert 4 == wrong.returncode

@@ -74,12 +74,12 @@ def test_a_project_says_which_rungs_fail(program: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("[tool.lockcheck]\nfail_on = 3", "fail_on: 3 is no text"),
-        ('[tool.lockcheck]\nfail_on = "R9"', "fail_on: 'R9': 'R9' is no rung"),
-        ("[tool.lockcheck]\nblocking = 3", "blocking: 3 is no table"),
-        ("[tool.lockcheck.blocking]\na = 3", "blocking.a: 3 is no list"),
-        ("[tool.lockcheck]\nblokcing = 3", "'blokcing' is no setting"),
-        ("[tool]\nlockcheck = 3", "tool.lockcheck: 3 is no table"),
+        ("[tool.lockcheck]\nfail_on = 3", "fail_on: 3 is not a text"),
+        ('[tool.lockcheck]\nfail_on = "R9"', "fail_on: 'R9': 'R9' is not a rung"),
+        ("[tool.lockcheck]\nblocking = 3", "blocking: 3 is not a table"),
+        ("[tool.lockcheck.blocking]\na = 3", "blocking.a: 3 is not a list"),
+        ("[tool.lockcheck]\nblokcing = 3", "'blokcing' is not a setting"),
+        ("[tool]\nlockcheck = 3", "tool.lockcheck: 3 is not a table"),
         ("[", "no TOML"),
     ],
 )
@@ -97,7 +97,7 @@ def test_a_wrong_setting_is_refused_before_the_program_runs(
 
 def test_a_folder_without_a_project_has_the_defaults(tmp_path: Path) -> None:
     """And a rule that is none is refused."""
-    with pytest.raises(LockUsageError, match="--blocking: 'archive' is no rule"):
+    with pytest.raises(LockUsageError, match="--blocking: 'archive' is not a rule"):
         blocking_rules(["archive"], "--blocking")
     empty = tmp_path / "a"
     empty.mkdir()
@@ -160,5 +160,5 @@ def test_a_baseline_without_reasons_is_accepted_and_said(
     assert CLEAN == main(["run", "--fail-on=RB", "--baseline=known.toml", program])
     assert "known.toml: 1 accepted without a reason" in capsys.readouterr().err
     assert USAGE == main(["baseline", "--expires=soon", "r.json"])
-    assert "--expires: 'soon' is no day" in capsys.readouterr().err
+    assert "--expires: 'soon' is not a day" in capsys.readouterr().err
     assert not (tmp_path / "lockcheck.toml").exists()

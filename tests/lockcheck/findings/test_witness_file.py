@@ -121,11 +121,11 @@ def test_a_writer_waits_before_the_readers_that_stand_behind_it() -> None:
     ("change", "message"),
     [
         ({"version": 9}, "of version 9 is not licorne.lockcheck.witness of version 1"),
-        ({"stops": []}, "stops: 0 is no number of threads from 2 to 64"),
-        ({"order": [0, 0]}, "order: [0, 0] is no order of the 2 threads"),
-        ({"order": [0, True]}, "order: [0, True] is no list of whole numbers"),
+        ({"stops": []}, "stops: expected a number of threads from 2 to 64, got 0"),
+        ({"order": [0, 0]}, "order: expected an order of the 2 threads, got [0, 0]"),
+        ({"order": [0, True]}, "order: expected a list of whole numbers"),
         ({"rung": "R1"}, "rung: 'R1' is not one of R2, R3, R4, R5"),
-        ({"aside": None}, "aside: None is no list"),
+        ({"aside": None}, "aside: expected a list, got None"),
     ],
 )
 def test_a_file_that_is_no_witness_is_refused(change: dict[str, object], message: str) -> None:

@@ -90,7 +90,7 @@ def test_in_a_session_locks_are_checked(level: str) -> None:
 def test_an_unknown_level_is_refused() -> None:
     """By its name."""
     with pytest.raises(
-        LockUsageError, match="'most' is no level of checking: off, order, full, record or confirm"
+        LockUsageError, match="'most' is not a level of checking: off, order, full, record or confirm"
     ):
         Lock(check="most")
 

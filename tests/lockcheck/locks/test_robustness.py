@@ -220,9 +220,9 @@ def test_a_forked_child_does_not_know_the_threads_of_its_parent() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"order": "a < b"}, "'a < b' is no Order"),
-        ({"on": {"R0": "warn"}}, "'R0': 'warn' is no rung"),
-        ({"on": {Rung.R0: "explode"}}, "'explode' is no rung with what happens at it"),
+        ({"order": "a < b"}, "expected an Order, got 'a < b'"),
+        ({"on": {"R0": "warn"}}, "expected a rung with an action, got 'R0': 'warn'"),
+        ({"on": {Rung.R0: "explode"}}, "expected a rung with an action, got <Rung.R0: 0>: 'explode'"),
     ],
 )
 def test_a_session_refuses_what_means_nothing(arguments: dict[str, Any], message: str) -> None:
@@ -234,7 +234,7 @@ def test_a_session_refuses_what_means_nothing(arguments: dict[str, Any], message
 def test_an_order_may_be_declared_while_a_session_is_open() -> None:
     """As for the module of the order, which makes locks too; what is no order changes nothing."""
     with session(Order("a < b"), on=RECORD) as opened:
-        with pytest.raises(LockUsageError, match="'b < a' is no Order"):
+        with pytest.raises(LockUsageError, match="expected an Order, got 'b < a'"):
             opened.order = "b < a"  # type: ignore[assignment] # on purpose
         hold(Lock("a"), Lock("b"))
         before = opened.failures
@@ -247,7 +247,7 @@ def test_an_order_may_be_declared_while_a_session_is_open() -> None:
 
 def test_a_checked_lock_that_is_refused_leaves_nothing_to_complain_of() -> None:
     """What was half made is thrown away in silence."""
-    with session(), pytest.raises(LockUsageError, match="'last' is no policy"):
+    with session(), pytest.raises(LockUsageError, match="got 'last'"):
         RWLock("queue", policy="last")  # type: ignore[arg-type] # on purpose
 
 

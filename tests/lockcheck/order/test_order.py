@@ -43,7 +43,7 @@ def test_a_chain_that_cannot_be_read_is_refused_with_its_column(text: str, colum
 @pytest.mark.parametrize(
     ("clause", "column", "what"),
     [
-        ("b[X] -> a", 3, "'X' is no mode: R, W or *"),
+        ("b[X] -> a", 3, "'X' is not a mode: R, W or *"),
         ("b[W -> a", 5, "`]` is missing"),
         ("b[W] a", 6, "`->` is expected before a"),
         ("b ->", 5, "a class is expected before the end"),

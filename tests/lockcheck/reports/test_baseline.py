@@ -75,9 +75,12 @@ ENTRY = '[[accepted]]\nfingerprint = "a"\nreason = "why"\nexpires = 2027-03-31\n
         ("[[acepted]]", r"b\.toml: acepted: a baseline has \[\[accepted\]\] alone"),
         ("accepted = 1", r"accepted: must be written"),
         ('[[accepted]]\nfingerprint = "a"', r"accepted\[0\]: .* must have fingerprint, reason and expires"),
-        (ENTRY.replace('"why"', '" "'), r"accepted\[0\]: reason: ' ' is no reason"),
-        (ENTRY.replace('"a"', '""'), r"accepted\[0\]: fingerprint: '' is no fingerprint"),
-        (ENTRY.replace("2027-03-31", '"soon"'), r"accepted\[0\]: expires: 'soon' is no date"),
+        (ENTRY.replace('"why"', '" "'), r"accepted\[0\]: reason: expected a text, got ' '"),
+        (ENTRY.replace('"a"', '""'), r"accepted\[0\]: fingerprint: expected a fingerprint, got ''"),
+        (
+            ENTRY.replace("2027-03-31", '"soon"'),
+            r"accepted\[0\]: expires: expected a date such as 2027-03-31, got 'soon'",
+        ),
         (ENTRY + ENTRY, r"b\.toml: a: accepted twice"),
     ],
 )

@@ -47,13 +47,13 @@ def test_the_schema_knows_every_kind_and_every_field() -> None:
     ("change", "message"),
     [
         ({"version": 2}, "here: licorne.lockcheck.report of version 2 is not licorne.lockcheck.report of"),
-        ({"version": True}, "here: version: True is no whole number from 0 on"),
-        ({"level": None}, "here: level: None is no string"),
-        ({"findings": {}}, "here: findings: {} is no list"),
-        ({"findings": [3]}, r"here: findings\[0\]: 3 is no object"),
-        ({"nestings": [{"held": 1}]}, r"here: nestings\[0\]: held: 1 is no string"),
+        ({"version": True}, "here: version: expected a whole number from 0 on, got True"),
+        ({"level": None}, "here: level: expected a string, got None"),
+        ({"findings": {}}, "here: findings: expected a list, got {}"),
+        ({"findings": [3]}, r"here: findings\[0\]: 3 is not an object"),
+        ({"nestings": [{"held": 1}]}, r"here: nestings\[0\]: held: expected a string, got 1"),
         ({"orders": [{"text": ""}]}, r"here: orders\[0\]: steps is missing"),
-        ({"faults": [1]}, r"here: faults: \[1\] is no list of strings"),
+        ({"faults": [1]}, r"here: faults: expected a list of strings, got \[1\]"),
     ],
 )
 def test_what_is_no_such_document_is_refused_with_its_place(change: dict[str, object], message: str) -> None:
@@ -89,7 +89,7 @@ def test_files_that_cannot_be_read_are_refused_by_name(tmp_path: Path) -> None:
         ("[" * 200_000, "no JSON: it nests too deep"),
         ('{"format": ' + "9" * 5_000 + "}", "no JSON: a number has thousands of digits"),
         ('{"format": "' + "x" * 5_000_000 + '", "version": 1}', r"x\.\.\. of version 1 is not"),
-        ('{"format": [' + "[" * 900 + "]" * 901 + "}", r"format: \[.*\.\.\..* is no string"),
+        ('{"format": [' + "[" * 900 + "]" * 901 + "}", r"format: expected a string, got \[.*\.\.\..*"),
     ],
     ids=["deep", "digits", "megabytes", "deep enough for Python"],
 )

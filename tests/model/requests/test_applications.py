@@ -240,8 +240,8 @@ def test_a_quota_that_is_none_is_ignored(text: str) -> None:
     [
         ({"namespace.resourcequota": "nonsense"}, "resourcequota is ignored: invalid resource JSON"),
         ({"namespace.resourceguaranteed": quota(memory=0)}, "no quantity of"),
-        ({"namespace.resourcemaxapps": "many"}, "'many' is no whole number below 2^64"),
-        ({"namespace.resourcemaxapps": "9" * 5_000}, "is no whole number below 2^64"),
+        ({"namespace.resourcemaxapps": "many"}, "'many' is not a whole number below 2^64"),
+        ({"namespace.resourcemaxapps": "9" * 5_000}, "is not a whole number below 2^64"),
     ],
 )
 def test_a_quota_that_is_ignored_is_a_warning_in_the_answer(tags: dict[str, str], why: str) -> None:

@@ -223,10 +223,10 @@ def test_a_call_that_fails_is_the_answer() -> None:
 @pytest.mark.parametrize(
     ("answers", "text"),
     [
-        (None, "the answers None are no mapping"),
+        (None, "the answers None are not a mapping"),
         ({1: {}}, "an answer is to question 1: the questions are 0 to 0"),
         ({"0": {}}, "an answer is to question '0'"),
-        ({0: "n1"}, "the answer 'n1' is no mapping"),
+        ({0: "n1"}, "the answer 'n1' is not a mapping"),
         ({0: {"n1": 5}}, "the refusal of node 'n1', 5, is not in texts"),
     ],
 )

@@ -70,12 +70,12 @@ class Bad(NamedTuple):
 
 
 BAD: Final = {
-    "no JSON": Bad("{", "is no JSON"),
-    "nothing": Bad("", "is no JSON"),
-    "a list": Bad("[]", "is no usage file: its kind is not 'licorne usage'"),
-    "another document": Bad('{"kind": "figures"}', "is no usage file"),
+    "no JSON": Bad("{", "is not JSON"),
+    "nothing": Bad("", "is not JSON"),
+    "a list": Bad("[]", "is not a usage file: its kind is not 'licorne usage'"),
+    "another document": Bad('{"kind": "figures"}', "is not a usage file"),
     "another version": Bad(a_file(version=2), "has the version 2; this program reads 1"),
-    "cut off": Bad(a_file(a_row())[:-9], "is no JSON"),
+    "cut off": Bad(a_file(a_row())[:-9], "is not JSON"),
     "an amount that is no number": Bad(a_file(a_row(amount="x")), "partitions.0.rows.0.amount: "),
     "a negative amount": Bad(a_file(a_row(amount=-1)), "not '-1'"),
     "no half-life": Bad(a_file(a_row(half_life=0)), "partitions.0.rows.0.half_life: "),
@@ -161,7 +161,7 @@ def test_it_is_written_from_time_to_time(tmp_path: Path) -> None:
 
 
 TAKEN: Final[dict[str, tuple[Any, str]]] = {
-    "a list": ([], "what RM 'rm' has used: is no usage file: its kind is not 'licorne usage'"),
+    "a list": ([], "what RM 'rm' has used: is not a usage file: its kind is not 'licorne usage'"),
     "a row too little": (
         {"kind": "licorne usage", "version": 1, "at": 0},
         "what RM 'rm' has used: partitions: Field required",

@@ -93,17 +93,10 @@ OUTER_FAULTS: Final = (
         _DOOR,
     ),
     Fault(
-        "a confirmation for a lost worker waits for an answer of the next one",
-        "proxy/wire/door/allocation_record.py",
-        "        elif is_rewritten and kind in _TO_CONFIRM and 0 < entry.session < session:\n",
-        "        elif is_rewritten and kind in _TO_CONFIRM:\n",
-        _DOOR,
-    ),
-    Fault(
-        "the loss of an earlier session ends the present one",
+        "a resource manager that is paused goes on at the next worker",
         "proxy/wire/door/link.py",
-        "            if number == self._number:\n                self._session, self._loss",
-        "            if self._number:\n                self._session, self._loss",
+        "                if self._halt == halted:\n",
+        "                if self._number:\n",
         _DOOR,
     ),
     Fault(

@@ -62,6 +62,8 @@ _CONTAINER: Final = {
     "resources": {"requests": {"cpu": "10m", "memory": "1Mi"}},
     "ports": [{"hostPort": 0, "hostIP": "", "protocol": "TCP"}],
     "restartPolicy": None,
+    "restartPolicyRules": [{"action": "Restart"}],
+    "volumeMounts": [{"name": "v", "bindMountOptions": []}],
 }
 _STATUS: Final = {
     "name": "main",
@@ -116,6 +118,8 @@ _POD: Final[Document] = {
         "schedulingGates": [],
         "imagePullSecrets": [{"name": "s"}],
         "resourceClaims": [],
+        "hostNetwork": False,
+        "hostUsers": True,
     },
     "status": {
         "phase": "Pending",
@@ -140,6 +144,7 @@ EXAMPLES: Final[dict[type, tuple[str, list[Document]]]] = {
                 "status": {
                     "allocatable": {"cpu": "1m", "memory": "1", "pods": "1"},
                     "conditions": [{"type": "Ready", "status": "True"}],
+                    "declaredFeatures": ["GuaranteedQoSPodCPUResize"],
                 },
             }
         ],

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from licorne.proxy.play.comparison.comparison import Comparison, compared, with_why
+from licorne.proxy.play.comparison.comparison import TwoRuns, compared, with_why
 from licorne.proxy.play.simulation.runs import run_each, run_settings
 from licorne.proxy.play.simulation.workloads.inputs import InputOptions, load_input
 
@@ -77,7 +77,7 @@ def _queues(limits: list[tuple[int, int, int]] | list[list[int]], **more: int) -
     return json.dumps({"partitions": [{"name": "default", "queues": [root]}]}, indent=1)
 
 
-def compared_with_reasons(a: Path, b: Path, input_path: Path) -> Comparison:
+def compared_with_reasons(a: Path, b: Path, input_path: Path) -> TwoRuns:
     """Compare two configurations, with the reasons."""
     work = load_input(InputOptions(path=input_path))
     settings = (run_settings(queues=a), run_settings(queues=b))

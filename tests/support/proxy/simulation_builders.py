@@ -22,7 +22,7 @@ from licorne.proxy.play.simulation.workloads.workload import (
     SimulatedApplication,
     SimulatedNode,
     SimulatedTask,
-    Workload,
+    SimulatedWorkload,
 )
 
 if TYPE_CHECKING:
@@ -76,9 +76,11 @@ def an_application(
     )
 
 
-def a_workload(*applications: SimulatedApplication, nodes: tuple[SimulatedNode, ...] = ()) -> Workload:
+def a_workload(
+    *applications: SimulatedApplication, nodes: tuple[SimulatedNode, ...] = ()
+) -> SimulatedWorkload:
     """Build a workload, on one node of ten cores by default."""
-    return Workload(
+    return SimulatedWorkload(
         name="test", nodes=nodes or (a_node(),), applications=applications, default_configuration="queues"
     )
 
@@ -100,7 +102,7 @@ def run(
 
 
 def simulated(
-    work: Workload | Transcript, core: CoreFactory = SchedulerCore, **settings: Any
+    work: SimulatedWorkload | Transcript, core: CoreFactory = SchedulerCore, **settings: Any
 ) -> SimulationReport:
     """Simulate work, by default on the scheduler itself; settings are those of `simulate`."""
     usual: dict[str, Any] = {"engine": "direct", "configuration": None, "progress": NoProgress()}

@@ -49,7 +49,7 @@ from .state_documents import saved
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What answers the questions of one scheduler."""
+    """The answers to the questions of one scheduler."""
 
     ask_all: AskAll
     check_running: Callable[[], None]

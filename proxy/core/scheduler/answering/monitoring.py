@@ -1,4 +1,4 @@
-"""What a scheduler shows of itself to those who watch over it: figures, its health, and its history."""
+"""The monitoring of a scheduler: its figures, its health, and its history."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .views import LiveView
 
 @final
 class Monitoring:
-    """What watches over one scheduler: its server reads it.
+    """The monitoring of one scheduler: its server reads it.
 
     A scheduler that runs by itself checks its health when a resource manager registers for the first time,
     and then every `health.checkInterval`, and adds to its history every minute. A stepped one does so when it
@@ -54,11 +54,12 @@ class Monitoring:
         self.dumping = threading.Lock()
         """Held while a state dump is made: one at a time."""
         self.broken_interfaces: dict[str, str] = {}
-        """What does not answer now, such as `REST`, and why: its server writes it, health checks read it."""
+        """Interfaces that do not answer now, such as `REST`, and why: its server writes it, health checks
+        read it."""
         self.report: HealthReport | None = None
         """Of the last health check."""
         self.live_view = LiveView(ask_all, managers.life_of)
-        """What watchers read the state with, see `docs/page.md`."""
+        """The views with which watchers read the state, see `docs/page.md`."""
         self._checks = HealthChecks(
             ask_all, managers.metrics, managers.lost, self.broken_interfaces, self.policies
         )
@@ -155,7 +156,7 @@ class Monitoring:
         return self._extra.most_detailed().name.lower()
 
     def manager_diagnostics(self) -> Document:
-        """Return what the resource managers say of their own state: of one as it is, of several by their ids.
+        """Return the diagnostics of the resource managers: those of one directly, of several by their ids.
 
         A resource manager is asked if it has the method `get_state_dump`; what it raises is shown.
 
@@ -176,7 +177,7 @@ class Monitoring:
 
 
 def _diagnostics(plugin: StateDumpPlugin) -> Json:
-    """Return what a resource manager says of its state, or why it says nothing that can be read."""
+    """Return the diagnostics of a resource manager, or why they cannot be read."""
     try:
         said: Json = json.loads(plugin.get_state_dump())
     except BaseException as error:  # noqa: BLE001 - whatever it raises is shown

@@ -44,7 +44,7 @@ TITLES: Final[Mapping[str, str]] = {
     "saved": "a save",
     "kept_use": "a question for what was used",
 }
-"""What errors call each question, by the name of its message in `licorne_v1.proto`."""
+"""The name of each question in errors, by the name of its message in `licorne_v1.proto`."""
 DOCUMENTS: Final = frozenset({"kept_use", "saved", "snapshot"})
 """The questions that are answered by a document, also to a client that reads values."""
 T = TypeVar("T")
@@ -104,7 +104,7 @@ class QuestionSide(ABC):
         The resource manager's predicates are not asked.
 
         Raises:
-            RequestError: There is no such partition.
+            RequestError: The partition does not exist.
         """
         asked = _explain(application_id, None, rm_id, partition)
         prospects: tuple[Prospect, ...] = self._question(v1.Question(would_preempt=asked))
@@ -116,7 +116,7 @@ class QuestionSide(ABC):
         """Return the queue that placement put an application in, and its user; `None` if it is not known.
 
         Raises:
-            RequestError: There is no such partition.
+            RequestError: The partition does not exist.
         """
         asked = _explain(application_id, None, rm_id, partition)
         found: QueueAndUser | None = self._question(v1.Question(queue_and_user=asked))
@@ -157,11 +157,11 @@ class QuestionSide(ABC):
 
         Args:
             count: How many of each partition at most, from 1 to 250.
-            rm_id: The partitions of this resource manager; of all unless said otherwise.
+            rm_id: The partitions of this resource manager; by default of all.
             partition: Those with this name, short or full; likewise.
 
         Raises:
-            RequestError: The count is out of range; or there is no such partition.
+            RequestError: The count is out of range; or the partition does not exist.
         """
         check_type("count", count, int)
         check_type("rm_id", rm_id, str, type(None))
@@ -184,7 +184,7 @@ class QuestionSide(ABC):
         """Return what all partitions have, or those of one RM, as the requests that make it again.
 
         Each partition is as of one moment. `licorne save` makes a transcript of the document, see
-        `docs/simulation.md`, which says what is not in it.
+        `docs/simulation.md`, which lists what it lacks.
 
         Raises:
             RequestError: No such resource manager has registered.
@@ -225,7 +225,7 @@ class QuestionSide(ABC):
         return text
 
     def extra_configuration(self, rm_id: str) -> ExtraConfig:
-        """Return the settings of a resource manager that are not in its queues, as they are in effect.
+        """Return the settings of a resource manager that are not in its queues, and are in effect now.
 
         Raises:
             RequestError: No such resource manager has registered.
@@ -237,7 +237,7 @@ class QuestionSide(ABC):
         return found
 
     def health(self) -> HealthReport | None:
-        """Return the report of the last health check, `None` if there was none yet."""
+        """Return the report of the last health check, `None` before the first one."""
         report: HealthReport | None = self._question(v1.Question(health=v1.Empty()))
         return report
 
@@ -261,7 +261,7 @@ class QuestionSide(ABC):
         """Assert every invariant of every partition.
 
         Raises:
-            AssertionError: One does not hold; the message says which.
+            AssertionError: One does not hold; the message names it.
         """
         self._question(v1.Question(validate=v1.Empty()))
 
@@ -300,7 +300,7 @@ class NotKnownError(RequestError):
 
 
 class UnavailableError(RequestError):
-    """A request that cannot be carried out now, whatever it says: the same may succeed later."""
+    """A request that cannot be carried out now, for reasons outside of it: the same may succeed later."""
 
 
 class StoppedError(UnavailableError):
@@ -322,7 +322,7 @@ def matching(partitions: Sequence[Partition], rm_id: str | None, name: str | Non
     """Return the partitions of an RM that have a name, short or full; `None` for either is any.
 
     Raises:
-        NotKnownError: There is none.
+        NotKnownError: It does not exist.
     """
     found = [
         partition

@@ -231,7 +231,7 @@ def use_document(usage: Mapping[str, KeptUse], now_ns: int) -> Document:
     """Return the document of what is kept.
 
     Args:
-        usage: What is kept, by the full name of the partition.
+        usage: The kept use, by the full name of the partition.
         now_ns: The moment, nanoseconds since 1970; a later one of a partition, whose worker has another
             clock, is that of the document.
     """
@@ -262,13 +262,13 @@ def read_use(document: object) -> tuple[int, dict[str, KeptUse]]:
     """Return the moment of a document, and what is kept in it by the full name of the partition.
 
     Args:
-        document: The document, as it was read from JSON.
+        document: The document, read from JSON.
 
     Raises:
-        LicorneError: It is no such document, or not of this version.
+        LicorneError: It is not such a document, or not of this version.
     """
     if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise LicorneError(f"is no usage file: its kind is not {KIND!r}")
+        raise LicorneError(f"is not a usage file: its kind is not {KIND!r}")
     if document.get("version") != VERSION:
         raise LicorneError(f"has the version {document.get('version')!r}; this program reads {VERSION}")
     try:
@@ -334,13 +334,13 @@ def taken_use(
     """Return what is kept when what the document has of an RM was added.
 
     Args:
-        known: What is kept already.
+        known: The use that is kept already.
         rm_id: The RM.
-        document: What `use_document` has returned, maybe by another clock.
+        document: A result of `use_document`, maybe by another clock.
         now_ns: The moment by the clock of this process: what is ahead of it counts as of then.
 
     Raises:
-        RequestError: It is no such document.
+        RequestError: It is not such a document.
     """
     try:
         _, usage = read_use(document)

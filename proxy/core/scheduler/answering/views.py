@@ -1,4 +1,4 @@
-"""What readers see of a scheduler: values that its partitions copy, in pieces of bounded size.
+"""Views of a scheduler for readers: values that its partitions copy, in pieces of bounded size.
 
 A question waits for the partition's turn, and takes little of it; readers make documents of the answer on
 their own threads.
@@ -64,14 +64,14 @@ PIECE: Final = 500
 
 
 class Build(NamedTuple):
-    """What a resource manager has said of its program when it registered."""
+    """The description of a resource manager's program in its registration."""
 
     rm_id: str
     information: Mapping[str, str]
 
 
 class UnknownPartitionError(RequestError):
-    """A partition that there is not, or not any more."""
+    """A partition that does not exist, or no longer exists."""
 
 
 @final
@@ -110,7 +110,7 @@ class Views:
         return self._ask_all("a look at the partitions", answer)
 
     def builds(self) -> tuple[Build, ...]:
-        """Return what the registered RMs have said of their programs, by RM."""
+        """Return the descriptions that the registered RMs have sent of their programs, by RM."""
         return tuple(
             Build(manager.rm_id, manager.build_information) for manager in self._managers.registered()
         )
@@ -138,7 +138,7 @@ class Views:
     # ---------------------------------------------------------------------------------- a partition
 
     def queue(self, partition: str, path: str, *, subtree: bool) -> tuple[QueueView, ...]:
-        """Return a queue and those above it, as they are shown; nothing if there is no such queue."""
+        """Return a queue and those above it for display; nothing if the queue does not exist."""
         return self._read(partition, shown_queue, path, subtree=subtree)
 
     def placement_rules(self, partition: str) -> tuple[PlacementRule, ...]:
@@ -152,7 +152,7 @@ class Views:
         return [row for page in pages for row in page]
 
     def node(self, partition: str, node_id: str) -> ShownNode | None:
-        """Return what a node shows, `None` if there is none of that id."""
+        """Return the view of a node, `None` if it does not exist."""
         return next(iter(self._read(partition, shown_nodes, (node_id,))), None)
 
     def nodes(self, partition: str) -> Iterator[Sequence[ShownNode]]:
@@ -210,12 +210,12 @@ class LiveQueues(NamedTuple):
 
 
 class KnownRows(NamedTuple):
-    """What a reader has of a partition already. It changes nothing of it while it reads."""
+    """The rows of a partition that a reader has already. They do not change while it reads."""
 
     nodes: Mapping[str, NodeRow] = {}
     applications: Mapping[str, LiveApplication] = {}
     ended: Container[int] = ()
-    """The serials of ended applications: their rows change no more."""
+    """The serials of ended applications: their rows no longer change."""
 
 
 class LiveRows(NamedTuple):
@@ -280,7 +280,7 @@ class LiveView:
         """Return all that a node knows of itself, `None` if it is unknown.
 
         Raises:
-            RequestError: There is no such partition, the scheduler has been stopped, or a predicate asks.
+            RequestError: The partition does not exist, the scheduler has been stopped, or a predicate asks.
         """
 
         def read(known: Sequence[Partition]) -> NodeFacts | None:
@@ -297,7 +297,7 @@ class LiveView:
         Those of which nothing waits, or nothing was noted, are left out.
 
         Raises:
-            RequestError: There is no such partition, the scheduler has been stopped, or a predicate asks.
+            RequestError: The partition does not exist, the scheduler has been stopped, or a predicate asks.
         """
 
         def read(known: Sequence[Partition]) -> dict[str, str]:

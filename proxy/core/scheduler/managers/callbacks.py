@@ -91,7 +91,7 @@ class CallbackFailures:
             return
         try:
             self._on_error(CallbackFailure(rm_id, callback, error, subject))
-        except BaseException as another:  # noqa: BLE001 - it is shown; there is no other place to report it
+        except BaseException as another:  # noqa: BLE001 - it is shown; it cannot be reported elsewhere
             self._show(rm_id, "on_error", another)
 
     def _show(self, rm_id: str, callback: str, error: BaseException, subject: str = "") -> None:
@@ -145,7 +145,7 @@ class CallbackThreads(threading.local):
         return before
 
     def leave_callback(self, before: str | None) -> None:
-        """Mark the thread as it was before `enter_callback`."""
+        """Restore the mark of the thread from before `enter_callback`."""
         self._callback_of = before
 
     @property

@@ -35,7 +35,7 @@ class ManagerStatus:
     since_ns: int
     """When it entered the state, or last registered if it runs; nanoseconds since 1970."""
     reason: str = ""
-    """Why it was paused or stopped, as the caller said; empty while it runs."""
+    """The caller's reason why it was paused or stopped; empty while it runs."""
     is_lost: bool = False
     """Whether its connection was lost, and it has not come back."""
     partitions: tuple[str, ...] = ()
@@ -142,8 +142,8 @@ class LifeSide(ABC):
     ) -> bool:
         """End the timers of a resource manager, and refuse its requests, until it registers again.
 
-        Its partitions are as they were, and can be looked at, and nothing new is placed. It has shut down,
-        or it was paused for too long. What was announced to it is delivered.
+        Its partitions are unchanged and can be read, and nothing new is placed. It has shut down, or it was
+        paused for too long. Queued announcements are still delivered.
 
         Args:
             rm_id: The id of the resource manager.

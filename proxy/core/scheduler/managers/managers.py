@@ -61,10 +61,10 @@ class Manager:
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     resolvers: Mapping[str, PartitionResolver] = field(default_factory=dict)
     build_information: Mapping[str, str] = field(default_factory=dict)
-    """What it has said of its program when it registered."""
+    """The description of its program in its registration."""
 
     def resolver(self, partition: str) -> UserResolver | None:
-        """Return the resolver of the groups of users in a partition, `None` if it has none."""
+        """Return the resolver of the groups of users in a partition, if it has one."""
         chosen = self.resolvers.get(partition)
         return None if chosen is None else chosen.resolver
 
@@ -79,12 +79,12 @@ class Manager:
         self.flush()
 
     def close(self) -> None:
-        """Deliver what is queued for the RM, then call it no more; in its callbacks, do not wait for that."""
+        """Deliver the queued callbacks of the RM, then stop calling it; callbacks do not wait for that."""
         if self.link is not None:
             self.link.close()
 
     def close_nowait(self) -> None:
-        """Deliver what is queued for the RM, then call it no more; do not wait for that."""
+        """Deliver the queued callbacks of the RM, then stop calling it; do not wait for that."""
         if self.link is not None:
             self.link.close_nowait()
 
@@ -148,7 +148,7 @@ class Managers:
         policies: GivenPolicies,
     ) -> None:
         self.events = events
-        """What happens in the partitions."""
+        """The events in the partitions."""
         self._engine = engine
         self._failures = failures
         self.extra = extra
@@ -158,7 +158,7 @@ class Managers:
         """Makes the partitions."""
         self.metrics = metrics
         self.kept_use = kept_use
-        """What partitions that are made go on from, by their full names or those within their RM."""
+        """The use with which new partitions start, by their full names or those within their RM."""
         self.policies = policies
         """Of which each partition gets objects."""
         self.when_policy_fails: Callable[[], None] = _nothing
@@ -248,7 +248,7 @@ class Managers:
         """Return the id of the one RM that has registered.
 
         Raises:
-            RequestError: there is none, or more than one.
+            RequestError: no RM is registered, or more than one.
         """
         ids = sorted(self._table)
         if len(ids) != 1:
@@ -409,7 +409,7 @@ class Managers:
         return kept.get(name) or kept.get(short_partition_name(name)) or NO_KEPT_USE
 
     def forget_timers(self, partition: Partition) -> list[str]:
-        """Cancel the timers of a partition for good, also those that it will set, and ask no more for it.
+        """Cancel the timers of a partition for good, also those that it will set, and stop asking for it.
 
         Returns:
             Its names.
@@ -468,7 +468,7 @@ class Incarnations:
         return self._partitions.get(incarnation)
 
     def leave(self, partition: Partition) -> list[str]:
-        """Send a partition no more timers, and return its names."""
+        """Stop sending timers to a partition, and return its names."""
         names = [name for name, known in list(self._partitions.items()) if known is partition]
         for name in names:
             del self._partitions[name]

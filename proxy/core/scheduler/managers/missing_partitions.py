@@ -21,7 +21,7 @@ from .managers import Manager
 
 
 def refuse_nodes(manager: Manager, partition: str, updates: Sequence[NodeUpdate]) -> None:
-    """Refuse what an RM says of nodes in a partition that does not exist, except that they are gone.
+    """Refuse requests for nodes in a partition that does not exist, except their removal.
 
     An update that is not valid is refused in any case.
     """

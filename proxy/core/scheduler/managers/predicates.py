@@ -34,7 +34,7 @@ from .callbacks import CallbackThreads, is_fault
 
 _NO_REASON: Final = "the resource manager gave no reason"
 _Reader: TypeAlias = "Callable[[int, object, dict[int, Mapping[str, str]]], PredicateAnswer]"
-"""Makes an answer of the number of a question and of what the RM says."""
+"""Makes an answer of the number of a question and of the RM's result."""
 
 
 @final
@@ -114,7 +114,7 @@ def predicates_of(
 ) -> CallbackPredicates | None:
     """Return the predicates of a callback, `None` for one that agrees to everything; `times` gets each call.
 
-    A callback that inherits the predicate of `ResourceManager` as it is need not be asked.
+    A callback that inherits the predicate of `ResourceManager` unchanged need not be asked.
     """
     own = getattr(type(callback), "predicates", None)
     if own is ResourceManager.predicates:
@@ -265,7 +265,7 @@ class _Batch:
             RequestError: An answer is malformed, or is to no question of the batch; then nothing is answered.
         """
         if not isinstance(answers, Mapping):
-            raise RequestError(f"the answers {answers!r:.200} are no mapping from positions of questions")
+            raise RequestError(f"the answers {answers!r:.200} are not a mapping from positions of questions")
         copies: dict[int, Mapping[str, str]] = {}
         read = [
             (position, self._read(self._number(position), value, copies))
@@ -294,7 +294,7 @@ def _nodes_answer(number: int, value: object, copies: dict[int, Mapping[str, str
 
 def _refusals(value: object) -> Mapping[str, str]:
     if not isinstance(value, Mapping):
-        raise RequestError(f"the answer {value!r:.200} is no mapping from refused nodes to reasons")
+        raise RequestError(f"the answer {value!r:.200} is not a mapping from refused nodes to reasons")
     refused = dict(value)
     if {*map(type, refused), *map(type, refused.values())} - {str}:
         for node_id, reason in refused.items():
@@ -342,7 +342,7 @@ class AnswerWait:
         return held
 
     def leave(self, held: HeldAnswers) -> None:
-        """Wait no more for the answers to a partition, and drop what comes; a second call does nothing."""
+        """Stop waiting for the answers to a partition, and drop later ones; a second call does nothing."""
         with self._changed:
             if held in self._partitions:
                 self._partitions.remove(held)

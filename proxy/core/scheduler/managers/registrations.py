@@ -1,7 +1,7 @@
-"""Registrations and reloads of a scheduler: each happens as a whole, or leaves everything as it was.
+"""Registrations and reloads of a scheduler: each happens as a whole, or changes nothing.
 
 First all that may be refused is read and made: texts, files, partitions, the link to the resource manager
-(RM). Then the tables are replaced, under one lock. Then what is not needed any more ends; failures at this
+(RM). Then the tables are replaced, under one lock. Then parts that are no longer needed end; failures at this
 point are logged, since the change has happened.
 """
 
@@ -73,7 +73,7 @@ class Registrations:
         """One registration or reload at a time; no callback runs while it is held."""
         self._numbers = count(1)
         self._prepared: dict[str, int | str] = {}
-        """The number of the update that is prepared for an RM, or why there is none any more."""
+        """The number of the update that is prepared for an RM, or why it is no longer prepared."""
 
     @excludes()
     def register(self, registration: Registration, callback: ResourceManagerCallback) -> None:
@@ -135,7 +135,7 @@ class Registrations:
     ) -> CheckedUpdate:
         """Check all that `update` checks, and change nothing; `commit` makes the change.
 
-        An update that was prepared for the RM before cannot be committed any more.
+        An update that was prepared for the RM before can no longer be committed.
 
         Raises:
             RequestError: the configuration is refused; what was prepared before still can be committed.
@@ -170,7 +170,7 @@ class Registrations:
         text = configuration or DEFAULT_CONFIGURATION
         self._check_running()
         known, is_new = self._managers.find(rm_id), True
-        with suppress(ActorEndedError):  # The scheduler is being stopped, which is said below.
+        with suppress(ActorEndedError):  # The scheduler is being stopped, which is reported below.
             is_new = text != self._cluster.configuration_text(rm_id)
         if is_new and known is not None and not known.life.has_stopped:
             with _refusing(_UPDATE), collect_garbage_later():
@@ -196,7 +196,7 @@ class Registrations:
         return self._change(update.settings, manager, update.resolvers)
 
     def _apply(self, update: CheckedUpdate) -> None:
-        """Change an RM to what an update says."""
+        """Apply an update to an RM."""
         rm_id, configuration = update.rm_id, update.configuration
         change: _Transaction | None = None
         try:
@@ -286,7 +286,7 @@ class Registrations:
         return manager if callback is None or callback is manager.callback else None
 
     def _note_life(self, manager: Manager) -> None:
-        """Have a recording say that an RM is paused or stopped."""
+        """Note in a recording that an RM is paused or stopped."""
         status = manager.life.status
         said: Document = {"rmID": status.rm_id, "state": status.state.value, "reason": status.reason}
         self._managers.observer.note({"at": status.since_ns, "manager": said})
@@ -343,7 +343,7 @@ def _refusing(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """The settings of a registration or reload that are not in its queues, as they were read."""
+    """The settings of a registration or reload that are not in its queues."""
 
     prefetched: PrefetchedSettings
     extra: ExtraConfig
@@ -352,13 +352,13 @@ class _Settings:
 
 @dataclass(frozen=True, slots=True)
 class CheckedUpdate:
-    """An update of the configuration of an RM: its texts as they were read, and what has been checked."""
+    """An update of the configuration of an RM: its original texts, and the result of the checks."""
 
     rm_id: str
     configuration: str
     settings: _Settings
     config: SchedulerConfig | None
-    """What the configuration says, `None` if that is in effect already."""
+    """The configuration, `None` if it is in effect already."""
     resolvers: Mapping[str, PartitionResolver] | None = None
     """The resolvers that it needs, `None` if none have been made yet."""
     number: int = 0
@@ -369,8 +369,8 @@ class CheckedUpdate:
 class _Transaction:
     """One registration or reload: it makes the partitions, and enters them in the tables.
 
-    The manager has its earlier partitions, if there are any. There is no manager for the reload of an RM that
-    is not registered: the cluster refuses it before it needs one.
+    The manager has its earlier partitions, if any. The reload of an RM that is not registered has no
+    manager: the cluster refuses it before it needs one.
     """
 
     def __init__(

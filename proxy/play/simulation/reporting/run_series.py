@@ -241,6 +241,7 @@ class RunSeries:
             self.waited(key, entry, end_ns)
         for key, entry in running.items():
             self._add(self.used, entry, self._since_ns.pop(key), end_ns)
+        self.intervals.reach(end_ns)  # Where nothing has waited or run for long, nothing else has.
 
     def note_bounds(self, limits: Mapping[str, QueueBounds]) -> None:
         """Keep the limits of queues that work has come to, and of the queues above them."""

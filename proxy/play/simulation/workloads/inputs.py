@@ -14,7 +14,7 @@ from .csv_log import read_csv_log, read_csv_mapping
 from .openb import POD_COLUMNS, OpenbMode, read_openb
 from .scenario import read_scenario
 from .swf import JobOptions, read_swf, workload_of_log
-from .workload import Workload, WorkloadCut, cut_workload
+from .workload import SimulatedWorkload, WorkloadCut, cut_workload
 
 _COLUMNS_OF_A_JOB: Final = 18
 _FORMATS: Final = f"openb pods ({','.join(POD_COLUMNS)}), SWF, a transcript and a scenario"
@@ -71,7 +71,7 @@ class InputOptions:
     scenario: str | None = None
 
 
-def load_input(options: InputOptions) -> Workload | Transcript:
+def load_input(options: InputOptions) -> SimulatedWorkload | Transcript:
     """Read an input as a whole.
 
     Raises:
@@ -108,7 +108,7 @@ def checked_kind(options: InputOptions) -> InputKind:
     return kind
 
 
-def _loaded(options: InputOptions, kind: InputKind) -> Workload | Transcript:
+def _loaded(options: InputOptions, kind: InputKind) -> SimulatedWorkload | Transcript:
     """Return the whole of an input."""
     match kind:
         case InputKind.OPENB:

@@ -40,7 +40,7 @@ from .workload import (
     SimulatedApplication,
     SimulatedNode,
     SimulatedTask,
-    Workload,
+    SimulatedWorkload,
     configuration_for,
     queue_name,
 )
@@ -114,7 +114,7 @@ class _Life:
     duration_ns: int
 
 
-def read_openb(nodes_path: Path, pods_path: Path, mode: OpenbMode = OpenbMode.PACKING) -> Workload:
+def read_openb(nodes_path: Path, pods_path: Path, mode: OpenbMode = OpenbMode.PACKING) -> SimulatedWorkload:
     """Read the trace.
 
     Raises:
@@ -138,7 +138,7 @@ def read_openb(nodes_path: Path, pods_path: Path, mode: OpenbMode = OpenbMode.PA
         applications = tuple(
             _application(pod, number * NANOSECONDS_IN_SECOND, None) for number, pod in enumerate(pods)
         )
-    return Workload(
+    return SimulatedWorkload(
         name=f"{pods_path.name} ({mode.value})",
         nodes=nodes,
         applications=applications,

@@ -1,4 +1,4 @@
-"""How an input is read, as commands and programs say it: by options with plain values."""
+"""The options of an input, as commands and programs give them: plain values that are checked here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AtLeastOne = Annotated[int, Field(ge=1)]
 
 
 @with_config(ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True))
-class Reading(TypedDict, total=False):
+class ReadingOptions(TypedDict, total=False):
     """The options of an input, each as `licorne simulate` has it under the same name.
 
     `begin` and `end` are its `--from` and `--to`: a text such as `1h30m`, or a number of seconds.
@@ -49,7 +49,7 @@ class Reading(TypedDict, total=False):
     scale_nodes: str | float
 
 
-_READER: Final = TypeAdapter(Reading)
+_READER: Final = TypeAdapter(ReadingOptions)
 
 
 def input_options(
@@ -61,7 +61,7 @@ def input_options(
 
     Args:
         given: The path of a file, or a scenario as the mapping that its text is read as.
-        reading: The options, `Reading`.
+        reading: The options, `ReadingOptions`.
         names: What messages call an option where that is not its name.
 
     Raises:
@@ -102,7 +102,7 @@ def input_options(
     )
 
 
-def _checked(reading: Mapping[str, object]) -> Reading:
+def _checked(reading: Mapping[str, object]) -> ReadingOptions:
     """Return options of which each is known, and has a value of its type."""
     try:
         return _READER.validate_python(dict(reading))
@@ -110,14 +110,16 @@ def _checked(reading: Mapping[str, object]) -> Reading:
         first = error.errors(include_url=False)[0]
     name = str(first["loc"][0])
     if first["type"] == "extra_forbidden":
-        raise RequestError(f"unknown option {name!r}{did_you_mean(name, tuple(Reading.__annotations__))}")
+        raise RequestError(
+            f"unknown option {name!r}{did_you_mean(name, tuple(ReadingOptions.__annotations__))}"
+        )
     raise RequestError(f"{name}: {text_of(first)}")
 
 
 class _Options:
     """Options with what messages call them."""
 
-    def __init__(self, values: Reading, names: Mapping[str, str]) -> None:
+    def __init__(self, values: ReadingOptions, names: Mapping[str, str]) -> None:
         self.values = values
         self._names = names
 

@@ -26,7 +26,7 @@ from .workload import (
     SimulatedApplication,
     SimulatedNode,
     SimulatedTask,
-    Workload,
+    SimulatedWorkload,
     configuration_for,
     without_what_never_starts,
 )
@@ -40,7 +40,7 @@ _SECONDS_MAX: Final = 9e9
 _OF_RUNS: Final = frozenset(
     {"run", "completed", "rejected", "withdrawn", "preempted", "started", "ended", "wait", "slowdown"}
 )
-"""Columns of the jobs of a run, which say nothing of a workload."""
+"""Columns of the jobs of a run that do not describe a workload."""
 _Seconds = Annotated[float, Field(ge=0, le=_SECONDS_MAX, allow_inf_nan=False)]
 
 
@@ -80,10 +80,10 @@ def amounts(resources: Mapping[str, int]) -> Row:
     return {f"{RESOURCES}{name}": amount(name, value) for name, value in resources.items()}
 
 
-def rows_of_workload(work: Workload) -> list[Row]:
+def rows_of_workload(work: SimulatedWorkload) -> list[Row]:
     """Return a row for each job, in the order of the workload.
 
-    `run_time` is that of its longest task, `None` of one that does not end, `walltime` what its owner says.
+    `run_time` is that of the longest task, `None` if it does not end; `walltime` is what the owner requested.
     """
     return [_row_of(application) for application in work.applications]
 
@@ -112,7 +112,7 @@ def _row_of(application: SimulatedApplication) -> Row:
 
 def workload_of_rows(
     rows: Iterable[Mapping[str, object]], nodes: Iterable[SimulatedNode], name: str
-) -> Workload:
+) -> SimulatedWorkload:
     """Return the workload of rows, in the order of submission.
 
     Args:
@@ -133,7 +133,7 @@ def workload_of_rows(
     if not applications:
         raise RequestError("rows: expected at least one job, got none")
     ordered = sorted(applications.values(), key=lambda each: each.submit_at_ns)
-    work = Workload(
+    work = SimulatedWorkload(
         name=name,
         nodes=tuple(nodes),
         applications=tuple(ordered),

@@ -33,7 +33,7 @@ from .workload import (
     SimulatedApplication,
     SimulatedNode,
     SimulatedTask,
-    Workload,
+    SimulatedWorkload,
     configuration_for,
 )
 
@@ -48,7 +48,7 @@ _SECTIONS: Final[dict[str, type[BaseModel]]] = {
 }
 
 
-def read_scenario(path: Path, seed: int = 1, text: str | None = None) -> Workload:
+def read_scenario(path: Path, seed: int = 1, text: str | None = None) -> SimulatedWorkload:
     """Read a scenario.
 
     Args:
@@ -67,7 +67,7 @@ def read_scenario(path: Path, seed: int = 1, text: str | None = None) -> Workloa
         raise located.error(findings)
     configuration, notes = _configuration(document, located)
     random = Random(seed)  # noqa: S311 - a simulation has no secrets
-    return Workload(
+    return SimulatedWorkload(
         name=document.name or unpacked_name(path).stem,
         nodes=tuple(nodes_of(document.nodes)),
         applications=tuple(_applications(document, random)),

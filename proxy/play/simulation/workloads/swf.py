@@ -55,7 +55,7 @@ from .workload import (
     InputNote,
     SimulatedApplication,
     SimulatedTask,
-    Workload,
+    SimulatedWorkload,
     configuration_for,
     queue_name,
 )
@@ -118,7 +118,9 @@ class _Reading:
         return sum(machine.nodes * machine.processors for machine in self.machines)
 
 
-def read_swf(path: Path, machines_path: Path | None = None, options: JobOptions = JobOptions()) -> Workload:
+def read_swf(
+    path: Path, machines_path: Path | None = None, options: JobOptions = JobOptions()
+) -> SimulatedWorkload:
     """Read a log and its machines.
 
     Args:
@@ -133,7 +135,7 @@ def read_swf(path: Path, machines_path: Path | None = None, options: JobOptions 
     return workload_of_log(read_swf_log(path), machines_path, options)
 
 
-def workload_of_log(log: SwfLog, machines_path: Path | None, options: JobOptions) -> Workload:
+def workload_of_log(log: SwfLog, machines_path: Path | None, options: JobOptions) -> SimulatedWorkload:
     """Return the workload of a log that was read, with its machines as `read_swf` finds them.
 
     Raises:
@@ -150,7 +152,7 @@ def workload_of_log(log: SwfLog, machines_path: Path | None, options: JobOptions
     ordered = sorted(log.jobs, key=lambda job: job.submit_ns)
     made = [_application(job, reading) for job in ordered if not _is_skipped(job, reading)]
     applications = [application for application in made if not _never_starts(application, reading)]
-    return Workload(
+    return SimulatedWorkload(
         name=unpacked_name(path).name,
         nodes=nodes,
         applications=tuple(applications),

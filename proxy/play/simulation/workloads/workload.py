@@ -135,7 +135,7 @@ class InputNote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class SimulatedWorkload:
     """A whole simulation: a cluster, what is submitted to it, and a queue configuration that fits.
 
     `nodes` are there from the start, and `node_events` change them, in the order of their times.
@@ -164,7 +164,7 @@ class Workload:
         return sum(task.count for application in self.applications for task in application.tasks)
 
 
-def count_tasks_larger_than_every_node(workload: Workload) -> int:
+def count_tasks_larger_than_every_node(workload: SimulatedWorkload) -> int:
     """Return how many pieces of work fit on no node, not even on an empty one."""
     shapes = _distinct_shapes(node.resources for node in workload.all_nodes())
     answers: dict[tuple[tuple[str, int], ...], bool] = {}
@@ -178,7 +178,7 @@ def count_tasks_larger_than_every_node(workload: Workload) -> int:
     return count
 
 
-def count_gangs_larger_than_the_cluster(workload: Workload) -> int:
+def count_gangs_larger_than_the_cluster(workload: SimulatedWorkload) -> int:
     """Return how many gangs ask for more of something than all nodes have together."""
     there = _sum(node.resources for node in workload.all_nodes())
     return sum(
@@ -272,7 +272,7 @@ class WorkloadCut:
     nodes: Fraction = _ONE
 
 
-def cut_workload(workload: Workload, cut: WorkloadCut) -> Workload:
+def cut_workload(workload: SimulatedWorkload, cut: WorkloadCut) -> SimulatedWorkload:
     """Return a part of a workload, scaled; without applications if none is left.
 
     Times are cut before they are scaled. Events of nodes before the part happen as it begins.
@@ -319,7 +319,7 @@ def _moved_task(task: SimulatedTask, shift_ns: int, size: Fraction) -> Simulated
 
 
 def _moved_events(
-    workload: Workload, nodes: tuple[SimulatedNode, ...], cut: WorkloadCut
+    workload: SimulatedWorkload, nodes: tuple[SimulatedNode, ...], cut: WorkloadCut
 ) -> Iterator[NodeEvent]:
     """Yield the events of the part; those of nodes that are left out are not."""
     gone = {node.node_id for node in workload.nodes} - {node.node_id for node in nodes}
@@ -346,7 +346,7 @@ def _scaled_nodes(nodes: tuple[SimulatedNode, ...], factor: Fraction) -> Iterato
             yield replace(node, node_id=f"{node.node_id}-copy{copy}") if copy else node
 
 
-def without_what_never_starts(workload: Workload) -> tuple[Workload, int]:
+def without_what_never_starts(workload: SimulatedWorkload) -> tuple[SimulatedWorkload, int]:
     """Return a workload without the gangs that hold room for ever, and how many they are.
 
     Only placeholders that wait for ever do: others are given up in time.

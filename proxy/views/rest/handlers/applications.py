@@ -71,7 +71,7 @@ def _known_queue(request: Request) -> str:
     """Return the path of the queue in the path.
 
     Raises:
-        RestError: There is none.
+        RestError: It does not exist.
     """
     queue = queue_path_of(request)
     if not views_of(request).queue(partition_of(request), queue, subtree=False):
@@ -80,7 +80,7 @@ def _known_queue(request: Request) -> str:
 
 
 def _status(request: Request) -> str:
-    """Return the status that is asked for, in lower case; the empty text for none.
+    """Return the status that is asked for, in lower case; the empty text if there is none.
 
     Raises:
         RestError: It is not that of an active application.

@@ -184,15 +184,15 @@ def message_of(number: int, text: bytes) -> bytes:
 
 @final
 class EventStreamResponse(Response):
-    """Sends events until the client goes, is too slow, or there are no more.
+    """Sends events until the client leaves or is too slow, or the stream ends.
 
     Args:
         stream: The events; closed at the end.
-        begin: What is sent first.
+        begin: The bytes that are sent first.
         write: Returns what is sent for an event, of its id and its JSON.
         content_type: The header.
         pace: Has it wait for its turn among the readers, unless it is far behind.
-        pause: What is sent when there was no event for a while, if anything.
+        pause: The bytes that are sent when there was no event for a while, if any.
     """
 
     def __init__(

@@ -78,7 +78,8 @@ def managers_document(
     Args:
         known: Their states, sorted by id.
         callbacks_waiting: Returns how many callbacks of the one of an id wait.
-        about: Returns what the one of an id has said of its program, and the documents of its partitions.
+        about: Returns the description of the program of the one of an id, and the documents of its
+            partitions.
     """
     documents: list[ManagerDocument] = []
     for status in sorted(known, key=lambda each: each.state is ManagerState.STOPPED):

@@ -113,7 +113,7 @@ def _read_body(body: bytes) -> dict[str, Json]:
     """Return the object in a body.
 
     Raises:
-        LicorneError: There is none, or it has an unknown key.
+        LicorneError: It is missing, or it has an unknown key.
     """
     try:
         wanted = parse_json(body.decode())
@@ -291,18 +291,20 @@ def whole_number(given: dict[str, str], name: str, *, least: int, most: int, oth
 
     Args:
         given: The parameters.
-        name: Which of them.
+        name: The name of one.
         least: The smallest number that is taken.
         most: The largest one.
         otherwise: The number where the parameter is not given.
 
     Raises:
-        RestError: It is no whole number, or out of this range.
+        RestError: It is not a whole number, or out of this range.
     """
     text = given.get(name)
     if text is None:
         return otherwise
     is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
     if not is_number or not least <= int(text) <= most:
-        raise RestError(HTTPStatus.BAD_REQUEST, f"{name}={text!r} is no whole number from {least} to {most}")
+        raise RestError(
+            HTTPStatus.BAD_REQUEST, f"{name}={text!r} is not a whole number from {least} to {most}"
+        )
     return int(text)

@@ -116,7 +116,7 @@ def test_validate_goes_on_after_a_file_that_cannot_be_read(files: list[str]) -> 
     assert 2 == status
     assert [
         f"licorne validate: {gone}: cannot be read: No such file or directory",
-        f"licorne validate: {latin}:2:12: byte 0xe4 is no UTF-8 text",
+        f"licorne validate: {latin}:2:12: byte 0xe4 is not UTF-8 text",
     ] == errors.splitlines()
     assert f"{bad}:3:5: " in output
     assert f"{good}: valid" in output
@@ -129,6 +129,6 @@ def test_validate_prints_its_document_whatever_can_be_read(files: list[str]) -> 
     documents = json.loads(output)
     assert 2 == status
     assert [(file, file == files[-1]) for file in files] == [(one["file"], one["valid"]) for one in documents]
-    assert {"line": 2, "column": 12, "path": "document", "text": "byte 0xe4 is no UTF-8 text"} == (
+    assert {"line": 2, "column": 12, "path": "document", "text": "byte 0xe4 is not UTF-8 text"} == (
         documents[1]["errors"][0]
     )

@@ -24,7 +24,7 @@ def test_bytes_that_are_no_text_are_named_with_their_place(tmp_path: Path) -> No
     with pytest.raises(InputError) as caught:
         read_text(path)
 
-    assert f"{path}:2:3: byte 0xff is no UTF-8 text" == str(caught.value)
+    assert f"{path}:2:3: byte 0xff is not UTF-8 text" == str(caught.value)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from support.transcripts.transcripts_with_policies import policy_options, with_p
 from licorne import LicorneError, Recording, Scheduler, policies
 from licorne.model.policies.interface import Wait
 from licorne.model.policies.policies import GivenPolicies, PolicyAnswerError
+from licorne.model.resources.resource import EMPTY
 from licorne.proxy.base.files.policy_options import given_policies
 from licorne.proxy.core.recording.observer import ReplayDifferenceError
 from licorne.proxy.core.recording.policy_answers import (
@@ -36,9 +37,11 @@ from licorne.proxy.play.transcripts.transcript import (
     rows_of_files,
 )
 
-TRIED: Final = ("Broken", "Impure", "Later", "Apart", "Oldest")
+TRIED: Final = ("Broken", "Impure", "Later", "Apart", "Oldest", "Fewest")
 """Policies of all points: one fails at times, one counts its questions, one holds starts until a time."""
-DECIDING: Final = {"impure.node_key", "broken.application_key", "later.may_start", "apart.refuses"}
+DECIDING: Final = {"impure.node_key", "broken.application_key", "later.may_start", "apart.refuses"} | {
+    "fewest.queue_key"
+}
 ENDING: Final = {"oldest.victim_cost", "oldest.spares"}
 
 
@@ -95,6 +98,26 @@ def test_the_replay_says_the_same_without_the_code(
     assert asked <= answers.keys()
     assert any("failed" in each for each in answers["broken.application_key"])
     assert any(each is not None and each["until"] > 0 for each in answers["later.may_start"])
+
+
+def test_readers_between_turns_change_nothing(tmp_path: Path) -> None:
+    """What they ask policies is not recorded, and the next turn asks as if they had not."""
+    text = "\n".join(with_policies(simulated_transcript(1, 60), policy_options(*TRIED)))
+    output: list[str] = []
+    given = given_policies(policy_options(*TRIED))
+    with Scheduler(engine="direct", record=tmp_path, policies=given) as scheduler:
+        replay = Replay(scheduler, output.append)
+        for line in read_transcript(text, "transcript"):
+            replay.run([line])
+            snapshot: Any = scheduler.snapshot()
+            for applications in snapshot["applications"].values():
+                for each in applications:
+                    scheduler.explain(each["applicationID"])
+            scheduler.next_asks()
+    documents = [json.loads(row) for row in output]
+
+    heard = [each for each in documents if not {"registered", "scheduled", "error", "snapshot"} & each.keys()]
+    assert callbacks_in(heard) == callbacks_in(replayed(tmp_path))
 
 
 def test_an_explanation_after_a_replay_has_the_last_answer(tmp_path: Path) -> None:
@@ -289,3 +312,22 @@ def test_what_a_policy_depends_on_is_read_again() -> None:
     assert read == given.facts
     assert read["hourly"].version == "1.2"
     assert PlayedAnswers(read, GivenPolicies({})).given.facts["hourly"][:3] == given.facts["hourly"][:3]
+
+
+def test_the_last_answer_is_kept_for_each_pair_of_an_ask_and_a_node() -> None:
+    """A filter answers about both."""
+
+    class Filter:
+        def refuses(self, ask: policies.AskView, node: policies.NodeView) -> str | None:
+            raise NotImplementedError
+
+    facts = GivenPolicies({"filter": Filter}).facts
+    played = PlayedAnswers(facts, GivenPolicies({}))
+    asked = played.given.make(lambda *_: None).named("policy/filter")
+    ask = policies.AskView("key", "app", EMPTY, 0, 0, {}, False, "", None)
+    nodes = [policies.NodeView(name, {}, EMPTY, EMPTY) for name in ("n1", "n2")]
+    played.begin({"filter.refuses": ["too old", None]})
+    answers = [asked.refuses(ask, node) for node in nodes]
+
+    assert played.end() == ""
+    assert answers == [asked.refuses(ask, node) for node in nodes] == ["too old", None]

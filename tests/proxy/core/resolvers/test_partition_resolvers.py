@@ -112,7 +112,7 @@ def test_bad_settings_are_reported_for_each_partition_with_its_place(tmp_path: P
         for line in (2, 3)
         for problem in (
             "Host: the file is missing",
-            "Port: '0' is no port, which is a number from 1 to 65535",
+            "Port: '0' is not a port, which is a number from 1 to 65535",
         )
     ] == str(caught.value).splitlines()
 

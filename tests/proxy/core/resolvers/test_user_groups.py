@@ -172,7 +172,7 @@ def test_a_registration_with_bad_settings_changes_nothing(tmp_path: Path) -> Non
         scene = Scene(scheduler, ONE)
         scene.submit("app", "bob")
 
-        with pytest.raises(RequestError, match=r"Port: '0' is no port"):
+        with pytest.raises(RequestError, match=r"Port: '0' is not a port"):
             scheduler.register("rm", Listener(), configuration=resolving_by("ldap"))
 
         assert ["bob"] == scene.groups("app")

@@ -304,6 +304,33 @@ def test_a_question_that_cannot_be_read_has_no_answer(case: tuple[bytes, str]) -
     assert text in str(caught.value)
 
 
+NULLS: Final = {
+    "a template as older API servers write it": {
+        "metadata": {"creationTimestamp": None, "labels": {"a": "b"}}
+    },
+    "no annotations": {"metadata": {"annotations": None, "ownerReferences": None}},
+    "no metadata": {"metadata": None},
+}
+
+
+@pytest.mark.parametrize("template", NULLS.values(), ids=NULLS)
+def test_null_is_as_nothing(template: dict[str, Any]) -> None:
+    """What could not be read would pass without a judgement."""
+    workload = a_workload("Deployment", template)
+
+    verdict = answered(a_review("Deployment", workload), {})
+
+    assert (True, 1) == (verdict.is_allowed, len(verdict.patch))
+    assert "add" == verdict.patch[0]["op"]
+
+
+def test_null_hides_no_user() -> None:
+    """It is denied as without."""
+    metadata = {"creationTimestamp": None, "annotations": BOB}
+
+    assert denied(REFUSED) == answered(a_review("Pod", {"metadata": metadata, "spec": {"volumes": None}}), {})
+
+
 OBJECTS: Final = {
     "a pod that is a list": ("Pod", []),
     "a workload whose template is a list": ("Job", {"spec": {"template": []}}),

@@ -105,7 +105,7 @@ def probed(api: Api, namespace: str) -> None:
     pods, maps = (f"/api/v1/namespaces/{namespace}/{kind}" for kind in ("pods", "configmaps"))
     api.until(f"{pods}/probe", lambda _: scheduler_of_a_new(api, pods) == "yunikorn")
     bad = {"metadata": {"name": "yunikorn-defaults"}, "data": {"queues.yaml": "bad"}}
-    api.until(maps, lambda _: api.request("POST", f"{maps}?dryRun=All", bad)[0] == 400)
+    api.until(maps, lambda _: api.request("POST", f"{maps}?dryRun=All", bad)[0] == 403)
 
 
 def scheduler_of_a_new(api: Api, pods: str) -> str:
@@ -190,7 +190,7 @@ def test_a_user_is_named_by_those_who_may_alone(api: Api, ann: Api, namespace: s
         change = {"metadata": {"annotations": {USER: '{"user":"root"}'}}}
         changed, reason = gateway.request("PATCH", f"{pods}/p", change, MERGE_PATCH)
 
-    assert (400, 400) == (status, changed)
+    assert (403, 403) == (status, changed)
     assert "user ann with groups [dev,system:authenticated] may not set the annotation" in refusal["message"]
     assert {"user": "bob"} == user_of(stored)
     assert "cannot be changed" in reason["message"]
@@ -207,7 +207,7 @@ def test_a_bad_configuration_is_not_stored(ann: Api, namespace: str) -> None:
         "PATCH", f"{maps}/yunikorn-configs", queues(f"{good}        x: 1\n"), MERGE_PATCH
     )
 
-    assert status == 400
+    assert status == 403
     assert "ConfigMap yunikorn-configs: queues.yaml:5" in refusal["message"]
     ann.ok("PATCH", f"{maps}/yunikorn-configs", queues(good), MERGE_PATCH)
     ann.ok("POST", maps, {"metadata": {"name": "other"}, **queues("bad")})

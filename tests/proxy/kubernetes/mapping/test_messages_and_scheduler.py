@@ -121,19 +121,6 @@ def test_a_pod_is_placed_and_ends(cluster: Cluster) -> None:
     assert not any(node.get("allocated", {}).values())
 
 
-def test_a_cordoned_node_takes_nothing_until_it_is_free(cluster: Cluster) -> None:
-    """The change is one message."""
-    cordoned = node_of(unschedulable=True)
-    cluster.change_node(None, cordoned)
-    cluster.add_pod(sized("a"))
-    assert {} == cluster.placed
-
-    cluster.change_node(cordoned, node_of())
-    cluster.settle()
-
-    assert {"uid-a": "node-1"} == cluster.placed
-
-
 def test_the_second_pod_of_an_application_adds_it_again(cluster: Cluster) -> None:
     """Which is accepted, so that nobody has to remember which applications are there."""
     cluster.change_node(None, node_of())

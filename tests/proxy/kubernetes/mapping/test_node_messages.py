@@ -90,20 +90,17 @@ CASES: Final = {
     "a new node is created drained, and used afterwards": Change(
         None, node_of(), [CREATE_DRAIN, SCHEDULABLE]
     ),
-    "a new node that is cordoned stays drained": Change(None, node_of(unschedulable=True), [CREATE_DRAIN]),
+    "so is a new node that is cordoned": Change(
+        None, node_of(unschedulable=True), [CREATE_DRAIN, SCHEDULABLE]
+    ),
     "a node that is gone is taken away": Change(node_of(), None, [GONE]),
     "a node that never was is not mentioned": Change(None, None, []),
     "a new size is an update": Change(node_of(), node_of(allocatable=LARGER), [UPDATE]),
     "the same size in other words is no change": Change(
         node_of(), node_of(allocatable={"cpu": "4000m", "memory": "8192Mi", "pods": "110"}), []
     ),
-    "a node that is cordoned is drained": Change(node_of(), node_of(unschedulable=True), [DRAIN]),
-    "a node that is not cordoned any more is used": Change(
-        node_of(unschedulable=True), node_of(), [SCHEDULABLE]
-    ),
-    "a new size comes before the use": Change(
-        node_of(unschedulable=True), node_of(allocatable=LARGER), [UPDATE, SCHEDULABLE]
-    ),
+    "a cordon is not sent: a filter looks at it": Change(node_of(), node_of(unschedulable=True), []),
+    "nor is its end": Change(node_of(unschedulable=True), node_of(allocatable=LARGER), [UPDATE]),
     "labels are not sent": Change(node_of(), node_of(labels={"zone": "b"}), []),
     "a node without a change is not mentioned": Change(node_of(), node_of(), []),
 }

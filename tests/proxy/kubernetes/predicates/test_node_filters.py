@@ -12,6 +12,7 @@ from licorne.proxy.kubernetes.predicates.node_filters import (
     refused_by_name,
     refused_by_taint,
     refused_for_cordon,
+    required_features,
 )
 
 NAMES = {"": None, "n1": None, "n2": "the pod names another node"}
@@ -21,6 +22,35 @@ NAMES = {"": None, "n1": None, "n2": "the pod names another node"}
 def test_a_pod_that_names_a_node_gets_no_other(name: str, refusal: str | None) -> None:
     """A name that the pod has in its specification decides."""
     assert refusal == refused_by_name(a_pod(nodeName=name), a_node("n1"))
+
+
+RESTARTS = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]
+MOUNT = [{"name": "v", "mountPath": "/v", "bindMountOptions": ["noexec"]}]
+FEATURES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "a plain pod needs none": ({"containers": [{"volumeMounts": [{"name": "v"}]}], "hostNetwork": True}, ()),
+    "one that may use the users of its host": ({"hostNetwork": True, "hostUsers": True}, ()),
+    "one whose container restarts all": (
+        {"containers": [{"restartPolicyRules": RESTARTS}]},
+        ("RestartAllContainersOnContainerExits",),
+    ),
+    "one whose init container does": (
+        {"initContainers": [{"restartPolicyRules": RESTARTS}]},
+        ("RestartAllContainersOnContainerExits",),
+    ),
+    "one with users of its own on the network of the host": (
+        {"hostNetwork": True, "hostUsers": False},
+        ("UserNamespacesHostNetworkSupport",),
+    ),
+    "one that mounts with options": ({"containers": [{"volumeMounts": MOUNT}]}, ("VolumeBindMountOptions",)),
+}
+
+
+@pytest.mark.parametrize("case", FEATURES.values(), ids=FEATURES)
+def test_a_pod_needs_features_of_its_node(case: tuple[dict[str, Any], tuple[str, ...]]) -> None:
+    """As Kubernetes 1.37 infers them."""
+    spec, expected = case
+
+    assert expected == required_features(a_pod(**spec))
 
 
 CORDON = "node.kubernetes.io/unschedulable"

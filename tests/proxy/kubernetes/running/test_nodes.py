@@ -31,7 +31,7 @@ def test_a_cordoned_node_takes_nothing_and_keeps_what_runs(cluster: SteppedClust
     cluster.add_pod("a")
     cluster.settle()
     cluster.stub.change(f"{NODES}/n1", {"spec": {"unschedulable": True}})
-    cluster.settle()
+    cluster.advance(1)
     cluster.add_pod("b")
     cluster.advance(5)
 
@@ -41,6 +41,41 @@ def test_a_cordoned_node_takes_nothing_and_keeps_what_runs(cluster: SteppedClust
     cluster.advance(5)
 
     assert {"a": "n1", "b": "n1"} == cluster.places
+
+
+@pytest.mark.parametrize("is_daemon", [False, True])
+def test_a_cordon_that_a_pod_tolerates_is_no_hindrance(cluster: SteppedCluster, *, is_daemon: bool) -> None:
+    """As for the pods of a DaemonSet, which need that node."""
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    owner = {"kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}
+    more: dict[str, Any] = {
+        "tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]
+    }
+    if is_daemon:
+        more |= {"affinity": {"nodeAffinity": required}, "metadata": {"ownerReferences": [owner]}}
+    cluster.add_node(unschedulable=True)
+    cluster.add_pod("tolerates", **more)
+    cluster.add_pod("other")
+    cluster.advance(40)
+
+    assert {"tolerates": "n1"} == cluster.places
+    assert "the node is marked as unschedulable" in cluster.condition("other")[2]
+
+
+def test_a_node_that_learns_a_feature_takes_pods(cluster: SteppedCluster) -> None:
+    """Its kubelet declares it when it is started anew."""
+    cluster.add_node()
+    cluster.add_pod(hostNetwork=True, hostUsers=False)
+    cluster.advance(5)
+
+    assert "does not declare the feature UserNamespacesHostNetworkSupport" in cluster.condition()[2]
+
+    features = {"declaredFeatures": ["UserNamespacesHostNetworkSupport"]}
+    cluster.stub.change(f"{NODES}/n1", {"status": features})
+    cluster.advance(5)
+
+    assert {"p": "n1"} == cluster.places
 
 
 def test_a_taint_that_goes_lets_pods_in(cluster: SteppedCluster) -> None:

@@ -106,7 +106,7 @@ def test_pods_that_wait_already_have_their_room_before_a_new_one(stub: StubApiSe
     _, output = said(stub, tmp_path, "dry-run", "-f", manifest(tmp_path, pod("new", cpu="2")))
 
     assert "default/new waits" in output
-    assert "no node has room" in output or "refuses every node with room" in output
+    assert "no node has room" in output or "every node with room is refused" in output
 
 
 def test_the_pod_of_a_workload_is_tried(stub: StubApiServer, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from support.kubernetes.stub_server import StubApiServer
 
 from licorne.proxy.kubernetes.client.api_calls import ApiCalls
 from licorne.proxy.kubernetes.client.api_client import ApiClient
-from licorne.proxy.kubernetes.running.reporting import Reporter
+from licorne.proxy.kubernetes.running.reporting import Reporter, words_of_pods
 
 STATUS: Final = f"{PODS}/asked/status"
 EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/blue/events"
@@ -176,7 +176,8 @@ def test_a_pod_says_why_it_waits_and_says_it_anew_when_that_changes(cluster: Ste
     first = cluster.condition()
 
     assert ("False", "Unschedulable") == first[:2]
-    assert "vcore" in first[2]
+    assert "cpu" in first[2]
+    assert "vcore" not in first[2]
 
     cluster.add_node("n2", cpu="1")
     cluster.advance(40)
@@ -226,3 +227,16 @@ def test_reports_of_pods_that_wait_do_not_grow(cluster: SteppedCluster) -> None:
     assert 20 == waiting.count
     assert 60 <= len(asked) <= 80
     assert 5 > cluster.loop.timers
+
+
+WORDS: Final = {
+    "no node has room for pods 1, vcore 1m": "no node has room for pods 1, cpu 1m",
+    "queue root.vcore has no room: vcore 3 asked": "queue root.vcore has no room: cpu 3 asked",
+    "cpu and vcore mean one resource": "cpu and vcore mean one resource",
+}
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_cores_are_called_as_pods_call_them(text: str) -> None:
+    """Names that resemble them stay."""
+    assert WORDS[text] == words_of_pods(text)

@@ -46,6 +46,18 @@ def test_a_node_that_cannot_be_read_does_not_stop_a_start() -> None:
     assert "" == cluster.coordinator.start_failure
 
 
+def test_null_is_as_nothing(cluster: SteppedCluster) -> None:
+    """A server that writes null for empty fields is understood."""
+    spec = {"taints": None, "unschedulable": None}
+    size = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    metadata: dict[str, Any] = {"name": "n1", "annotations": None, "ownerReferences": None, "labels": {}}
+    cluster.stub.add(NODES, {"metadata": metadata, "spec": spec, "status": {"allocatable": size}})
+    cluster.add_pod(tolerations=None, affinity=None, volumes=None)
+    cluster.advance(1)
+
+    assert ({"p": "n1"}, {}) == (cluster.places, cluster.coordinator.left_out)
+
+
 def test_a_node_is_used_when_it_can_be_read() -> None:
     """It counts from then on."""
     cluster = SteppedCluster(stub=stub_with((NODES, bad_node())))

@@ -135,7 +135,8 @@ def test_a_node_is_drained(whole: Whole) -> None:
         whole.add(name)
     whole.until_placed("a", "b", "c", "d")
     whole.stub.change(f"{NODES}/n1", {"spec": {"unschedulable": True}})
-    whole.until(lambda: any(each["schedulable"] is False for each in _nodes(whole)))
+    known: Any = whole.pods._coordinator._cache.nodes
+    whole.until(lambda: known["n1"].node.spec.unschedulable)
     moved = [name for name, node_name in whole.places.items() if node_name == "n1"]
     for name in moved:
         whole.stub.remove(f"{PODS}/{name}")

@@ -9,7 +9,7 @@ import pytest
 from support.proxy.compared_days import LIMITS, a_day, compared_with_reasons
 from support.proxy.simulation_builders import written
 
-from licorne.proxy.play.comparison.comparison import Comparison, comparison_document
+from licorne.proxy.play.comparison.comparison import TwoRuns, comparison_document
 from licorne.proxy.play.comparison.comparison_page import comparison_html
 from licorne.proxy.play.comparison.why import why_lines
 
@@ -28,13 +28,13 @@ def _queues(a: str, b: str) -> str:
     return f'partitions: [{{name: default, queues: [{{name: root, submitacl: "*", queues: {queues}}}]}}]\n'
 
 
-def _compared(folder: Path, a: str, b: str) -> Comparison:
+def _compared(folder: Path, a: str, b: str) -> TwoRuns:
     """Compare two configurations of the day with three jobs."""
     day = written(folder / "day.yaml", _DAY)
     return compared_with_reasons(written(folder / "a.yaml", a), written(folder / "b.yaml", b), day)
 
 
-def _lines(comparison: Comparison, folder: Path) -> list[str]:
+def _lines(comparison: TwoRuns, folder: Path) -> list[str]:
     assert comparison.why is not None, "the decisions differ"
     return [line.replace(f"{folder}/", "") for line in why_lines(comparison.why)]
 

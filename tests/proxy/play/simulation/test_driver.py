@@ -9,7 +9,7 @@ from support.proxy.simulation_builders import SECOND, a_task, a_workload, an_app
 from licorne.proxy.play.simulation.driver import QUIET_LIMIT_NS, Driver, SimulationError
 from licorne.proxy.play.simulation.record import SimulationRecord
 from licorne.proxy.play.simulation.simulated_rm import SimulatedRM
-from licorne.proxy.play.simulation.workloads.workload import Workload
+from licorne.proxy.play.simulation.workloads.workload import SimulatedWorkload
 
 YEAR = 365 * 86_400
 
@@ -39,7 +39,7 @@ def test_a_run_counts_decisions_and_real_seconds() -> None:
 def test_progress_is_reported_at_every_moment() -> None:
     """Submitted and ended, of twice the number of tasks."""
     core, record, recorder = FakeCore(), SimulationRecord(), _Recorder()
-    workload: Workload = a_workload(an_application(a_task("t1"), a_task("t2", at=5)))
+    workload: SimulatedWorkload = a_workload(an_application(a_task("t1"), a_task("t2", at=5)))
     rm = SimulatedRM(workload, core, record, "queues")
 
     Driver(core, rm, record, progress=recorder, stopwatch=lambda: 0.0).run()

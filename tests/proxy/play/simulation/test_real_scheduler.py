@@ -28,7 +28,12 @@ from licorne.proxy.play.simulation.workloads.inputs import read_timed_transcript
 from licorne.proxy.play.simulation.workloads.openb import OpenbMode, read_openb
 from licorne.proxy.play.simulation.workloads.scenario import read_scenario
 from licorne.proxy.play.simulation.workloads.swf import read_swf
-from licorne.proxy.play.simulation.workloads.workload import GangStyle, NodeChange, NodeEvent, Workload
+from licorne.proxy.play.simulation.workloads.workload import (
+    GangStyle,
+    NodeChange,
+    NodeEvent,
+    SimulatedWorkload,
+)
 
 _ROOT = Path(__file__).resolve().parents[4]
 _EXAMPLE = _ROOT / "examples" / "daily.yaml"
@@ -226,7 +231,7 @@ def _event(at: int, change: NodeChange, *names: str, again: bool = False) -> Nod
 
 def _with_events(*events: NodeEvent) -> SimulationReport:
     """Run four tasks of a minute on two nodes with room for two each."""
-    workload = Workload(
+    workload = SimulatedWorkload(
         name="test",
         nodes=_NODES,
         applications=(an_application(a_task("t", pieces=4)),),

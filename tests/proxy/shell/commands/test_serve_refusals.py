@@ -72,7 +72,7 @@ def test_what_is_no_address_is_quoted(address: str) -> None:
     """With the form that is wanted."""
     said = refused("--address", address)
 
-    assert f"{address!r} is no address: expected HOST:PORT, for example 127.0.0.1:3333 or [::1]:0" == said
+    assert f"{address!r} is not an address: expected HOST:PORT, for example 127.0.0.1:3333 or [::1]:0" == said
 
 
 # --------------------------------------------------------------------------------------- certificates

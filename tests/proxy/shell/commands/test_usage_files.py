@@ -145,7 +145,7 @@ def test_a_simulation_refuses_a_bad_file(tmp_path: Path) -> None:
     day.write_text(json.dumps({"register": {"rmID": "rm"}}) + "\n", encoding="utf-8")
     ran = run_python("-m", "licorne", "simulate", str(day), "--usage", str(file))
 
-    assert (2, f"licorne simulate: {file}: is no usage file: its kind is not 'licorne usage'\n") == (
+    assert (2, f"licorne simulate: {file}: is not a usage file: its kind is not 'licorne usage'\n") == (
         ran.returncode,
         ran.stderr,
     )

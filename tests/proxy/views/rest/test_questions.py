@@ -215,4 +215,4 @@ def test_a_count_that_is_out_of_range_is_refused(served: Reader, count: str) -> 
 
     assert 400 == answer.status_code
     assert f"count={count!r}"[:100] in answer.json()["message"]
-    assert "is no whole number from 1 to 250" in answer.json()["message"]
+    assert "is not a whole number from 1 to 250" in answer.json()["message"]

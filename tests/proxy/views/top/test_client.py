@@ -81,7 +81,7 @@ def test_another_kind_of_server_is_recognized(server: DocumentServer) -> None:
     """It has no partitions, whatever else it has."""
     del server.documents[PARTITIONS]
 
-    assert f"{server.address} is no server of Licorne or YuniKorn: " in error_of(server.address)
+    assert f"{server.address} is not a server of Licorne or YuniKorn: " in error_of(server.address)
 
 
 def test_many_problems_of_a_document_are_a_short_error(server: DocumentServer) -> None:

@@ -87,7 +87,7 @@ def test_a_foreign_allocation_is_known_by_its_tag() -> None:
             r"but its application 'app' in \[rm\]second",
         ),
         ({"asks": [PLACED]}, "ask 'a' is on node 'n1': it is an allocation"),
-        ({"asks": [b"\xff"]}, r"b'\\xff' is no serialized si.v1 Allocation"),
+        ({"asks": [b"\xff"]}, r"b'\\xff' is not a serialized si.v1 Allocation"),
     ],
     ids=lambda value: "" if isinstance(value, dict) else value,
 )

@@ -460,7 +460,7 @@ def test_inside_a_request_of_the_recovery_it_is_refused(manager: KnowingManager,
     noting.update_node = update_node
     recovery.update_node(si.NodeRequest(rmID="rm"))
 
-    assert ["RM 'rm' lists everything inside a request of its own, or twice"] == refusals
+    assert ["RM 'rm' lists everything inside one of its own requests, or twice"] == refusals
 
 
 def test_before_the_end_of_the_recovery_it_is_refused(manager: KnowingManager, scheduler: Noting) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support.door.fake_sessions import FakeSession, LinkBench
@@ -21,7 +22,11 @@ from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.model.values.allocation import REQUIRED_NODE_TAG
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.api import ResourceManager
+from licorne.proxy.wire.door.handing_over import PatientWorker, hand_over
 from licorne.proxy.wire.door.link import PartitionLink
+from licorne.proxy.wire.door.record import PartsToRecover
+from licorne.proxy.wire.door.workers import LaunchedWorker
 
 State = dict[str, Any]
 
@@ -246,3 +251,32 @@ def test_what_a_lost_worker_has_not_said_is_done_again_by_the_next_one(row: Row,
         first.speaks.set()
 
     play(row, bench, lose)
+
+
+def test_no_request_overtakes_the_asks_that_a_recovery_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread sends all: from the one on which answers come an ask could follow its release, and run."""
+    senders: dict[str, str] = {}
+    real = FakeSession.update_allocation
+
+    def update(session: FakeSession, request: si.AllocationRequest) -> None:
+        senders.update({each.allocationKey: threading.current_thread().name for each in request.allocations})
+        real(session, request)
+
+    monkeypatch.setattr(FakeSession, "update_allocation", update)
+    bench = LinkBench(ONE)
+    session = FakeSession(LaunchedWorker("default", "nowhere", 1), lambda _: None)
+    known = PartsToRecover(
+        nodes=tuple(node_request("node").nodes),
+        applications=tuple(application_request("app").new),
+        allocations=(),
+        asks=(ask_request("waits").allocations[0].SerializeToString(),),
+        late=(),
+        heard=(),
+    )
+    worker = PatientWorker(cast("Any", session), "default", threading.Event(), threading.Lock(), None)
+    hand_over(worker, bench.registration(), ResourceManager(), known, lambda: None)
+    wait_until(lambda: "waits" in senders)
+    session.scheduler.stop()
+    bench.stop()
+
+    assert threading.current_thread().name == senders["waits"]

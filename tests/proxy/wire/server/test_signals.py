@@ -66,11 +66,11 @@ def test_it_prints_its_address_as_one_line() -> None:
     ("arguments", "said"),
     [
         (["--address", "0.0.0.0:0"], "can be reached from other machines"),
-        (["--address", "somewhere"], "'somewhere' is no address"),
-        (["--address", "127.0.0.1:99999"], "'127.0.0.1:99999' is no address"),
+        (["--address", "somewhere"], "'somewhere' is not an address"),
+        (["--address", "127.0.0.1:99999"], "'127.0.0.1:99999' is not an address"),
         (["--address", "192.0.2.1:0", "--insecure-public", "--no-rest"], "cannot listen on 192.0.2.1:0"),
         (["--rest-address", "0.0.0.0:0"], "0.0.0.0:0 can be reached from other machines"),
-        (["--rest-address", "nowhere"], "'nowhere' is no address"),
+        (["--rest-address", "nowhere"], "'nowhere' is not an address"),
         (
             ["--address", "127.0.0.1:0", "--rest-address", "192.0.2.1:0", "--insecure-public"],
             "cannot listen on 192.0.2.1:0 for REST",

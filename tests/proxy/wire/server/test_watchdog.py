@@ -218,7 +218,7 @@ def test_a_worker_whose_interpreter_is_held_ends_after_who_has_started_it() -> N
         status, errors = ended(process)
 
     assert -signal.SIGKILL == status
-    assert "who started this has ended, and Python has not run for 0.3 s" in errors
+    assert "the parent process has ended, and Python has not run for 0.3 s" in errors
 
 
 def test_a_worker_that_sees_the_end_of_its_input_decides_itself() -> None:

@@ -101,6 +101,16 @@ def test_the_packing_shows_full_and_empty_nodes() -> None:
     assert (0, 0, 0, 0, 200, 200, 200, 200) == figures.packing.fragmentation["vcore"]
 
 
+def test_a_long_time_in_which_nothing_waits_or_runs_has_figures() -> None:
+    """All work is rejected at once, the last of it after hours: intervals reach that end."""
+    core = FakeCore(refused_queues={"root.q"})
+    late = an_application(a_task("late", at=9_000), name="b", at=9_000)
+    figures = simulated_figures(core, an_application(a_task()), late)
+
+    assert (9_000 * SECOND, 64 * SECOND) == (figures.end_ns, figures.interval_ns)
+    assert [None] * 141 == list(figures.fairness)
+
+
 def test_a_placeholder_uses_but_does_not_wait() -> None:
     """Its task does."""
     record = SimulationRecord(RunSeries())

@@ -9,7 +9,7 @@ from licorne.model.errors import LicorneError
 from licorne.proxy.play.simulation.si_messages import new_application_message
 from licorne.proxy.play.simulation.workloads.inputs import InputOptions, load_input
 from licorne.proxy.play.simulation.workloads.swf import JobOptions
-from licorne.proxy.play.simulation.workloads.workload import SimulatedApplication, Workload
+from licorne.proxy.play.simulation.workloads.workload import SimulatedApplication, SimulatedWorkload
 
 _MAPPING = """\
 submit: submitted
@@ -36,9 +36,9 @@ def _options(folder: Path, rows: str, mapping: str = _MAPPING, header: str = _HE
     )
 
 
-def _read(folder: Path, rows: str, mapping: str = _MAPPING, header: str = _HEADER) -> Workload:
+def _read(folder: Path, rows: str, mapping: str = _MAPPING, header: str = _HEADER) -> SimulatedWorkload:
     work = load_input(_options(folder, rows, mapping, header))
-    assert isinstance(work, Workload)
+    assert isinstance(work, SimulatedWorkload)
     return work
 
 
@@ -125,7 +125,7 @@ def test_jobs_may_start_as_a_whole(tmp_path: Path) -> None:
 
     work = load_input(whole)
 
-    assert isinstance(work, Workload)
+    assert isinstance(work, SimulatedWorkload)
     assert ["b"] == [one.application_id for one in work.applications]
 
 

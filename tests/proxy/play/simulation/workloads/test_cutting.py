@@ -13,13 +13,13 @@ from licorne.proxy.play.simulation.workloads.workload import (
     GangStyle,
     NodeChange,
     NodeEvent,
-    Workload,
+    SimulatedWorkload,
     WorkloadCut,
     cut_workload,
 )
 
 
-def _day() -> Workload:
+def _day() -> SimulatedWorkload:
     """Return five applications, ten seconds apart, each with a second task four seconds later."""
     applications = (
         an_application(a_task(f"t{n}", at=10 * n), a_task(f"u{n}", at=10 * n + 4), name=f"a{n}", at=10 * n)
@@ -28,7 +28,7 @@ def _day() -> Workload:
     return a_workload(*applications, nodes=(a_node("n1"), a_node("n2"), a_node("big", vcore=40)))
 
 
-def _seconds(workload: Workload) -> list[tuple[str, float, float]]:
+def _seconds(workload: SimulatedWorkload) -> list[tuple[str, float, float]]:
     """Return each application with its time and that of its second task."""
     return [
         (one.application_id, one.submit_at_ns / SECOND, one.tasks[1].submit_at_ns / SECOND)

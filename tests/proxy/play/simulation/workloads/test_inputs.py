@@ -8,7 +8,7 @@ from support.proxy.simulation_builders import written
 from licorne.proxy.base.files.input_files import InputError
 from licorne.proxy.play.simulation.workloads.inputs import InputKind, InputOptions, kind_of_input, load_input
 from licorne.proxy.play.simulation.workloads.openb import POD_COLUMNS
-from licorne.proxy.play.simulation.workloads.workload import Workload
+from licorne.proxy.play.simulation.workloads.workload import SimulatedWorkload
 
 
 @pytest.mark.parametrize(
@@ -76,5 +76,5 @@ def test_a_log_may_have_its_machines_elsewhere(tmp_path: Path) -> None:
 
     work = load_input(InputOptions(path=log, nodes_path=machines))
 
-    assert isinstance(work, Workload)
+    assert isinstance(work, SimulatedWorkload)
     assert 3 == len(work.nodes)

@@ -8,7 +8,7 @@ from support.proxy.simulation_builders import SECOND, shared_data, written
 from licorne.proxy.base.files import input_files
 from licorne.proxy.base.files.input_files import InputError
 from licorne.proxy.play.simulation.workloads.openb import OpenbMode, read_openb
-from licorne.proxy.play.simulation.workloads.workload import InputNote, Workload
+from licorne.proxy.play.simulation.workloads.workload import InputNote, SimulatedWorkload
 
 _NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,1024,2,G2\nn1,8000,512,0,\n"
 _HEADER = (
@@ -20,7 +20,7 @@ _PODS = _HEADER + "p0,12000,16,1,460,,LS,Running,100,160,110\np1,500,8,0,0,T4,BE
 
 def _read(
     folder: Path, pods: str = _PODS, nodes: str = _NODES, mode: OpenbMode = OpenbMode.PACKING
-) -> Workload:
+) -> SimulatedWorkload:
     return read_openb(written(folder / "nodes.csv", nodes), written(folder / "pods.csv", pods), mode)
 
 

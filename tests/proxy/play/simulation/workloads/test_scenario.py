@@ -9,7 +9,7 @@ from licorne.model.configuration.problems import ConfigurationError
 from licorne.model.configuration.reader import load
 from licorne.model.errors import LicorneError
 from licorne.proxy.play.simulation.workloads.scenario import read_scenario
-from licorne.proxy.play.simulation.workloads.workload import GangStyle, Workload
+from licorne.proxy.play.simulation.workloads.workload import GangStyle, SimulatedWorkload
 
 _SCENARIO = """\
 nodes:
@@ -35,7 +35,7 @@ applications:
 """
 
 
-def _read(folder: Path, text: str = _SCENARIO, seed: int = 1) -> Workload:
+def _read(folder: Path, text: str = _SCENARIO, seed: int = 1) -> SimulatedWorkload:
     return read_scenario(written(folder / "day.yaml", text), seed)
 
 

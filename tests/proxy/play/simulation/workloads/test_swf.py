@@ -22,7 +22,7 @@ from licorne.proxy.play.simulation.workloads.workload import (
     GangStyle,
     InputNote,
     SimulatedTask,
-    Workload,
+    SimulatedWorkload,
     count_tasks_larger_than_every_node,
 )
 
@@ -50,7 +50,7 @@ def _job(
 
 def _read(
     folder: Path, *lines: str, machines: str = _MACHINES, options: JobOptions | None = None
-) -> Workload:
+) -> SimulatedWorkload:
     written(folder / "log.swf.machines", machines)
     return read_swf(written(folder / "log.swf", "".join(lines)), options=options or JobOptions())
 

@@ -29,7 +29,7 @@ REFUSALS = {
     "a comma too many": Refused("a=h:1,", f"'' is no worker: {FORM}"),
     "no port": Refused(
         "a=h",
-        "partition 'a': 'h' is no address: expected HOST:PORT, for example 127.0.0.1:3333 or [::1]:0",
+        "partition 'a': 'h' is not an address: expected HOST:PORT, for example 127.0.0.1:3333 or [::1]:0",
     ),
     "a port that nobody connects to": Refused("a=h:0", "partition 'a': 'h:0' has no port to connect to"),
     "a partition twice": Refused("a=h:1,a=h:2", "partition 'a' stands there twice"),
