@@ -214,3 +214,29 @@ def test_a_node_is_not_reserved_by_an_ask_whose_queue_has_become_a_parent() -> N
     cluster.scheduler.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=parent))
 
     assert cluster.run() == ["key"]
+
+
+def test_a_start_is_held_no_longer_where_a_filter_refuses_another_job() -> None:
+    """In a queue that backfills what was refused is tried after a second, and what is held at its time."""
+
+    class HalfASecond(Rack):
+        def may_start(self, application: policies.ApplicationView, now_ns: int) -> policies.Wait | None:
+            is_held = application.application_id == "held" and now_ns < half_ns
+            return policies.Wait("not yet", half_ns) if is_held else None
+
+    half_ns = MIDNIGHT + 500_000_000
+    configuration = text(
+        partition="policies: {filters: [rack], admission: [rack]}", root="backfill.reservations: '1'"
+    )
+    cluster = Cluster({"rack": HalfASecond}, configuration)
+    cluster.nodes(n1={"vcore": 4})
+    for name in ("app", "held"):
+        cluster.application(name, walltime="1h")
+    tagged(cluster, "nowhere", "n9")
+    cluster.ask("key", "held", vcore=1)
+    assert cluster.run() == []
+    assert cluster.scheduler.next_deadline_ns() == half_ns
+    cluster.scheduler.advance_to(half_ns)
+    cluster.run()
+
+    assert cluster.listener.all("placed ") == ["key"]
