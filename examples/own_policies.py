@@ -1,4 +1,4 @@
-"""Policies that people ask for, each a class of a few lines; docs/policies.md describes what they may do."""
+"""Six policies that users ask for, each a class of a few lines; docs/policies.md describes the interface."""
 
 from math import log10
 
@@ -11,7 +11,7 @@ GPU = "nvidia.com/gpu"
 
 
 def free_share(node: policies.NodeView) -> float:
-    """Return which part of the cores of a node is free: from 0 to 1."""
+    """Return the free part of the cores of a node, from 0 to 1."""
     return node.available.get("vcore") / max(node.capacity.get("vcore"), 1)
 
 
@@ -24,7 +24,7 @@ class GpuPack:
 
 
 class CheapestFirst:
-    """The cheapest type of node first, of equal ones the fullest; a type without a price last."""
+    """The cheapest type of node first, of equally cheap nodes the fullest; types without a price last."""
 
     def __init__(self, **prices: float) -> None:
         self.prices = {"spot": 30, "reserved": 45, "on-demand": 100, **prices}
@@ -47,7 +47,7 @@ class RacksOff:
 
 
 class ShortestFirst:
-    """The shortest job first, with linear ageing: after waiting 50 times its walltime none overtakes it."""
+    """The shortest job first, with linear ageing: none overtakes a job that has waited 50 walltimes."""
 
     depends_on = frozenset({"submission"})
     AGEING = 0.02
@@ -58,9 +58,9 @@ class ShortestFirst:
 
 
 class F1:
-    """A published order, learnt (SC 2017): log10(walltime) * cores + 870 * log10(submission)."""
+    """An order of jobs published at SC 2017, learnt: log10(walltime) * cores + 870 * log10(submission)."""
 
-    BEGIN = 946_684_800 * SECOND  # when simulations begin: the year 2000
+    BEGIN = 946_684_800 * SECOND  # the start of simulations: the year 2000
 
     def application_key(self, application: policies.ApplicationView) -> float:
         """Return the place of a job."""
@@ -71,10 +71,10 @@ class F1:
 
 
 class NightOnly:
-    """What is in a queue called `night` starts between 22:00 and 6:00 UTC."""
+    """Applications in a queue called `night` start only between 22:00 and 6:00 UTC."""
 
     def may_start(self, application: policies.ApplicationView, now_ns: int) -> policies.Wait | None:
-        """Return until when an application has to wait."""
+        """Return the time until which an application has to wait, `None` if it may start."""
         since = now_ns % DAY
         if not application.queue.endswith(".night") or since < 6 * HOUR or since >= 22 * HOUR:
             return None

@@ -1,7 +1,7 @@
 """Print the tables of docs/which-policy.md about policies of your own: what each does to the jobs that wait.
 
-python examples/policy_tables.py                              the day of GPU gangs, one row a node order
-python examples/policy_tables.py LOG.swf --estimate-factor 5  a log, one row a job order
+python examples/policy_tables.py                              the day of GPU gangs, a row for each order
+python examples/policy_tables.py LOG.swf --estimate-factor 5  a log, a row for each order of jobs
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DAY = Path(__file__).with_name("gpu-day.yaml")
 
 
 def queues(leaf: str, *, nodes: str = "fair", jobs: str = "fifo", gangs: str = "whole") -> dict[str, object]:
-    """Return queues with one leaf, an order of nodes, an order of jobs, and how gangs are placed."""
+    """Return queues with one leaf, an order of nodes, an order of jobs, and a style of placing gangs."""
     properties = {"gang.placing": gangs, "application.sort.policy": jobs}
     root = {"name": "root", "submitacl": "*", "queues": [{"name": leaf, "properties": properties}]}
     return {"partitions": [{"name": "default", "nodesortpolicy": {"type": nodes}, "queues": [root]}]}
@@ -34,7 +34,7 @@ def rank(values: list[float], share: float) -> float:
 
 
 def day_table(processes: int) -> None:
-    """Print what orders of nodes do on the day of GPU gangs: how long jobs of each kind wait, in seconds."""
+    """Print the waits of jobs of each kind, in seconds, on the day of GPU gangs under each order of nodes."""
     given = {"gpu-pack": GpuPack, "cheapest": CheapestFirst}
     words = {"fair": "fair", "binpacking": "binpacking"}
     words |= {"GpuPack": "policy/gpu-pack", "CheapestFirst": "policy/cheapest"}
@@ -65,7 +65,7 @@ def day_table(processes: int) -> None:
 
 
 def log_table(log: Path, first: int, estimate_factor: int | None, processes: int) -> None:
-    """Print what orders of jobs do on a log: waits in seconds, slowdowns, and the makespan in hours."""
+    """Print what each order of jobs does to a log: waits in seconds, slowdowns, and the makespan in hours."""
     work = licorne.load(log, gang=True, first=first, estimate_factor=estimate_factor)
     leaves = {str(job["queue"]) for job in work.jobs}
     rows = [{**job, "queue": "root.batch"} for job in work.jobs]  # one queue, so that one order decides

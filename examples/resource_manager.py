@@ -3,7 +3,7 @@
     licorne serve --config examples/queues.yaml
     python examples/resource_manager.py 127.0.0.1:3333
 
-Kill the server while it runs, start it again, and see what it says. Ctrl-C ends it.
+Kill the server while this runs, start it again, and read the output. Ctrl-C ends the program.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ TASKS = [f"task-{number}" for number in range(1, 9)]
 
 
 class Manager(ResourceManager):
-    """It knows what runs where; that is what it sends when a scheduler knows nothing."""
+    """A resource manager that keeps its running tasks, and sends them to a scheduler without state."""
 
     def __init__(self, scheduler: RemoteScheduler) -> None:
         self.scheduler = scheduler
         self.runs_on: dict[str, str] = {}
 
     def reconnected(self) -> None:
-        """Register, and send all that is known: called by the scheduler's client when it is back."""
+        """Register, and send the whole state; the scheduler's client calls this after each reconnection."""
         registration = si.RegisterResourceManagerRequest(rmID="example")
         nodes = [si.NodeInfo(nodeID=name, action="CREATE", schedulableResource=NODE) for name in ("n1", "n2")]
         application = si.AddApplicationRequest(applicationID="report", queueName="root.research")
@@ -52,12 +52,12 @@ class Manager(ResourceManager):
         ).start()
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        """Print why the application is rejected: its tasks would wait for nothing."""
+        """Print why the application is rejected; its tasks would wait forever."""
         for application in response.rejected:
             print(application.applicationID, "was rejected:", application.reason, flush=True)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        """Start what is placed."""
+        """Start the tasks that the scheduler has placed."""
         for rejected in response.rejectedAllocations:
             print(rejected.allocationKey, "was rejected:", rejected.reason, flush=True)
         for allocation in response.new:
@@ -65,7 +65,7 @@ class Manager(ResourceManager):
             print(allocation.allocationKey, "runs on", allocation.nodeID, flush=True)
 
     def update_node(self, response: si.NodeResponse) -> None:
-        """Say which nodes the scheduler has."""
+        """Print which nodes the scheduler has accepted."""
         for node in response.accepted:
             print(node.nodeID, "is known", flush=True)
         for rejected in response.rejected:
@@ -78,7 +78,7 @@ def main(address: str) -> None:
         Manager(scheduler).reconnected()
         try:
             while True:
-                time.sleep(1)  # A wait without an end may sleep on: Ctrl-C may reach another thread, of gRPC.
+                time.sleep(1)  # A wait without a limit may miss Ctrl-C, which may reach a thread of gRPC.
         except KeyboardInterrupt:
             print("shutting down", flush=True)
 

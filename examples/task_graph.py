@@ -1,4 +1,4 @@
-"""A task graph in the form of Dask: each task runs when its arguments are there, and where there is room.
+"""A task graph in the form of Dask: each task runs when its arguments are computed and a node has room.
 
     python examples/task_graph.py
 
@@ -19,12 +19,12 @@ Task = tuple[Callable[..., Any], *tuple[Any, ...]]
 
 
 def slots(count: int) -> si.Resource:
-    """Return room for so many tasks."""
+    """Return the resources of a number of tasks."""
     return si.Resource(resources={"slot": si.Quantity(value=count)})
 
 
 class Graph:
-    """Runs the tasks of a graph, each once, in the places that a scheduler gives."""
+    """Runs each task of a graph once, in the places that a scheduler allocates."""
 
     def __init__(self, scheduler: AsyncScheduler, tasks: Mapping[str, Task], application: str) -> None:
         self.scheduler, self.tasks, self.application = scheduler, tasks, application
@@ -32,7 +32,7 @@ class Graph:
         self.ran_on: dict[str, str] = {}
 
     def submit(self, name: str) -> asyncio.Task[Any]:
-        """Return the future of a task, which begins with the first one who wants it."""
+        """Return the task of asyncio for a name; it starts with the first call."""
         if name not in self.futures:
             self.futures[name] = asyncio.create_task(self._run(name), name=name)
         return self.futures[name]
@@ -46,17 +46,17 @@ class Graph:
             self.ran_on[name] = placed.node_id
             try:
                 return await self._work(placed, function, arguments)
-            except InterruptedError:  # The scheduler wants the place for others: the task waits again.
+            except InterruptedError:  # The scheduler needs the place for other work: the task waits again.
                 continue
             finally:
                 await self.scheduler.end(placed)
 
     async def _value(self, given: Any) -> Any:
-        """Return an argument: the result of a task, or the value itself."""
+        """Return the value of an argument: the result of a task, or the argument itself."""
         return await self.submit(given) if isinstance(given, str) and given in self.tasks else given
 
     async def _work(self, placed: Placed, function: Callable[..., Any], arguments: list[Any]) -> Any:
-        """Run a function on a thread, as a worker on the node would, until the scheduler wants the place."""
+        """Run a function on a thread, like a worker on the node, until the scheduler asks for the place."""
         work = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
         await asyncio.wait({work, placed.released}, return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
@@ -65,7 +65,7 @@ class Graph:
 
 
 def count_words(text: str) -> int:
-    """Return how many words a text has."""
+    """Return the number of words in a text."""
     return len(text.split())
 
 

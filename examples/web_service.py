@@ -1,12 +1,12 @@
-"""Jobs over HTTP: each waits for its place in the cluster, and for no longer than its client wants.
+"""Jobs over HTTP: each waits for its place in the cluster, but not longer than its client allows.
 
     pip install fastapi uvicorn
     uvicorn --app-dir examples web_service:app
     curl -X POST 'localhost:8000/jobs/report?wanted=2&patience_seconds=5'
     curl -X DELETE localhost:8000/jobs/report
 
-The scheduler runs in the process of the service. For one that `licorne serve` runs, give
-`AsyncScheduler(scheduler=lambda: RemoteScheduler("127.0.0.1:3333"))`, and nothing else changes.
+The scheduler runs in the process of the service. To use one that `licorne serve` runs, pass
+`AsyncScheduler(scheduler=lambda: RemoteScheduler("127.0.0.1:3333"))`; nothing else changes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', que
 
 
 def cores(count: int) -> si.Resource:
-    """Return so many cores, for a node or for a job."""
+    """Return a number of cores, for a node or for a job."""
     return si.Resource(resources={"vcore": si.Quantity(value=1000 * count)})
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Run the scheduler as long as the service, with two nodes of four cores."""
+    """Run the scheduler, with two nodes of four cores, for as long as the service runs."""
     async with AsyncScheduler(QUEUES) as scheduler:
         for node_id in ("n1", "n2"):
             node = si.NodeInfo(nodeID=node_id, action=si.NodeInfo.CREATE, schedulableResource=cores(4))
@@ -43,7 +43,7 @@ app = FastAPI(lifespan=lifespan)
 
 @app.post("/jobs/{name}", status_code=201)
 async def begin(name: str, wanted: int = 1, patience_seconds: float = 30.0) -> dict[str, str]:
-    """Wait for a place for a job; when the time is over, the wait is cancelled, which withdraws the ask."""
+    """Wait for a place for a job; a timeout cancels the wait, which withdraws the ask."""
     scheduler: AsyncScheduler = app.state.scheduler
     application = si.AddApplicationRequest(applicationID=name, queueName="root.web")
     application.ugi.user = "web"
@@ -67,7 +67,7 @@ async def begin(name: str, wanted: int = 1, patience_seconds: float = 30.0) -> d
 
 @app.delete("/jobs/{name}")
 async def end(name: str) -> dict[str, str]:
-    """End a job: its room is free for others."""
+    """End a job; its resources become free for others."""
     placed: Placed | None = app.state.jobs.pop(name, None)
     if placed is None:
         raise HTTPException(404, f"no job {name} runs")

@@ -1,7 +1,7 @@
-"""Policies that programs give: what each is shown and may answer, and how a partition asks it.
+"""The policies of a program: their interface, and the guarded calls by which a partition asks them.
 
-It owns the interface of policies, and the only calls of foreign code that decides. It imports resources and
-errors alone, so that every room above can ask a policy. Programs import this as `from licorne import
+This package owns the interface of policies, and the only calls of foreign code that decides. It imports only
+resources and errors, so that every room above can ask a policy. Programs import this as `from licorne import
 policies`.
 """
 

@@ -1,7 +1,7 @@
-"""What a policy may be: the methods that it may have, what they are shown, and what they return.
+"""The interface of policies: the methods that a policy may have, their arguments, and their answers.
 
 A policy is any object with one or more of these methods; the protocols are for type checkers. Views are
-frozen values, made when a policy is asked. Quantities are milli-cores, bytes, or counts:
+frozen values, made for each question. Quantities are milli-cores, bytes, or counts:
 `available.get("vcore")` is 0 for a type that is absent. Times are nanoseconds since 1970. Views may gain
 fields at their end, and never lose any.
 """
@@ -14,21 +14,22 @@ from typing import NamedTuple, Protocol, TypeAlias
 from ..resources.resource import Resource
 
 Key: TypeAlias = "int | float | str | tuple[int | float | str, ...]"
-"""A place in an order, the smallest first: of the same kinds from one policy, and finite."""
+"""The place of an object in an order, the smallest first. The keys of one policy have the same kinds of
+parts, and finite numbers."""
 
 
 class NodeView(NamedTuple):
-    """A node, or what one would be with other work on it: plans of gangs ask about such nodes as well."""
+    """A node: as it is now, or, for the plan of a gang, as it would be with other work on it."""
 
     node_id: str
     attributes: Mapping[str, str]
-    """Those that the resource manager has given it, `si/instance-type` among them."""
+    """The attributes that the resource manager has given the node, `si/instance-type` among them."""
     capacity: Resource
     available: Resource
 
 
 class AskView(NamedTuple):
-    """An ask."""
+    """A request for one allocation."""
 
     allocation_key: str
     application_id: str
@@ -39,7 +40,7 @@ class AskView(NamedTuple):
     placeholder: bool
     task_group: str
     walltime_ns: int | None
-    """As the tags of the ask itself name it."""
+    """The walltime in the tags of the ask itself, `None` without such a tag."""
 
 
 class VictimView(NamedTuple):
@@ -48,99 +49,103 @@ class VictimView(NamedTuple):
     ask: AskView
     node_id: str
     queue: str
-    """The path of the leaf that it is counted in."""
+    """The path of the leaf that the allocation is counted in."""
     user: str
     bound_at_ns: int
     checkpoint_ns: int | None
-    """When its work was saved last, as far as the resource manager has reported it."""
+    """When the resource manager last reported the work as saved, `None` if it never has."""
 
 
 class ApplicationView(NamedTuple):
-    """An application in its leaf."""
+    """An application in its leaf queue."""
 
     application_id: str
     queue: str
-    """The path of the leaf."""
+    """The path of the leaf queue."""
     user: str
     groups: tuple[str, ...]
     tags: Mapping[str, str]
     priority: int
-    """The highest of the asks that wait."""
+    """The highest priority of the waiting asks."""
     submitted_at_ns: int
     pending: Resource
-    """What waits; with `depends_on = {"submission"}` what waited when the policy was asked."""
+    """The sum of the waiting asks; with `depends_on = {"submission"}` at the moment of the only question."""
     allocated: Resource
     gang: bool
-    """Nothing of it is placed before all of its gang is, in one result."""
+    """Whether the application is a gang that is placed as a whole: all members in one result, or none."""
     walltime_ns: int | None
 
 
 class SiblingView(NamedTuple):
-    """A queue with something that waits, among its siblings."""
+    """A queue with waiting asks, among its siblings."""
 
     path: str
     properties: Mapping[str, str]
-    """Those that the configuration gives it, inherited ones included."""
+    """The properties of the queue in the configuration, with the inherited ones."""
     allocated: Resource
     pending: Resource
     guaranteed: Resource
     maximum: Resource | None
     priority: int
-    """The highest of the asks that wait, as it counts among the siblings."""
+    """The highest priority of the waiting asks, as it counts among the siblings."""
 
 
 class Wait(NamedTuple):
-    """Why an application may not start yet, and when that may change."""
+    """The reason why something may not happen yet, and the time of the next question."""
 
     reason: str
     until_ns: int | None = None
-    """`None`: after any change in the partition."""
+    """Nanoseconds since 1970; `None`: ask again after any change in the partition."""
 
 
 class NodePolicy(Protocol):
     """Orders the nodes of a partition: `nodesortpolicy: {type: policy/NAME}`."""
 
     def node_key(self, node: NodeView) -> float:
-        """Return the place of a node, the smallest first; asked when what the node has available changes."""
+        """Return the place of a node, smallest first; asked when its available resources change."""
 
 
 class NodeFilter(Protocol):
-    """Keeps asks from nodes: `policies: {filters: [NAME]}` of a partition."""
+    """Excludes nodes for an ask: `policies: {filters: [NAME]}` of a partition."""
 
     def refuses(self, ask: AskView, node: NodeView) -> str | None:
-        """Return why an ask may not run on a node, `None` if it may; asked whenever that is to be known."""
+        """Return why an ask may not run on a node, `None` if it may; asked whenever it may get the node."""
 
 
 class ApplicationPolicy(Protocol):
     """Orders the applications of a leaf: `application.sort.policy: policy/NAME`."""
 
     def application_key(self, application: ApplicationView) -> Key:
-        """Return the place of an application; asked when it changes, or once with `{"submission"}`."""
+        """Return the place of an application, smallest first; asked at changes, or only once.
+
+        With `depends_on = {"submission"}` it is asked once. Otherwise it is asked whenever the application
+        changes.
+        """
 
 
 class QueuePolicy(Protocol):
     """Orders the queues below a parent: `queue.sort.policy: policy/NAME`."""
 
     def queue_key(self, queue: SiblingView) -> Key:
-        """Return the place of a queue among its siblings; asked when anything in it changes."""
+        """Return the place of a queue among its siblings, smallest first; asked at each change in it."""
 
 
 class AdmissionPolicy(Protocol):
-    """Says when applications may start: `policies: {admission: [NAME]}` of a partition."""
+    """Decides when applications may start: `policies: {admission: [NAME]}` of a partition."""
 
     def may_start(self, application: ApplicationView, now_ns: int) -> Wait | None:
-        """Return `None` if an application may start, else why not, and when it is to be asked again."""
+        """Return `None` if an application may start, otherwise why not, and when to ask again."""
 
 
 class VictimPolicy(Protocol):
-    """Orders what may have to end: `preemption: {victims: policy/NAME}` of a partition."""
+    """Orders possible victims of preemption: `preemption: {victims: policy/NAME}` of a partition."""
 
     def victim_cost(self, victim: VictimView, now_ns: int) -> int:
-        """Return what its end costs, 0 or more; of equals by the other rules the smallest goes first."""
+        """Return the cost of ending a victim, 0 or more; of equal victims the cheapest ends first."""
 
 
 class ProtectionPolicy(Protocol):
-    """Spares work for a time: `policies: {protection: [NAME]}` of a partition."""
+    """Protects running work for a time: `policies: {protection: [NAME]}` of a partition."""
 
     def spares(self, victim: VictimView, now_ns: int) -> Wait | None:
-        """Return `None` if it may end, else why not, and when that is to be asked again."""
+        """Return `None` if the victim may end, otherwise why not, and when to ask again."""

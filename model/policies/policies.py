@@ -1,9 +1,9 @@
 """The policies of a partition: the only module that calls the code of a policy.
 
-A policy is an object with one method for each point at which it decides, see `PolicyPoint`. A partition has
-an object of its own for each name. Whatever the code does, the partition goes on: an order that raises or
-answers with no key puts the object behind all others, a start that cannot be judged is held for a second.
-Each failure is reported.
+A policy is an object with one method for each point at which it decides, see `PolicyPoint`. Each partition
+has one object for each name. A partition continues whatever the code does: if an order raises an error or
+returns an invalid key, the object is placed behind all others; if a question about a start has no valid
+answer, the start is held for a second. Each failure is reported.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .interface import ApplicationView, AskView, NodeView, SiblingView, VictimVi
 from .watching import FAILURE_MAX, AnswerNote, PolicyCounts
 
 POLICY_PREFIX: Final = "policy/"
-"""In a configuration it begins the name of a policy that the program has given."""
+"""The prefix, in a configuration, of the name of a policy that the program has given."""
 
 PolicyFactory: TypeAlias = "Callable[[], object]"
-"""The class of a policy, or anything else that makes an object of it."""
+"""The class of a policy, or any other function that returns a policy."""
 
 FailureReport: TypeAlias = "Callable[[str, str, Exception], None]"
-"""Called with each failure: the policy and method, the id of what it was asked about, what is wrong."""
+"""Called with each failure: the policy and method, the id of the subject, and the error."""
 
 PolicyKey: TypeAlias = "tuple[int | tuple[int | float | str, ...], ...]"
-"""A key as orders compare it: `(0, KEY)`, or `(1,)`, behind all others, where the policy has failed."""
+"""A key in the form that orders compare: `(0, KEY)`, or `(1,)`, behind all others, after a failure."""
 
 Clock: TypeAlias = "Callable[[], int]"
 T = TypeVar("T")
@@ -39,19 +39,19 @@ _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-")
 _KEY_PARTS_MAX: Final = 16
 _TEXT_MAX: Final = FAILURE_MAX
 _BITS_MAX: Final = 1_024
-"""Of an integer in a key: Python writes no text of those that are very large, so none could be recorded."""
+"""The limit of integers in keys: Python does not convert very large ones to text, as recordings need."""
 _COST_MAX: Final = 10**18
 _BEHIND_ALL: Final[PolicyKey] = (1,)
 HELD_NS: Final = 1_000_000_000
-"""For how long a policy holds what it could not judge, and spares what it names no time for."""
+"""The time for which a start is held after a failure, and work is spared by an answer without a time."""
 _DEPENDENCIES: Final = frozenset({"submission", "object", "time", "outside"})
 _EVERY_MIN_NS: Final = 1_000_000_000
 
 
 class PolicyPoint(Enum):
-    """Where a policy decides; the values are the names of the methods."""
+    """A point at which a policy decides; the values are the names of the methods."""
 
-    __hash__ = object.__hash__  # Each answer looks one up: that of an enumeration is Python.
+    __hash__ = object.__hash__  # Each answer looks one up: the one of `Enum` is written in Python.
 
     NODE_ORDER = "node_key"
     APPLICATION_ORDER = "application_key"
@@ -70,12 +70,12 @@ class GuardedPolicy:
     """A policy in one partition.
 
     Args:
-        name: As a configuration names it.
-        asked: The object of the program.
+        name: Its name in a configuration.
+        asked: The policy of the program.
         report: Called with each failure.
-        counts: Those of the policy in all partitions.
-        now_ns: Returns nanoseconds since 1970, for the failures that are shown.
-        stopwatch_ns: Returns nanoseconds since any moment: nothing is decided by it.
+        counts: The counts of the policy, shared by all partitions.
+        now_ns: Returns nanoseconds since 1970, for the failures to show.
+        stopwatch_ns: Returns nanoseconds since any moment: no decision depends on it.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class GuardedPolicy:
     ) -> None:
         self.name = name
         self.note: AnswerNote | None = None
-        """Called with each answer, where answers are recorded."""
+        """Called with each answer, if answers are recorded."""
         self._report = report
         self._counts = counts
         self._now_ns = now_ns
@@ -102,16 +102,16 @@ class GuardedPolicy:
                 self._methods[point] = method
         depends_on: Collection[str] = getattr(asked, "depends_on", ("object",))
         self.is_fixed = set(depends_on) == {"submission"}
-        """Its key of an application is asked for once."""
+        """Whether its key of an application is asked for only once."""
         self.every_ns: int | None = None
-        """After how long its keys are found anew, `None` if time does not change them."""
+        """The time after which its keys are computed anew, `None` if they do not depend on time."""
         if "time" in depends_on and self._methods.keys() - {PolicyPoint.ADMISSION}:
             self.every_ns = getattr(asked, "every_ns", None)
         self._shapes: dict[PolicyPoint, tuple[bool, ...]] = {}
-        """Which parts of the first key at each point are texts."""
+        """For each point, which parts of the first key are texts."""
 
     def node_key(self, node: NodeView) -> float:
-        """Return the place of a node, the smallest first; where the policy fails it is infinite."""
+        """Return the place of a node; infinite where the policy fails."""
         return self._answer(_NODE_ORDER, node.node_id, (node,), _node_key, _infinite)
 
     def application_key(self, application: ApplicationView) -> PolicyKey:
@@ -134,16 +134,16 @@ class GuardedPolicy:
         checked: Callable[[object], T],
         failed: Callable[[Exception], T],
     ) -> T:
-        """Ask the code of the program: each answer of each policy passes here.
+        """Ask the code of the program; each answer of each policy passes through here.
 
         Args:
-            point: What is asked.
-            subject: The id of what it is asked about.
+            point: The point of the question.
+            subject: The id of the subject of the question.
             shown: The arguments of the method.
-            checked: Returns the answer as the partition uses it, `None`, a truth value, a number, a text, a
-                tuple of those, or a `Wait`: what a recording can hold. A replay has `checked` take it again.
-                Raises for anything else.
-            failed: Returns what the partition uses where the method or `checked` has raised.
+            checked: Returns the answer in the form of the partition: `None`, a truth value, a number, a
+                text, a tuple of those, or a `Wait`, which a recording can hold. A replay passes its answers
+                through `checked` as well. Raises an error for any other answer.
+            failed: Returns the value to use where the method or `checked` has raised an error.
         """
         noted: object
         began_ns = self._stopwatch_ns()
@@ -154,7 +154,7 @@ class GuardedPolicy:
             self._counts.count_failure(point.value, subject, error, self._now_ns())
             self._report(f"policy {self.name}.{point.value}", subject, error)
         took_ns = self._stopwatch_ns() - began_ns
-        counts = self._counts  # Counted here: a call would cost as much as all of this.
+        counts = self._counts  # Counted inline: a call would cost as much as the rest.
         counts.answers += 1
         counts.total_ns += took_ns
         if took_ns > counts.longest_ns:  # noqa: PLR1730 - `max` takes twice the time
@@ -169,7 +169,7 @@ class GuardedPolicy:
         return self._answer(PolicyPoint.FILTER, subject, (ask, node), _reason_of, _refused)
 
     def victim_cost(self, victim: VictimView, now_ns: int) -> int:
-        """Return what the end of a victim costs; more than any other where the policy fails."""
+        """Return the cost of ending a victim; the highest possible where the policy fails."""
         key = victim.ask.allocation_key
         return self._answer(PolicyPoint.VICTIM_ORDER, key, (victim, now_ns), _cost_of, _dearest)
 
@@ -178,20 +178,20 @@ class GuardedPolicy:
         return self._wait(PolicyPoint.PROTECTION, victim.ask.allocation_key, victim, now_ns)
 
     def decides(self, point: PolicyPoint) -> bool:
-        """Return whether it has the method of a point."""
+        """Return whether the policy has the method of a point."""
         return point in self._methods
 
     def _wait(self, point: PolicyPoint, subject: str, view: object, now_ns: int) -> Wait | None:
-        """Ask whether something has to wait; where the policy fails it does, for a while."""
+        """Ask whether something has to wait; after a failure it has to, for a while."""
         return self._answer(point, subject, (view, now_ns), partial(_wait_of, now_ns), partial(_held, now_ns))
 
     def _key(self, point: PolicyPoint, subject: str, view: object) -> PolicyKey:
-        """Ask for a key of one or several parts; where the policy fails it is behind all others."""
+        """Ask for a key of one or several parts; after a failure it is behind all others."""
         parts = self._answer(point, subject, (view,), partial(self._checked_key, point), _no_key)
         return _BEHIND_ALL if parts is None else (0, parts)
 
     def _checked_key(self, point: PolicyPoint, answer: object) -> _Parts | None:
-        """Return the parts of a key, which can be compared with those before it."""
+        """Return the parts of a key after checking that earlier keys can be compared with it."""
         parts = _key_parts(answer)
         shape = tuple([type(part) is str for part in parts])
         first = self._shapes.setdefault(point, shape)
@@ -204,7 +204,7 @@ class GuardedPolicy:
 
 
 class PolicyAnswerError(LicorneError):
-    """An answer of a policy is none: it has another type than the point wants, or cannot be compared."""
+    """An answer of a policy is invalid: it has a wrong type for the point, or cannot be compared."""
 
 
 @final
@@ -215,14 +215,14 @@ class Policies:
         self.by_name = by_name
         periods = [policy.every_ns for policy in by_name.values() if policy.every_ns is not None]
         self.every_ns = min(periods, default=None)
-        """After how long all keys are found anew, `None` if time changes none."""
+        """The time after which all keys are computed anew, `None` if no key depends on time."""
 
     def decide(self, point: PolicyPoint) -> bool:
-        """Return whether one of them has the method of a point."""
+        """Return whether one of the policies has the method of a point."""
         return any(policy.decides(point) for policy in self.by_name.values())
 
     def named(self, word: str) -> GuardedPolicy:
-        """Return the policy that a configuration names; which there are was checked when it was read."""
+        """Return the policy with the name in a configuration, which was checked when it was read."""
         return self.by_name[word.removeprefix(POLICY_PREFIX)]
 
 
@@ -230,15 +230,15 @@ NO_POLICIES: Final = Policies(MappingProxyType({}))
 
 
 class PolicyFacts(NamedTuple):
-    """What is looked at of the object of a policy, besides its answers."""
+    """The properties of a policy that are read once, besides its answers."""
 
     points: frozenset[PolicyPoint]
     depends_on: frozenset[str]
     every_ns: int | None
     made_of: str
-    """Its class, `module:Class`."""
+    """The class of the policy, `module:Class`."""
     version: str
-    """Its attribute `version`; empty where that is no text."""
+    """The attribute `version` of the policy; empty if that is not a text."""
 
 
 def _no_time() -> int:
@@ -247,14 +247,14 @@ def _no_time() -> int:
 
 @final
 class GivenPolicies:
-    """The policies that a program has given, of which each partition gets objects.
+    """The policies that a program has given; each partition gets its own objects.
 
     Args:
-        factories: The classes, or other factories, by name. One object of each is made at once, to see what
-            it decides.
+        factories: The classes, or other factories, by name. One object of each is made at once, to find the
+            points at which it decides.
 
     Raises:
-        LicorneError: A name or a factory cannot be one, or an object cannot be made or decides nothing.
+        LicorneError: A name or a factory is invalid, or an object cannot be made or has no point.
     """
 
     def __init__(self, factories: Mapping[str, PolicyFactory]) -> None:
@@ -262,13 +262,13 @@ class GivenPolicies:
         self.facts: Mapping[str, PolicyFacts] = {
             _checked_name(name): _facts_of(name, _made(name, factory)) for name, factory in factories.items()
         }
-        """What the object of each policy has."""
+        """The facts of each policy."""
         self.points: Mapping[str, frozenset[PolicyPoint]] = {
             name: facts.points for name, facts in self.facts.items()
         }
-        """At which points each policy decides."""
+        """The points at which each policy decides."""
         self.counts: Mapping[str, PolicyCounts] = {name: PolicyCounts() for name in factories}
-        """What each policy has answered in all partitions."""
+        """The counts of the answers of each policy in all partitions."""
 
     def make(
         self, report: FailureReport, *, now_ns: Clock = _no_time, stopwatch_ns: Clock = _no_time
@@ -300,7 +300,7 @@ class GivenPolicies:
 
 
 def is_policy_word(text: str) -> bool:
-    """Return whether a word of a configuration names a policy, whether or not one was given."""
+    """Return whether a word of a configuration names a policy, given or not."""
     return text.startswith(POLICY_PREFIX)
 
 
@@ -308,8 +308,8 @@ def refused_name(word: str, point: PolicyPoint, points: Mapping[str, Collection[
     """Return why a configuration may not name a policy at a point, `None` if it may.
 
     Args:
-        word: What the configuration says, with the prefix.
-        point: Where.
+        word: The word in the configuration, with the prefix.
+        point: The point that the word is configured for.
         points: The policies that the program has given, and at which points each decides.
     """
     name = word.removeprefix(POLICY_PREFIX)
@@ -390,7 +390,7 @@ def _node_key(answer: object) -> float:
     part = _key_part(answer)
     if isinstance(part, str):
         raise PolicyAnswerError(f"expected a number, got {_shown(answer)}")
-    return float(part)  # Of an integer that is too large this raises.
+    return float(part)  # This raises an error for an integer that is too large.
 
 
 def _infinite(_: Exception) -> float:
@@ -410,10 +410,10 @@ def _no_key(_: Exception) -> _Parts | None:
 
 
 def _key_part(part: object) -> int | float | str:
-    """Return a number or text as one of Python's own types, which compare as they should."""
+    """Return a number or text as a built-in type of Python, which compares as expected."""
     if type(part) is str or (type(part) is int and part.bit_length() <= _BITS_MAX):
         return part
-    if isinstance(part, float):  # NumPy has numbers of this kind.
+    if isinstance(part, float):  # NumPy has subclasses of `float`.
         number = float(part)
         if math.isfinite(number):
             return number
@@ -456,5 +456,5 @@ def _refused(error: Exception) -> str | None:
 
 
 def _shown(answer: object) -> str:
-    """Return an answer for a message: its representation may be code of the policy as well."""
+    """Return an answer for a message; a failure of its `repr`, which may be code of the policy, is caught."""
     return f"{type(answer).__name__} {answer!r:.{_TEXT_MAX}}"

@@ -1,5 +1,6 @@
-"""The fronts: the scheduler as other kinds of programs use it, on the interfaces that all programs have.
+"""The fronts: interfaces to the scheduler for asyncio programs and for notebooks.
 
-They own no decision and no message. Begin with `async_scheduler`, for programs on asyncio, or
+They use the public interface of the scheduler, and own no decision and no message. Begin with
+`async_scheduler`, for programs on asyncio, or
 `simulations`, for notebooks.
 """

@@ -1,4 +1,4 @@
-"""The parts of an `AsyncScheduler`: the values it returns, its inbox of callbacks, requests and predicates.
+"""The parts of an `AsyncScheduler`: its results, its inbox of callbacks, its requests and predicates.
 
 Predicates may be coroutines: the event loop runs them, and a thread sends their answers.
 """
@@ -27,11 +27,11 @@ CALLBACKS: Final = (
     *("update_container_scheduling_state", "send_event"),
 )
 _INBOX_MAX: Final = 256
-"""How many callbacks may wait for the loop before the thread that calls back waits."""
+"""The number of callbacks that may wait for the loop before the calling thread has to wait."""
 
 
 class Refused(LicorneError):  # noqa: N818 - it is no fault
-    """A node, an application or an ask was rejected; `code` is for programs, see `docs/embedding.md`."""
+    """A node, an application or an ask was rejected; `docs/embedding.md` lists the values of `code`."""
 
     def __init__(self, what: str, reason: str, code: str = "") -> None:
         super().__init__(f"{what} was rejected: {reason}")
@@ -45,24 +45,24 @@ class Placed:
     def __init__(self, ask: si.Allocation, ending: asyncio.Future[si.AllocationRelease]) -> None:
         self.ask, self.key, self.node_id = ask, ask.allocationKey, ""
         self.release: si.AllocationRelease | None = None
-        """The end that the scheduler has asked for or reported, `None` so far."""
+        """The end that the scheduler has requested or reported, `None` so far."""
         self.is_ended = False
-        """Whether the program has ended it, or confirmed its end."""
+        """Whether the program has ended the allocation, or confirmed its end."""
         self.ending = ending
-        """Gets `release`."""
+        """The future that gets `release`."""
 
     @property
     def released(self) -> asyncio.Future[si.AllocationRelease]:
-        """A future of `release`; cancelling it does not affect other waits for it."""
+        """A future of `release`; each access returns a new one, and cancelling it affects no other wait."""
         future = asyncio.shield(self.ending)
         future.add_done_callback(
             lambda done: done.cancelled() or done.exception()
-        )  # No one need wait for it.
+        )  # The error is not logged if no task waits.
         return future
 
 
 class Heard(NamedTuple):
-    """A callback: its name, and its message; of `send_event` a list of them."""
+    """A callback: its name and its message; for `send_event` the message is a list of events."""
 
     callback: str
     message: Any
@@ -82,7 +82,7 @@ def release_request(release: si.AllocationRelease) -> si.AllocationRequest:
 
 @final
 class CallbackInbox:
-    """Callbacks that wait for the loop; while there are too many, the thread that calls back waits.
+    """Callbacks that wait for the loop; while there are too many, the calling thread waits.
 
     Args:
         wake: Makes the loop call `take`; called once between two such calls.
@@ -95,7 +95,7 @@ class CallbackInbox:
         self._woken = self._closed = False
 
     def put(self, callback: str, message: object) -> None:
-        """Add a callback, on the thread that calls back."""
+        """Add a callback, on the calling thread of the scheduler."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._heard) < _INBOX_MAX or self._closed)
             if self._closed:
@@ -106,7 +106,7 @@ class CallbackInbox:
             self._wake()
 
     def take(self) -> list[Heard]:
-        """Remove and return all callbacks, in order; on the loop."""
+        """Remove and return all callbacks, in order; called on the loop."""
         with self._changed:
             heard, self._heard, self._woken = self._heard, [], False
             self._changed.notify_all()
@@ -141,14 +141,14 @@ _Answer: TypeAlias = "Callable[[dict[int, Any]], None]"
 
 @final
 class PredicateManager(InboxManager):
-    """A resource manager whose predicates are answered later, by a coroutine for each question.
+    """A resource manager that answers predicates later, with one coroutine for each question.
 
     Args:
-        inbox: Gets the callbacks.
-        disconnected: Gets the error that ends the callbacks.
+        inbox: The inbox for callbacks.
+        disconnected: Called with the error that ends the callbacks.
         on_loop: Calls a function on the loop, from any thread.
-        predicates: Returns the nodes that it refuses, with the reasons; if it raises, all are refused.
-        seconds: How long a coroutine may take.
+        predicates: Returns the refused nodes with the reasons; an error refuses all nodes.
+        seconds: The time limit of a coroutine.
     """
 
     def __init__(
@@ -164,18 +164,18 @@ class PredicateManager(InboxManager):
         self._predicates, self._seconds = predicates, seconds
         self._tasks: set[asyncio.Task[None]] = set()
         self._answerer = ThreadPoolExecutor(1, "licorne-answers")
-        """Sends answers, on a thread: sending may wait."""
+        """Sends answers, on a thread, since sending may wait."""
 
     def ask_predicates(self, questions: Sequence[PredicateQuestion], answer: _Answer) -> None:
-        """Let the loop answer questions about nodes."""
+        """Start a coroutine on the loop for each question about nodes."""
         self._on_loop(self._begin, questions, answer)
 
     def ask_preemption_predicates(self, questions: Sequence[PreemptionQuestion], answer: _Answer) -> None:
-        """Agree to the first victims that make room."""
+        """Agree to the first victims that free enough resources."""
         answer({position: question.start_index for position, question in enumerate(questions)})
 
     def cancel(self) -> None:
-        """End all coroutines; on the loop."""
+        """Cancel all coroutines; called on the loop."""
         self._answerer.shutdown(wait=False)
         for task in self._tasks:
             task.cancel()
@@ -187,7 +187,7 @@ class PredicateManager(InboxManager):
             task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, position: int, question: PredicateQuestion, answer: _Answer) -> None:
-        """Run the coroutine, and send its answer; after the time limit send that there is none."""
+        """Run the coroutine, and send its answer; after the time limit send that there was no answer."""
         timeout, found = asyncio.timeout(self._seconds), None
         try:
             async with timeout:
@@ -200,7 +200,7 @@ class PredicateManager(InboxManager):
             if is_fault(error):
                 context = {"message": f"the predicate of ask {question.allocation_key!r}", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(context)
-        with suppress(RuntimeError):  # It has been shut down.
+        with suppress(RuntimeError):  # The executor has been shut down.
             self._answerer.submit(partial(answer, {position: found}))
 
 
@@ -212,15 +212,15 @@ _CALLS: Final[Mapping[type, str]] = {
     si.AllocationRequest: "update_allocation",
 }
 _MERGED_MAX: Final = 128
-"""How many requests are sent as one: merging them takes a millisecond."""
+"""The number of requests that are sent as one; merging them takes a millisecond."""
 
 
 @final
 class RequestQueue:
-    """Sends requests in order; neighbours of one type go in one request. All methods run on the loop.
+    """Sends requests in order; adjacent requests of one type are merged. All methods run on the loop.
 
     Args:
-        scheduler: Returns the scheduler. Its calls may wait, so they run on a thread.
+        scheduler: Returns the scheduler; its calls run on a thread, since they may wait.
     """
 
     def __init__(self, scheduler: Callable[[], Any]) -> None:
@@ -234,7 +234,8 @@ class RequestQueue:
         """Queue a request.
 
         Returns:
-            A future that ends when the scheduler has taken the request; it has the error if all was refused.
+            A future that ends when the scheduler has taken the request; if the whole request
+            was refused it raises the error.
         """
         future = asyncio.get_running_loop().create_future()
         self._queued[future] = request
@@ -243,7 +244,7 @@ class RequestQueue:
         return future
 
     def take_back(self, sent: asyncio.Future[None]) -> bool:
-        """Remove a request that is still queued; return whether it was."""
+        """Remove a request that is still queued; return whether it was still there."""
         return self._queued.pop(sent, None) is not None
 
     def unfinished(self) -> list[asyncio.Future[None]]:
@@ -255,7 +256,7 @@ class RequestQueue:
         self._queued.clear()
 
     def close(self) -> None:
-        """End the thread, after the call that it makes now."""
+        """End the thread after its current call."""
         self._caller.shutdown()
 
     async def _send_all(self) -> None:
@@ -273,7 +274,7 @@ class RequestQueue:
                     future.set_result(None) if error is None else future.set_exception(error)
 
     def _next(self) -> tuple[Request, list[asyncio.Future[None]]]:
-        """Remove the first request and those behind it that merge into it; return it, and their futures."""
+        """Remove the first request and those that can be merged into it; return it, and all futures."""
         future, request = self._queued.popitem(last=False)
         futures = [future]
         while self._queued and len(futures) < _MERGED_MAX:

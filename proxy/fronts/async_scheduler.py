@@ -1,11 +1,11 @@
 """A scheduler for programs on asyncio: in this process, or in another one.
 
-Requests are queued, and sent by a thread (`RequestQueue`). Callbacks come to a bounded inbox; when the loop
-wakes it takes all of them, for a millisecond at a time. While the inbox is full the thread that calls back
-waits, and the scheduler treats the resource manager as slow.
+Requests are queued, and sent by a thread (`RequestQueue`). Callbacks are put into a bounded inbox, and the
+loop handles them for a millisecond at a time. While the inbox is full the calling thread waits, and the
+scheduler treats the resource manager as slow.
 
-The scheduler does not answer when an ask is withdrawn, and may have placed it before. So an invalid ask is
-sent behind the withdrawal: when it is rejected, no older answer can come, and the key may be used again.
+The scheduler does not confirm the withdrawal of an ask, and may have placed it before. So an invalid ask is
+sent after the withdrawal: when it is rejected, no older answer can come, and the key may be used again.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from .async_parts import (
 )
 
 _ENDS: Final = frozenset({"Failing", "Failed", "Expired", "Rejected", "Completed"})
-"""States in which an application has no asks."""
+"""The states in which an application has no asks."""
 _SLICE_SECONDS: Final = 0.001
-"""How long the loop handles callbacks before it runs other tasks."""
+"""The time for which the loop handles callbacks before it runs other tasks."""
 _WAVE: Final = 256
-"""How many entries are queued before the loop runs other tasks."""
+"""The number of entries that are queued before the loop runs other tasks."""
 _NO_ID: Final = "\n"
 """A character that no id may contain."""
 
@@ -54,12 +54,12 @@ _NO_ID: Final = "\n"
 class AsyncScheduler:
     """A scheduler for one event loop: `async with AsyncScheduler(QUEUES) as scheduler`.
 
-    It registers a resource manager, and stops the scheduler at the end. When the connection to a remote
+    It registers a resource manager, and stops the scheduler on exit. When the connection to a remote
     scheduler is lost, each wait and each later call raises a `ConnectionLostError`.
 
     Args:
         configuration: The queues, as for `Scheduler.register`.
-        rm_id: The resource manager.
+        rm_id: The id of the resource manager.
         scheduler: A `Scheduler` that is not stepped, a `RemoteScheduler`, or a function that returns one; the
             function is called on another thread, since connecting takes time. Default: a new `Scheduler`.
         predicates: A coroutine function; it gets a question with `allocation_key` and `node_ids`, and returns
@@ -68,7 +68,7 @@ class AsyncScheduler:
         settings: Arguments for the new `Scheduler`, such as `engine="threads"`.
 
     Raises:
-        LicorneError: The scheduler is stepped, or an argument is wrong.
+        LicorneError: The scheduler is stepped, or an argument is invalid.
     """
 
     def __init__(
@@ -89,22 +89,22 @@ class AsyncScheduler:
         self._configuration, self._given, self._settings = configuration, scheduler, settings
         self._predicates, self._predicate_seconds = predicates, predicate_timeout_seconds
         self.scheduler: Any = scheduler if hasattr(scheduler, "update_node") else None
-        """The scheduler, for all other methods; call those that wait on a thread (`asyncio.to_thread`)."""
+        """The scheduler, for all other methods; call methods that wait on a thread (`asyncio.to_thread`)."""
         _check_runs(self.scheduler)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: LicorneError | None = None
-        """Why calls are refused, `None` while they are taken."""
+        """The reason why calls are refused, `None` while they are accepted."""
         self._requests = RequestQueue(lambda: self.scheduler)
         self._predicate_manager: PredicateManager | None = None
         self._inbox = CallbackInbox(lambda: self._on_loop(self._hear))
         self._steps = self._take_in()
         self._waits: defaultdict[tuple[str, str], dict[str, asyncio.Future[None]]] = defaultdict(dict)
-        """The answers that are awaited, by kind and application, then by name."""
+        """The pending answers, by kind and application, then by name."""
         self._placed: dict[tuple[str, str], Placed] = {}
-        """Allocations, and asks that wait, by application and key."""
+        """Allocations and waiting asks, by application and key."""
         self._withdrawals: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._readers: dict[asyncio.Queue[Heard | LicorneError | None], int] = {}
-        """The unread callbacks of each iteration over `events`, and their limit."""
+        """The unread callbacks of each iteration over `events`, with its limit."""
 
     # -------------------------------------------------------------------------------- begin and end
 
@@ -160,7 +160,7 @@ class AsyncScheduler:
         for future in chain(waits, *(futures.values() for futures in self._waits.values())):
             if not future.done():
                 future.set_exception(copy.copy(error))
-                future.exception()  # It is not logged where no one waits for it.
+                future.exception()  # The error is not logged if no task waits for it.
         self._requests.clear()
         for unread in self._readers:
             unread.put_nowait(None if is_end else error)
@@ -171,7 +171,7 @@ class AsyncScheduler:
         """Return the loop.
 
         Raises:
-            LicorneError: The call is outside of `async with` or on another loop; or the scheduler was lost.
+            LicorneError: The call is outside of `async with` or on another loop, or the scheduler was lost.
         """
         what = f"the AsyncScheduler of RM {self.rm_id!r}"
         if self._loop is None:
@@ -197,7 +197,7 @@ class AsyncScheduler:
         """Create nodes, and wait until they are accepted.
 
         Raises:
-            Refused: One is rejected; others may have been accepted.
+            Refused: A node is rejected; others may have been accepted.
             LicorneError: A node with that id is being added, or the action does not create a node.
         """
         for node in nodes:
@@ -215,7 +215,7 @@ class AsyncScheduler:
         """Add applications, and wait until they are accepted.
 
         Raises:
-            Refused: One is rejected; others may have been accepted.
+            Refused: An application is rejected; others may have been accepted.
             LicorneError: An application with that id is being added.
         """
         for new in applications:
@@ -225,11 +225,11 @@ class AsyncScheduler:
             await self._answers("application", "", [new.applicationID for new in request.new], request)
 
     async def place(self, ask: si.Allocation) -> Placed:
-        """Ask for an allocation, and wait for its node; if the wait is cancelled, the ask is withdrawn.
+        """Ask for an allocation, and wait for its node; cancelling the wait withdraws the ask.
 
         Raises:
-            Refused: It is rejected, or its application has ended.
-            LicorneError: An ask with that key waits or runs.
+            Refused: The ask is rejected, or its application has ended.
+            LicorneError: An ask with that key is waiting or running.
         """
         loop = self._check()
         check_message("place", ask, si.Allocation)
@@ -251,7 +251,7 @@ class AsyncScheduler:
         return placed
 
     async def place_many(self, asks: Iterable[si.Allocation]) -> list[asyncio.Task[Placed]]:
-        """Place many asks; return a task for each. Cancelling a task withdraws its ask."""
+        """Send many asks; return a task for each, which withdraws its ask if it is cancelled."""
         loop, tasks = self._check(), list[asyncio.Task[Placed]]()
         try:
             for ask in asks:
@@ -265,7 +265,7 @@ class AsyncScheduler:
         return tasks
 
     async def end(self, placed: Placed) -> None:
-        """End an allocation, or confirm the end that the scheduler has asked for; it cannot be cancelled."""
+        """End an allocation, or confirm an end that the scheduler has requested; it cannot be cancelled."""
         self._check()
         if placed.is_ended or (placed.release and placed.release.terminationType == si.STOPPED_BY_RM):
             return
@@ -275,10 +275,10 @@ class AsyncScheduler:
         await asyncio.shield(self._put(release_request(placed.release or end_of(placed.ask))))
 
     async def send(self, request: Request) -> None:
-        """Send any request, and wait until the scheduler has taken it.
+        """Send any request, and wait until the scheduler has accepted it.
 
         Raises:
-            LicorneError: It is refused as a whole, or cannot be sent.
+            LicorneError: The request is refused as a whole, or cannot be sent.
         """
         self._check()
         if type(request) not in REQUEST_TYPES:
@@ -299,7 +299,7 @@ class AsyncScheduler:
         request: Request,
         withdraw: Callable[[], object] | None = None,
     ) -> None:
-        """Send a request, and wait for its answers; raise the first error, and withdraw the rest."""
+        """Send a request, and wait for its answers; on the first error withdraw the rest, and raise it."""
         loop, waits, new = self._check(), self._waits[kind, application_id], dict[str, asyncio.Future[None]]()
         for name in names:
             if name in waits or name in new:
@@ -324,13 +324,13 @@ class AsyncScheduler:
                 self._waits.pop((kind, application_id), None)
 
     def _withdraw(self, ask: si.Allocation) -> None:
-        """Begin to withdraw an ask, or to end its allocation."""
+        """Start to withdraw an ask, or to end its allocation."""
         name = (ask.applicationID, ask.allocationKey)
         self._withdrawals[name] = task = asyncio.create_task(self._withdrawn(ask))
         task.add_done_callback(lambda _: self._withdrawals.pop(name))
 
     async def _withdrawn(self, ask: si.Allocation) -> None:
-        """Withdraw an ask, and wait until no answer to it can come."""
+        """Withdraw an ask, and wait until the scheduler cannot answer it any longer."""
         behind = si.Allocation(allocationKey=ask.allocationKey, partitionName=ask.partitionName)
         behind.applicationID = ask.applicationID + _NO_ID
         request = si.AllocationRequest(allocations=[behind])
@@ -342,7 +342,7 @@ class AsyncScheduler:
                 raise
 
     def _drop_asks(self, application_id: str, reason: str) -> Iterator[bool]:
-        """End the wait for each ask of an application that ends."""
+        """End the wait for each ask of an application that has ended."""
         for key, future in [*self._waits.get(("ask", application_id), {}).items()]:
             _finish(future, Refused(f"ask {key!r} of {application_id!r}", reason))
             yield True
@@ -356,10 +356,10 @@ class AsyncScheduler:
     # ------------------------------------------------------------------------------------ callbacks
 
     async def events(self, limit: int = 1024) -> AsyncGenerator[Heard, None]:
-        """Iterate over all callbacks, from the first step on.
+        """Iterate over all callbacks that arrive after the first step of the iteration.
 
-        While `limit` of them are unread no callbacks are handled, no wait gets its answer, and the scheduler
-        stops placing. So wait for answers in another task, not inside of the iteration.
+        While `limit` of them are unread, no callbacks are handled, no wait gets its answer, and the scheduler
+        stops placing. So wait for answers in another task, not inside the iteration.
         """
         loop, unread = self._check(), asyncio.Queue[Heard | LicorneError | None]()
         check_type("limit", limit, int)
@@ -388,7 +388,7 @@ class AsyncScheduler:
                 return
 
     def _take_in(self) -> Iterator[bool]:
-        """Handle callbacks entry by entry; yield whether there may be more now."""
+        """Handle callbacks one entry at a time; yield whether more may be available now."""
         while True:
             for heard in (batch := self._inbox.take()):
                 match heard.message:
@@ -404,7 +404,7 @@ class AsyncScheduler:
                     unread.put_nowait(heard)
                 while any(unread.qsize() >= limit for unread, limit in self._readers.items()):
                     yield False
-            if not batch:  # Callbacks that came while a reader was behind have not woken the loop.
+            if not batch:  # Callbacks that arrived while a reader was behind have not woken the loop.
                 yield False
 
     def _take_allocations(self, response: si.AllocationResponse) -> Iterator[bool]:
@@ -431,7 +431,7 @@ class AsyncScheduler:
                     placed.ending.set_result(release)
                 if (
                     release.terminationType == si.STOPPED_BY_RM
-                ):  # Otherwise it runs until its end is confirmed.
+                ):  # Otherwise the allocation runs until its end is confirmed.
                     del self._placed[release.applicationID, release.allocationKey]
             yield True
 
@@ -453,7 +453,7 @@ def _check_runs(scheduler: Any) -> None:
     """Refuse a scheduler that is stepped.
 
     Raises:
-        LicorneError: It is one.
+        LicorneError: The scheduler is stepped.
     """
     if getattr(scheduler, "stepped", False):
         name = getattr(scheduler, "engine_name", "of the server")
@@ -461,6 +461,6 @@ def _check_runs(scheduler: Any) -> None:
 
 
 def _finish(future: asyncio.Future[None] | None, error: Refused | None = None) -> None:
-    """End a wait with its answer, if it has not ended."""
+    """Finish a wait with its answer, unless it is finished already."""
     if future is not None and not future.done():
         future.set_result(None) if error is None else future.set_exception(error)

@@ -1,7 +1,7 @@
-"""Runs of simulations in other processes: what cannot be sent to one, or fails there, is left to the caller.
+"""Runs of simulations in other processes; the caller runs those that cannot be sent there, or fail there.
 
-A process gets its run as a pickle, and answers with one. It does not import the main program again, as those
-of `multiprocessing` do: a script needs no guard, and what it has defined itself is not known there.
+A process receives its run as a pickle, and returns a pickle. Unlike the processes of `multiprocessing` it
+does not import the main program again: a script needs no guard, and its own definitions are unknown there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PROGRAM: Final = (
     "from licorne.proxy.fronts.other_processes import answer; answer()"
 )
 _LOOK_SECONDS: Final = 0.2
-"""How often a thread that waits for a process looks for Ctrl-C."""
+"""The interval at which a thread that waits for a process checks for Ctrl-C."""
 
 
 def run_elsewhere(
@@ -37,14 +37,14 @@ def run_elsewhere(
     with_figures: bool,  # noqa: FBT001 - as `compare` has it
     is_interrupted: Callable[[], bool],
 ) -> dict[str, FinishedRun]:
-    """Simulate in other processes, as far as that works; an interrupt is passed on to them.
+    """Simulate in other processes where possible; an interrupt is passed on to them.
 
     Args:
-        work: What is simulated.
+        work: The workload.
         runs: The options of each run, by its name.
-        processes: How many processes there are at once.
+        processes: The number of processes at once.
         with_figures: Whether to collect figures over time as well.
-        is_interrupted: Returns whether to stop, with what is known so far.
+        is_interrupted: Returns whether to stop, with the results so far.
     """
 
     def one(name: str) -> FinishedRun | None:
@@ -60,8 +60,8 @@ def run_elsewhere(
 
 
 def _answered(job: bytes, is_interrupted: Callable[[], bool]) -> FinishedRun | None:
-    """Return the answer of a new process, `None` where it has none."""
-    with TemporaryFile() as given:  # A pipe takes 64 KiB, and to write the rest this thread had to wait.
+    """Return the answer of a new process, `None` without an answer."""
+    with TemporaryFile() as given:  # A pipe takes 64 KiB; writing more would block this thread.
         given.write(job)
         given.seek(0)
         process = subprocess.Popen(  # noqa: S603 - this Python
@@ -82,9 +82,9 @@ def _answered(job: bytes, is_interrupted: Callable[[], bool]) -> FinishedRun | N
 
 
 def answer() -> None:
-    """Simulate what standard input asks for, and write the result; end with status 1 where that fails."""
+    """Run the simulation on standard input, and write the result; exit with status 1 on failure."""
     result = os.dup(1)
-    os.dup2(2, 1)  # What a policy prints must not become a part of the answer.
+    os.dup2(2, 1)  # Output of a policy must not become part of the answer.
     try:
         with interruption_noted() as is_interrupted:
             work, name, options, with_figures = pickle.load(sys.stdin.buffer)  # noqa: S301 - of who started us

@@ -1,4 +1,4 @@
-"""Runs of simulations as programs see them: tables of plain values, documents, and a page."""
+"""Results of simulations for programs: tables of plain values, documents, and a page."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ _PAGE_HEIGHT: Final = 720
 
 @final
 class Run:
-    """One simulation, with its figures as plain values.
+    """A finished simulation, with its figures as plain values.
 
-    Times are seconds from its start, `resources_vcore` cores, `resources_memory` bytes, shares and slowdowns
-    numbers: 1 is the whole, or no delay. What did not happen is `None`.
+    Times are seconds from the start of the simulation; `resources_vcore` is in cores, `resources_memory` in
+    bytes. Shares and slowdowns are numbers, where 1 is the whole, or no delay. A missing event has the value
+    `None`.
     """
 
     def __init__(self, name: str, finished: FinishedRun) -> None:
@@ -43,17 +44,17 @@ class Run:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether Ctrl-C has ended it: the figures are those of what was known then."""
+        """Whether Ctrl-C has ended the simulation; then the figures cover the time until the interrupt."""
         return self._finished.report.is_interrupted
 
     @property
     def jobs(self) -> list[Row]:
-        """A row for each job, in the order of submission; `resources_...` is what its tasks have together."""
+        """One row for each job, in the order of submission; `resources_...` is the sum over its tasks."""
         return [_job(row) for row in self._jobs.rows]
 
     @property
     def decisions(self) -> list[Row]:
-        """A row for each placement, preemption and rejection, in their order."""
+        """One row for each placement, preemption and rejection, in their order."""
         return [
             {"at": seconds(decision.at_ns), "kind": decision.kind.value, **_named(decision)}
             for decision in self._finished.decisions
@@ -61,7 +62,7 @@ class Run:
 
     @property
     def summary(self) -> Row:
-        """One row about all jobs: how many, how long they waited, what was in use."""
+        """One row about all jobs: their number, their waits, and the use of the cluster."""
         report, total = self._finished.report, self._jobs.total
         row: Row = {
             "run": self.name,
@@ -80,13 +81,13 @@ class Run:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The report as `licorne simulate --json` prints it: whole nanoseconds and thousandths."""
+        """The report in the form of `licorne simulate --json`, with integer nanoseconds and thousandths."""
         document = document_of(self._finished.report)
         assert isinstance(document, dict), "a report is an object"
         return document
 
     def series(self, figure: str | None = None) -> list[Row]:
-        """Return figures over time: a row for each value, its queue and item, and for what time it holds.
+        """Return figures over time: one row for each value, with its queue, its item and its interval.
 
         Args:
             figure: One of `capacity`, `used`, `pending` (amounts by queue, "" for the cluster, and resource),
@@ -94,7 +95,7 @@ class Run:
                 `fragmentation`; all of them by default.
 
         Raises:
-            RequestError: There is no such figure, or figures over time were not collected.
+            RequestError: The figure does not exist, or figures over time were not collected.
         """
         if figure is not None and figure not in SERIES:
             known = ", ".join(SERIES)
@@ -111,7 +112,7 @@ class Run:
         return rows
 
     def report_html(self, other: Run | None = None) -> str:
-        """Return the page of `licorne simulate --report`, maybe with another run beside this one.
+        """Return the page of `licorne simulate --report`, optionally with another run for comparison.
 
         Raises:
             RequestError: Figures over time were not collected.
@@ -119,7 +120,7 @@ class Run:
         return to_html(self._figures(), None if other is None else other._figures())  # noqa: SLF001
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the page, or the summary where figures were not collected."""
+        """Return the HTML for a notebook: the page, or the summary if figures were not collected."""
         if self._finished.report.figures is None:
             return html_table([self.summary])
         page = escape(self.report_html(), quote=True)
@@ -139,7 +140,7 @@ class Run:
 
 
 def html_table(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows as an HTML table: a line for each column, since there are more of them than rows."""
+    """Return rows as an HTML table with a line for each column, since there are more columns than rows."""
     names = dict.fromkeys(name for row in rows for name in row)
     lines = [
         f"<tr><th>{escape(name)}</th>{''.join(f'<td>{_cell(row.get(name))}</td>' for row in rows)}</tr>"
@@ -174,7 +175,7 @@ def _job(row: JobRow) -> Row:
 
 
 def _named(decision: Iterable[object]) -> Row:
-    """Return what a decision is about."""
+    """Return the names in a decision as plain values."""
     names = ("ask", "node", "reason", "application", "queue", "user")
     _, _, *values = decision
     return {name: str(value) for name, value in zip(names, values, strict=True)}

@@ -1,7 +1,7 @@
 """Simulations from a program or a notebook: load an input, simulate it, and compare several runs of it.
 
-Nothing is printed, and nothing is kept between calls. Ctrl-C ends a simulation, and what is known is
-returned.
+Nothing is printed, and nothing is kept between calls. Ctrl-C ends a simulation, which then returns the
+results so far.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from typing import Self
 
 GivenWorkload: TypeAlias = "Workload | str | os.PathLike[str] | Mapping[str, object]"
-"""What is simulated: one that was loaded, the path of any input, or a scenario as a mapping."""
+"""The input of a simulation: a loaded workload, the path of any input, or a scenario as a mapping."""
 
 
 _OPTIONS: Final = ("queues", "policies", "users", "usage", "engine", "threads")
-"""What a run has besides its input, see `simulate`."""
+"""The options of a run besides its input, see `simulate`."""
 
 
 @final
 class Workload:
-    """What is simulated: a cluster and the jobs that are submitted to it; `load` and `from_rows` make one."""
+    """A cluster with the jobs that are submitted to it; made by `load` or `from_rows`."""
 
     def __init__(self, loaded: SimulatedWorkload | Transcript) -> None:
         self._loaded = loaded
@@ -55,49 +55,50 @@ class Workload:
         *,
         name: str = "rows",
     ) -> Self:
-        """Return a workload of a row a job, such as the records of a data frame.
+        """Return a workload with one row for each job, such as the records of a data frame.
 
         Args:
-            rows: The jobs: `resources_vcore` (cores), `resources_memory` (bytes) and so on, what all tasks
-                have together; `submitted` and `run_time` in seconds (absent: to the end); and if you like
-                `job`, `queue`, `user`, `groups` (`a;b`), `tasks`, `walltime`, `priority`, and `gang`,
-                whether it starts as a whole. What else `Run.jobs` has is left out.
-            nodes: The cluster as in a scenario, `{"prefix": "n", "count": 4, "resources": {"vcore": 8}}`, or
-                that of another workload.
-            name: What the workload is called.
+            rows: The jobs, each with the resources of all its tasks together: `resources_vcore` (cores),
+                `resources_memory` (bytes) and so on; with the times `submitted` and `run_time` in seconds
+                (without a run time the job runs to the end); and optionally with `job`, `queue`, `user`,
+                `groups` (`a;b`), `tasks`, `walltime`, `priority`, and `gang`, whether it starts as a whole.
+                Other columns of `Run.jobs` are ignored.
+            nodes: The cluster, as in a scenario: `{"prefix": "n", "count": 4, "resources": {"vcore": 8}}`, or
+                the nodes of another workload.
+            name: The name of the workload.
 
         Raises:
-            RequestError: Something in a row or in the nodes cannot be, with its place.
+            RequestError: A value in a row or in the nodes is invalid; the error has its place.
         """
         there = cls._nodes_of(nodes) if isinstance(nodes, Workload) else nodes_of_rows(nodes)
         return cls(workload_of_rows(rows, there, name))
 
     @property
     def name(self) -> str:
-        """What it is called in reports."""
+        """The name of the workload in reports."""
         return self._loaded.name
 
     @property
     def jobs(self) -> list[Row]:
-        """A row for each job, which `from_rows` reads; a transcript has none before it is simulated."""
+        """One row for each job, as `from_rows` reads it; a transcript has no jobs before it is simulated."""
         return rows_of_workload(self._jobs_of("jobs"))
 
     @property
     def queues(self) -> str:
-        """The YAML of the queues that a run has where none are given; a transcript has them in its lines."""
+        """The default queues of a run, as YAML; a transcript has them in its lines."""
         return self._jobs_of("queues").default_configuration
 
     def _nodes_of(self) -> tuple[SimulatedNode, ...]:
         return self._jobs_of("nodes").nodes
 
     def _jobs_of(self, what: str) -> SimulatedWorkload:
-        """Return what was loaded, unless it is a transcript."""
+        """Return the loaded workload, unless it is a transcript."""
         if isinstance(self._loaded, Transcript):
             raise RequestError(f"{what}: expected a workload with jobs, got the transcript {self.name!r}")
         return self._loaded
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
+        """Return the HTML for a notebook."""
         if isinstance(self._loaded, Transcript):
             return html_table([{"transcript": self.name}])
         jobs, nodes = len(self._loaded.applications), len(self._loaded.nodes)
@@ -107,9 +108,9 @@ class Workload:
 
 @final
 class Comparison(Sequence[Run]):
-    """Runs of one workload, in the order in which they were given; `comparison["fifo"]` is one of them.
+    """Runs of one workload, in the given order; `comparison["fifo"]` is the run of that name.
 
-    Where Ctrl-C has ended it, it has the runs that were begun.
+    After Ctrl-C it has the runs that had started.
     """
 
     def __init__(
@@ -148,17 +149,17 @@ class Comparison(Sequence[Run]):
         return [{"run": run.name, **row} for run in self._runs for row in run.jobs]
 
     def document(self, a: str, b: str, *, why: bool = False) -> dict[str, Any]:
-        """Return what two runs differ in as `licorne compare --json` prints it: who waits longer, how long.
+        """Return the differences of two runs in the form of `licorne compare --json`: the changes in waits.
 
         Args:
             a: The name of one run.
-            b: That of the other.
-            why: Whether to find out which settings of the queues make the first decision differ, for which
-                the workload is simulated up to 60 times more.
+            b: The name of the other run.
+            why: Whether to find the settings of the queues that cause the first different decision; the
+                workload is then simulated up to 60 more times.
 
         Raises:
-            RequestError: There is no such run.
-            InterruptedRunError: Ctrl-C has ended a simulation for the reasons.
+            RequestError: A run does not exist.
+            InterruptedRunError: Ctrl-C has ended a simulation for `why`.
         """
         names = (self._known(a), self._known(b))
         runs = (self._finished[a], self._finished[b])
@@ -176,23 +177,23 @@ class Comparison(Sequence[Run]):
         return name
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
+        """Return the HTML for a notebook."""
         return html_table(self.summary)
 
 
 def load(
     source: str | os.PathLike[str] | Mapping[str, object], **reading: Unpack[ReadingOptions]
 ) -> Workload:
-    """Read what `licorne simulate` reads: a log, a trace, a scenario or a transcript.
+    """Read an input of `licorne simulate`: a log, a trace, a scenario or a transcript.
 
     Args:
-        source: The path of the file, or a scenario as the mapping that its YAML is read as.
+        source: The path of the file, or a scenario as a mapping, as read from its YAML.
         reading: The options of the command as keywords: `nodes`, `csv_mapping`, `own_times`, `seed`, `gang`,
             `task_processors`, `estimate_factor`, `first`, `scale_rate`, `scale_size`, `scale_nodes`, and
             `begin` and `end` for `--from` and `--to`.
 
     Raises:
-        LicorneError: Something cannot be read or is wrong, with its place; an option is unknown.
+        LicorneError: The input cannot be read or is invalid (with its place), or an option is unknown.
     """
     return Workload(load_input(input_options(source, reading)))
 
@@ -213,19 +214,19 @@ def simulate(
     """Simulate a workload on a virtual clock, to its end or until Ctrl-C.
 
     Args:
-        workload: What `load` returned, or what it takes.
-        name: What the run is called in tables.
+        workload: A loaded workload, or an argument of `load`.
+        name: The name of the run in tables.
         queues: A path (`pathlib.Path`), YAML text or a mapping; `None` for the queues of the input.
-        policies: Classes of policies, by the names that the queues have for them.
+        policies: Classes of policies, by their names in the queues.
         users: A file of users with lists of groups, or a resolver.
-        usage: A file of what queues and users have used before.
-        engine: The engine of the scheduler, stepped.
-        threads: How many threads the engine `threads` has.
-        figures: Whether to collect figures over time, which `Run.series` and the page need.
-        reading: How the input is read, see `load`; not with a workload that was loaded.
+        usage: A file with the earlier use of queues and users.
+        engine: The engine of the scheduler, which is stepped.
+        threads: The number of threads of the engine `threads`.
+        figures: Whether to collect figures over time, for `Run.series` and the page.
+        reading: The options of `load`; not allowed with a loaded workload.
 
     Raises:
-        LicorneError: Something cannot be read or is wrong, with its place; the scheduler refuses the queues.
+        LicorneError: The input is invalid (the error has the place), or the scheduler refuses the queues.
     """
     work = _loaded(workload, reading)
     settings = run_settings(
@@ -247,16 +248,16 @@ def compare(
     """Simulate one workload several times, each time with other queues or policies.
 
     Args:
-        workload: What `load` returned, or what it takes.
+        workload: A loaded workload, or an argument of `load`.
         runs: The options of each run, by its name: `queues`, `policies`, `users`, `usage`, `engine` and
             `threads`, as `simulate` takes them.
-        processes: In how many processes to simulate. A run whose policies another process cannot import, such
-            as a class of a notebook's cell, is simulated in this one.
-        figures: Whether to collect figures over time, which `Run.series` and the page need.
-        reading: How the input is read, see `load`; not with a workload that was loaded.
+        processes: The number of processes. A run with a policy that another process cannot import, such as a
+            class of a notebook's cell, is simulated in this process.
+        figures: Whether to collect figures over time, for `Run.series` and the page.
+        reading: The options of `load`; not allowed with a loaded workload.
 
     Raises:
-        LicorneError: Something cannot be read or is wrong, with its place; the scheduler refuses queues.
+        LicorneError: The input is invalid (the error has the place), or the scheduler refuses queues.
     """
     if type(processes) is not int or processes < 1:
         raise RequestError(f"processes: expected a number from 1 on, got {processes!r}")
@@ -275,7 +276,7 @@ def compare(
 
 
 def _loaded(given: GivenWorkload, reading: Mapping[str, object]) -> SimulatedWorkload | Transcript:
-    """Return what is simulated, read if it was not."""
+    """Return the workload, read now if it was not loaded."""
     if not isinstance(given, Workload):
         return load_input(input_options(given, reading))
     if reading:
@@ -284,7 +285,7 @@ def _loaded(given: GivenWorkload, reading: Mapping[str, object]) -> SimulatedWor
 
 
 def _settings_of(name: str, options: Mapping[str, Any]) -> RunSettings:
-    """Return the settings of one run of several."""
+    """Return the settings of one of several runs."""
     if not isinstance(options, Mapping):
         raise RequestError(f"runs[{name!r}]: expected a mapping of options, got {options!r:.100}")
     for option in options:
