@@ -1,5 +1,6 @@
-"""Which allocations end so that an ask with a better claim can run.
+"""The choice and the end of allocations that make room for an ask with a better claim.
 
-For a required node, for a quota and (in `guarantee`) for a guarantee: each finds victims and announces that
-they are to end. It may import `model.state` and the rooms below; `model.requests` stands beside it.
+Victims end for a required node, for a quota and (in `guarantee`) for a guarantee: each module finds victims
+and announces that they are to end. It may import `model.state` and the packages below it, but not
+`model.requests`.
 """

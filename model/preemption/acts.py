@@ -1,7 +1,7 @@
-"""Carrying out a preemption: mark the victims, count them, ask the RM to end them, and remember why.
+"""Carrying out a preemption: mark the victims, count them, ask the RM to end them, and keep a record.
 
-To mark is to check again: an allocation that has ended since it was chosen, or that the RM has been asked
-to end, cannot be marked. Then nothing at all happens, and the caller may decide again.
+Marking checks again: an allocation that has ended since it was chosen, or that the RM has been asked to end,
+cannot be marked. Then nothing happens at all, and the caller may decide again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .victims import Victim
 
 
 def mark_all(victims: Sequence[Victim]) -> Victim | None:
-    """Mark all of them as preempted, or none; return the first that cannot be marked, `None` on success."""
+    """Mark all victims as preempted, or none; return the first that cannot be marked, `None` on success."""
     for position, victim in enumerate(victims):
         if not victim.entry.application.allocations.mark_preempted(victim.key):
             for marked in victims[:position]:
@@ -61,14 +61,14 @@ def release_all(state: PartitionState, victims: Sequence[Victim], text: str) -> 
 
 
 def release_by_application(state: PartitionState, victims: Sequence[Victim], text: str) -> None:
-    """Count marked victims as being preempted, and ask the RM to end them with one message an application."""
+    """Count marked victims as being preempted, and ask the RM to end them, with a message per application."""
     ordered = sorted(victims, key=lambda victim: victim.entry.application_id)
     for _, group in groupby(ordered, key=lambda victim: victim.entry.application_id):
         release_all(state, list(group), text)
 
 
 def report_preempted(state: PartitionState, victims: Sequence[Victim], why: str) -> None:
-    """Report as events that allocations were preempted; `why` is by what."""
+    """Report as events that allocations were preempted; `why` names the cause."""
     for victim in victims:
         state.events.note(
             *(ChangeType.NONE, ChangeDetail.NONE, victim.key),
@@ -80,12 +80,12 @@ def report_preempted(state: PartitionState, victims: Sequence[Victim], why: str)
 
 
 def by_ask(ask: Ask, entry: ApplicationEntry) -> str:
-    """Return how events name the ask of an application that preempts."""
+    """Return the name, in events, of the ask of an application that preempts."""
     return f"{ask.allocation_key} from application {entry.application_id} in {entry.queue.path}"
 
 
 def ending_of(victims: Sequence[Victim]) -> list[EndingVictim]:
-    """Return what the claim of an ask has of its victims."""
+    """Return the victims in the form that the claim of an ask keeps."""
     return [
         EndingVictim(
             victim.entry.application_id,
@@ -106,7 +106,7 @@ def victim_record(
     priorities: FramePriorities | None = None,
     gives: Iterable[str] = (),
 ) -> VictimRecord:
-    """Return what is remembered of a victim."""
+    """Return the record of a victim."""
     return VictimRecord(
         allocation_key=victim.key,
         application_id=victim.entry.application_id,
@@ -121,7 +121,7 @@ def victim_record(
 
 
 def repeats(state: PartitionState, record: PreemptionRecord) -> Repetition | None:
-    """Return what a preemption would repeat that had no effect, `None` if it repeats nothing."""
+    """Return the earlier preemption without effect that a record repeats, `None` if it repeats none."""
     return repetition_of(
         record,
         state.preemptions,
@@ -153,16 +153,16 @@ def is_still_ending(state: PartitionState, record: PreemptionRecord) -> bool:
 
 
 LOOP_WINDOW_NS: Final = 10 * 60 * 1_000_000_000
-"""A preemption without result longer ago than this is no reason to call the next one a loop."""
+"""A preemption without result longer ago than this does not make the next one a loop."""
 
 
 class Repetition(NamedTuple):
     """A preemption that would repeat earlier ones that had no effect."""
 
     why: str
-    """What it would repeat."""
+    """The repeated preemption."""
     until_ns: int
-    """Until when it waits: twice as long each time."""
+    """The time until which the new preemption waits; the wait doubles each time."""
 
 
 def repetition_of(
@@ -170,12 +170,12 @@ def repetition_of(
     log: PreemptionLog,
     still_waits: Callable[[PreemptionRecord], bool],
 ) -> Repetition | None:
-    """Return what a preemption would repeat without effect, `None` if it is no repetition.
+    """Return the earlier preemptions without effect that a record repeats, `None` if it repeats none.
 
     Args:
         record: The new preemption.
-        log: Those before it.
-        still_waits: Says of an earlier one whether its ask waits although its victims have ended.
+        log: The earlier preemptions.
+        still_waits: Returns whether the ask of an earlier one still waits although its victims have ended.
     """
     if record.cause is PreemptionCause.QUOTA:
         return None
@@ -214,7 +214,7 @@ def _came_to_nothing(
     later = since.get(earlier.allocation_key)
     if later is not None:
         if f"{later.queue_path}.".startswith(f"{earlier.queue_path}."):
-            return ""  # The room stayed with the queue that it was taken for.
+            return ""  # The queue has kept the room that was taken for it.
         return f"that was then preempted itself, for {later.queue_path}"
     if still_waits(earlier):
         return "that still waits: its room was given to somebody else"

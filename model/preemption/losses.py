@@ -1,10 +1,10 @@
-"""What is lost with victims: work that is undone, and gangs that are cut.
+"""The losses by victims: work that is undone, and gangs that are cut.
 
-*Work lost* is how much is undone if an allocation ends, as an integer that every machine computes alike: the
-time since it was bound, or since the last checkpoint that the RM has reported, times the largest share of a
-resource type of the cluster that it uses. Only the order of such numbers matters.
+*Work lost* is the amount of work that is undone if an allocation ends, as an integer that is the same on
+every machine: the time since it was bound, or since the last checkpoint that the RM has reported, times its
+largest share of a resource type of the cluster. Only the order of such numbers matters.
 
-Where the partition ends *whole jobs* before parts of many, gangs have places in the order of victims:
+If the partition ends *whole jobs* before parts of many, gangs have places in the order of victims:
 `docs/preemption.md` ("Whole jobs before parts of many") has the rules.
 """
 
@@ -20,23 +20,23 @@ from ..resources.resource import Resource, fits, total_of
 from .victims import Victim, described, is_of_gang
 
 _PARTS: Final = 1_000_000_000
-"""Shares are counted in so many parts of the cluster: in thousandths small ones would be nothing."""
+"""Shares are integers in this unit of the cluster: in thousandths small shares would be 0."""
 
 
 class VictimMeasure(ABC):
-    """Measures possible victims at one moment: the one with the smallest number goes first among equals."""
+    """Measures possible victims at one moment: of equal ones the one with the smallest number ends first."""
 
     @abstractmethod
     def measured(self, victim: Victim) -> Victim:
-        """Return a possible victim with its number."""
+        """Return a possible victim with its measure."""
 
 
 @final
 class WorkLost(VictimMeasure):
-    """Measures what is lost at one moment.
+    """Measures the lost work at one moment.
 
     Args:
-        cluster: What all nodes have together.
+        cluster: The sum of all nodes.
         now_ns: The time.
     """
 
@@ -46,10 +46,10 @@ class WorkLost(VictimMeasure):
         self._cluster = cluster
         self._now_ns = now_ns
         self._shares: dict[Resource, int] = {}
-        """By size; many allocations have the same."""
+        """The shares by size; many allocations have the same size."""
 
     def measured(self, victim: Victim) -> Victim:
-        """Return a possible victim with what is lost with it, in nanoseconds times parts of the cluster."""
+        """Return a possible victim with the work lost with it, in nanoseconds times parts of the cluster."""
         return victim._replace(lost=_since_ns(victim, self._now_ns) * self._share(victim.resource))
 
     def _share(self, resource: Resource) -> int:
@@ -65,7 +65,7 @@ class WorkLost(VictimMeasure):
 
 
 def first_text(victim: Victim, now_ns: int) -> str:
-    """Return in words who goes first of equals, with the number of a victim where numbers decide."""
+    """Return in words which of equal victims ends first, with the number of a victim if numbers decide."""
     if victim.policy:
         return f"what costs least by policy {victim.policy} ({victim.lost})"
     work = work_text(victim, now_ns)
@@ -73,7 +73,7 @@ def first_text(victim: Victim, now_ns: int) -> str:
 
 
 def work_text(victim: Victim, now_ns: int) -> str:
-    """Return in words what is lost with a victim; the empty text where that does not decide."""
+    """Return in words the work lost with a victim; the empty text if that does not decide."""
     if victim.lost is None or victim.policy:
         return ""
     begun = "checkpoint" if _begun_ns(victim) > victim.allocation.bound_at_ns else "start"
@@ -81,7 +81,7 @@ def work_text(victim: Victim, now_ns: int) -> str:
 
 
 def described_at(victim: Victim, now_ns: int) -> str:
-    """Return in words what the orders depend on, with the work that is lost where that decides."""
+    """Return in words the facts that orders depend on, with the lost work if that decides."""
     if victim.policy:
         return f"{described(victim)}, it costs {victim.lost} by policy {victim.policy}"
     work = work_text(victim, now_ns)
@@ -89,7 +89,7 @@ def described_at(victim: Victim, now_ns: int) -> str:
 
 
 def _begun_ns(victim: Victim) -> int:
-    """Return since when the work of an allocation is lost if it ends."""
+    """Return the time since which the work of an allocation is lost if it ends."""
     bound_ns = victim.allocation.bound_at_ns
     return bound_ns if victim.checkpoint_ns is None else max(bound_ns, victim.checkpoint_ns)
 
@@ -105,8 +105,8 @@ def by_whole_jobs(victims: Sequence[Victim], wanted: Resource) -> list[Victim]:
     """Return possible victims with their places by gangs.
 
     Args:
-        victims: All that may be chosen, in any order.
-        wanted: What they are to give back together.
+        victims: All possible victims, in any order.
+        wanted: The amount that they must give back together.
     """
     gangs: dict[str, list[Victim]] = {}
     for victim in victims:
@@ -125,7 +125,7 @@ def by_whole_jobs(victims: Sequence[Victim], wanted: Resource) -> list[Victim]:
 
 
 def _place(name: str, members: Sequence[Victim], wanted: Resource) -> tuple[int, int, str, int] | None:
-    """Return the place of a gang and how many it is, `None` for one that has lost a member already."""
+    """Return the place of a gang and its size, `None` for a gang that has lost a member already."""
     size = _intact_size(members[0].entry)
     if size is None:
         return None
@@ -136,13 +136,13 @@ def _place(name: str, members: Sequence[Victim], wanted: Resource) -> tuple[int,
 
 
 def _intact_size(entry: ApplicationEntry) -> int | None:
-    """Return how many members and placeholders a gang has, `None` if one of them is ending."""
+    """Return the number of members and placeholders of a gang, `None` if one of them is ending."""
     placed = [each for each in entry.application.allocations.all() if is_of_gang(each.allocation)]
     return None if any(each.is_leaving for each in placed) else len(placed)
 
 
 def those_begun_first(victims: Sequence[Victim], chosen: Iterable[Victim]) -> Sequence[Victim]:
-    """Return possible victims with the rest of gangs that are cut already before all equally willing ones."""
+    """Return possible victims with the rest of the gangs that are cut already before equally willing ones."""
     begun = {victim.entry.application_id for victim in chosen if victim.gang_size}
     if not begun:
         return victims

@@ -1,9 +1,9 @@
-"""Protection: what has not run for the minimum run time of its queue may be no victim yet.
+"""Protection: work that has not run for the minimum run time of its queue may not be a victim yet.
 
-Nor may what runs in a queue that has lost as much as its budget allows.
+Work in a queue that has lost as much as its budget allows is protected as well.
 
-From when on the time counts, for a gang too, and whose value counts, say `docs/preemption.md` ("A minimum run
-time") and ("A budget of disruption").
+`docs/preemption.md` ("A minimum run time", "A budget of disruption") defines when the time starts, for gangs
+as well, and which value counts.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from .victims import Victim, is_of_gang, view_of_victim
 
 
 class Protected(NamedTuple):
-    """A possible victim that has not run long enough, or whose queue may lose no more for now."""
+    """A possible victim that has not run long enough, or whose queue may not lose more for now."""
 
     victim: Victim
     queue: Queue
-    """Whose setting protects it."""
+    """The queue whose setting protects it."""
     until_ns: int
     is_budget: bool = False
-    """It is what the queue may lose, and not how long the victim has run."""
+    """Whether the budget of the queue protects it, and not its run time."""
     spared: str = ""
-    """The policy that spares it with its reason; the empty text where a setting of the queue protects it."""
+    """The policy that spares it with its reason; the empty text if a setting of the queue protects it."""
 
     @property
     def why(self) -> str:
-        """What protects it, in words."""
+        """The reason of the protection, in words."""
         if self.spared:
             return self.spared
         settings = self.queue.settings
@@ -48,7 +48,7 @@ class Protected(NamedTuple):
 
     @property
     def position(self) -> Position | None:
-        """Where that stands in the configuration, `None` if it is in none."""
+        """The place of that reason in the configuration, `None` if it is not there."""
         if self.spared:
             return None
         name = PREEMPTION_VICTIMS_MAX if self.is_budget else PREEMPTION_MIN_RUNTIME
@@ -56,24 +56,24 @@ class Protected(NamedTuple):
 
 
 class ProtectedVictims(NamedTuple):
-    """Why preemption waits: it would help if some of what could end had run long enough."""
+    """The reason why preemption waits: it would help if some possible victims had run long enough."""
 
     number: int
-    """How many are protected."""
+    """The number of protected victims."""
     possible: int
-    """How many could end, these included."""
+    """The number of possible victims, including the protected ones."""
     first: Protected
-    """The one that may be a victim first."""
+    """The one whose protection ends first."""
 
     @classmethod
     def of(cls, protected: Sequence[Protected], others: int) -> ProtectedVictims:
-        """Return it for what is protected and a number of others; of equals the lowest key is first."""
+        """Return the reason for protected victims and a number of others; of equals the lowest key counts."""
         first = min(protected, key=lambda each: (each.until_ns, each.victim.key))
         return cls(len(protected), len(protected) + others, first)
 
 
 def position_of_property(queue: Queue, name: str) -> Position | None:
-    """Return where a property of a queue is written, for one that is inherited in a queue above it."""
+    """Return the place of a property of a queue, for an inherited one in a queue above it."""
     for level in queue.above:
         position = level.positions.get(f"properties.{name}")
         if position is not None:
@@ -83,14 +83,14 @@ def position_of_property(queue: Queue, name: str) -> Position | None:
 
 @final
 class Protection:
-    """Whether allocations have run long enough to be victims, at one moment.
+    """Decides whether allocations have run long enough to be victims, at one moment.
 
     Args:
         outside: The leaf of the ask that preempts, or the queue whose maximum is enforced.
         now_ns: The time.
-        for_guarantee: It is for a guarantee: other kinds of preemption are not bound everywhere.
-        disruption: What queues have lost, where their budgets count.
-        policies: Those that may spare victims.
+        for_guarantee: Whether the preemption is for a guarantee; some protection does not bind other kinds.
+        disruption: The losses of queues, if their budgets count.
+        policies: The policies that may spare victims.
     """
 
     def __init__(
@@ -108,10 +108,10 @@ class Protection:
         self._for_guarantee = for_guarantee
         self._outside = frozenset(level.path for level in outside.above)
         self._gangs: dict[str, tuple[frozenset[str], int]] = {}
-        """The keys of what belongs to a gang, and since when it has run, by application."""
+        """By application, the keys of the allocations of its gang, and the time when the gang started."""
 
     def queue_around(self, leaf: Queue) -> Queue:
-        """Return the queue whose minimum run time protects what runs in a leaf."""
+        """Return the queue whose minimum run time protects the allocations of a leaf."""
         around = leaf
         for level in leaf.above:
             if level.path in self._outside:
@@ -120,7 +120,7 @@ class Protection:
         return around
 
     def divide(self, leaf: Queue, victims: Iterable[Victim]) -> tuple[list[Victim], list[Protected]]:
-        """Divide what runs in a leaf into what may be a victim now, and what is protected still."""
+        """Divide the allocations of a leaf into possible victims now, and protected ones."""
         free, protected = self._divide_by_settings(leaf, victims)
         for policy in self._policies:
             others, free = free, []
@@ -158,7 +158,7 @@ class Protection:
         return free, protected
 
     def _by_budget(self, victim: Victim, spent: Overdraft, queue: Queue, runtime_ns: int) -> Protected:
-        """Return a victim of a queue that may lose no more, with what protects it longest."""
+        """Return a victim of a queue that may not lose more, with its longest protection."""
         assert spent.until_ns is not None, "one victim is never too many"
         until_ns = self._bound_ns(victim) + runtime_ns if runtime_ns else 0
         if until_ns > spent.until_ns:
@@ -166,11 +166,11 @@ class Protection:
         return Protected(victim, spent.queue, spent.until_ns, is_budget=True)
 
     def _bound_ns(self, victim: Victim) -> int:
-        """Return since when a victim has run, or the gang that it belongs to."""
+        """Return the time since which a victim, or its gang, has run."""
         allocation, entry = victim.allocation, victim.entry
         may_be_member = allocation.ask.task_group_name or entry.application.gang_settings.whole
         if not (may_be_member or is_of_gang(allocation)):
-            return allocation.bound_at_ns  # Most are; it spares the question to the application.
+            return allocation.bound_at_ns  # This is the usual case; it saves a question to the application.
         name = entry.application_id
         if name not in self._gangs:
             self._gangs[name] = _gang_of(entry)
@@ -179,7 +179,7 @@ class Protection:
 
 
 def _gang_of(entry: ApplicationEntry) -> tuple[frozenset[str], int]:
-    """Return the keys of what belongs to the gang of an application, and since when the gang has run."""
+    """Return the keys of the allocations of an application's gang, and the time when the gang started."""
     since_ns = {
         each.allocation.ask.allocation_key: each.gang_since_ns
         for each in entry.application.allocations.all()

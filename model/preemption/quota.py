@@ -1,4 +1,4 @@
-"""Enforcing a maximum that was lowered: what is above it ends, as far as it is above the guarantees.
+"""Enforcing a lowered maximum: use above it ends, as far as it is above the guarantees.
 
 The rules are in `docs/preemption.md` ("For a quota").
 """
@@ -41,10 +41,10 @@ from .victims import Victim, quota_order, victims_of
 
 
 def preempt_over_quota(state: PartitionState) -> None:
-    """Enforce every maximum whose time is due; to be called every second.
+    """Enforce every maximum whose time is due; called every second.
 
-    A queue below one whose maximum is enforced is skipped until the next call. While nothing is placed for
-    the RM, nothing is preempted for it either.
+    A queue below one whose maximum is enforced is skipped until the next call. While placement for the RM is
+    halted, nothing is preempted for it either.
     """
     if state.quota_preemption_enabled and state.host.placement_halt() is None:
         _visit(state, state.tree.root, state.now_ns())
@@ -63,7 +63,7 @@ def _visit(state: PartitionState, queue: Queue, now_ns: int) -> None:
 
 def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
     enforced = _Enforcement(state, queue, now_ns)
-    # Shares are rounded down: what is left over is shared again, and then asked of one leaf after the other.
+    # Shares are rounded down: the remainder is shared again, then required of one leaf after the other.
     while enforced.end_shares(shared_out(queue, over_maximum(queue))):
         pass
     while any(enforced.end_shares([share]) for share in _undivided(queue, over_maximum(queue))):
@@ -80,13 +80,13 @@ def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
     if gone:
         remember(state, _record(queue, enforced.over, gone, now_ns, enforced.justification()))
     protected = enforced.still_wanted()
-    if protected:  # The rest is taken when the first of them has run long enough.
+    if protected:  # The rest follows when the first of them has run long enough.
         queue.quota_preemption_due_ns = min(each.until_ns for each in protected)
 
 
 @final
 class _Enforcement:
-    """What ends for one maximum at one moment."""
+    """The victims of one maximum at one moment."""
 
     def __init__(self, state: PartitionState, queue: Queue, now_ns: int) -> None:
         self._state = state
@@ -95,15 +95,15 @@ class _Enforcement:
         self._protection = Protection(queue, now_ns, for_guarantee=False, policies=sparing(state))
         self._measure = measure_in(state)
         self._protected: dict[str, list[Protected]] = {}
-        """By the path of the leaf."""
+        """The protected victims by the path of their leaf."""
         self.over = over_maximum(queue)
-        """What the queue is to give back; no more of any of these types ends."""
+        """The amount that the queue has to give back; no more than this of any type ends."""
         self.selected = 0
         self.gone: list[VictimRecord] = []
         self._ending: list[EndingVictim] = []
 
     def end_shares(self, shares: Sequence[tuple[Queue, Resource]]) -> bool:
-        """End what gives back the shares of some leaves, as far as possible; return whether any does."""
+        """End allocations for the shares of some leaves, as far as possible; return whether any ended."""
         before = len(self.gone)
         for leaf, target in shares:
             self._end_share(leaf, target)
@@ -135,7 +135,7 @@ class _Enforcement:
         ]
 
     def justification(self) -> Justification:
-        """Return the figures of all that ends; the queues do not count it as used any longer."""
+        """Return the figures of all victims; the queues do not count them as used any longer."""
 
         def used(queue: Queue) -> Resource:
             ending = (each.resource for each in self._ending if queue in each.queue.above)
@@ -144,7 +144,7 @@ class _Enforcement:
         return justify((), self._ending, used, {})
 
     def still_wanted(self) -> list[Protected]:
-        """Return the protected victims with some of what the queue is above its maximum still."""
+        """Return the protected victims with a type of which the queue still uses more than its maximum."""
         left = over_maximum(self._queue)
         everything = (each for protected in self._protected.values() for each in protected)
         return [each for each in everything if matches_any(each.victim.resource, left)]
@@ -154,7 +154,7 @@ class _Enforcement:
 
 
 def _used(queue: Queue) -> Resource:
-    """Return what a queue uses, less what is being preempted already."""
+    """Return the use of a queue, less the resources that are being preempted already."""
     return subtract_only_existing(queue.allocated, queue.preempting)
 
 
@@ -163,12 +163,12 @@ def _positive(resource: Resource) -> Resource:
 
 
 def over_maximum(queue: Queue) -> Resource:
-    """Return what a queue uses above its own maximum and above every guarantee it is under."""
+    """Return the use of a queue above its own maximum and above every guarantee that covers it."""
     return _capped(_excess(queue), _above_guarantees(queue))
 
 
 def _excess(queue: Queue) -> Resource:
-    """Return what a queue uses above its own maximum."""
+    """Return the use of a queue above its own maximum."""
     if queue.maximum is None:
         return EMPTY
     over = subtract(_used(queue), queue.maximum)
@@ -176,7 +176,7 @@ def _excess(queue: Queue) -> Resource:
 
 
 def _above_guarantees(queue: Queue) -> Resource:
-    """Return what may end before this queue or one above it falls below its guarantee, for its types."""
+    """Return how much may end before this queue or one above it falls below its guarantee, for its types."""
     above: dict[str, int] = {}
     for level in queue.above:
         used = _used(level)
@@ -187,14 +187,14 @@ def _above_guarantees(queue: Queue) -> Resource:
 
 
 def _capped(resource: Resource, cap: Resource) -> Resource:
-    """Return the positive quantities of a resource, and no more of each type than the cap names."""
+    """Return the positive quantities of a resource, each at most the quantity of the cap."""
     return _positive(
         Resource({name: min(quantity, cap.get(name, quantity)) for name, quantity in resource.items()})
     )
 
 
 def shared_out(queue: Queue, target: Resource) -> list[tuple[Queue, Resource]]:
-    """Divide what a queue has to give back; return the part of each leaf below it."""
+    """Divide the amount that a queue has to give back; return the part of each leaf below it."""
     if not target:
         return []
     if queue.is_leaf:
@@ -211,7 +211,7 @@ def shared_out(queue: Queue, target: Resource) -> list[tuple[Queue, Resource]]:
 
 
 def _undivided(queue: Queue, target: Resource) -> Iterator[tuple[Queue, Resource]]:
-    """Walk the leaves below a queue, each with all of a target that it may give."""
+    """Walk the leaves below a queue, each with the part of a target that it may give."""
     if queue.is_leaf:
         if target:
             yield queue, target
@@ -237,11 +237,11 @@ def choose_for_quota(
     """Choose the victims of a leaf.
 
     Args:
-        candidates: Those that may be chosen.
-        target: What the leaf has to give back; no more of any of these types ends, and of some it may be
-            zero.
-        maximum: The maximum that is enforced; sizes are measured with it.
-        above_guarantees: What may end, for the types above the maximum that have a guarantee.
+        candidates: The possible victims.
+        target: The amount that the leaf has to give back; no more than this of any type ends. A quantity may
+            be zero.
+        maximum: The maximum that is enforced; the unit of sizes.
+        above_guarantees: The amount that may end, for the types above the maximum that have a guarantee.
     """
     chosen: list[Victim] = []
     left = target

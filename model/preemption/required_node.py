@@ -1,8 +1,8 @@
 """Preemption for an ask that can run on one node only, such as a member of a daemon set.
 
-The node is reserved for the ask already. Everything on it may become a victim that does not itself depend on
-the node and whose priority is no higher: queues, guarantees, fences and switches do not count here, but for
-a minimum run time. What foreign allocations use stays used.
+The node is reserved for the ask already. Every allocation on it that does not itself depend on the node may
+become a victim if its priority is not higher: queues, guarantees, fences and switches do not count here,
+except for a minimum run time. Foreign allocations keep their resources.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ PROTECTED: Final = "No fit on required node, and what could end is protected for
 
 
 def room_on_node(state: PartitionState, ask: Ask, node: NodeEntry) -> Resource:
-    """Return what a node has left for an ask that needs it, beside what is held for others that need it."""
+    """Return the room of a node for an ask that needs it, less the room held for others that need it."""
     if not state.claims.by_key:
         return node.available
     return subtract(node.available, state.claims.held_on(node.node_id, ask.allocation_key))
 
 
 def can_be_served(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
-    """Return whether an ask has room on the node that it needs once all has ended that may end for it.
+    """Return whether an ask has room on its required node after all possible victims have ended.
 
-    What is protected for now may end later.
+    Victims that are protected now may end later.
     """
     free, protected = _divided(state, entry, node)
     victims = [each for each in (*free, *(each.victim for each in protected)) if _is_eligible(each, ask)]
@@ -69,7 +69,7 @@ def can_be_served(state: PartitionState, entry: ApplicationEntry, ask: Ask, node
 
 
 def _room_to_come(state: PartitionState, ask: Ask, node: NodeEntry) -> tuple[Resource, list[EndingVictim]]:
-    """Return what a node has for an ask that needs it once all has ended that ends for no ask, with that."""
+    """Return the room of a node for its ask once the unclaimed victims there have ended, and those."""
     unclaimed = [each for each in state.claims.unclaimed() if each.node_id == node.node_id]
     return add(room_on_node(state, ask, node), total_of(each.resource for each in unclaimed)), unclaimed
 
@@ -82,14 +82,14 @@ def choose_for_required_node(
     """Choose the victims on a node without which the ask does not fit there.
 
     Args:
-        ask: What is to run on the node.
-        available: What the node has left, and what ends on it for no other ask gives back; the reservation
-            holds it for the ask.
-        candidates: The allocations on the node that may still be chosen.
+        ask: The ask for the node.
+        available: The room of the node, plus the resources of all that ends on it for no other ask; the
+            reservation holds it for the ask.
+        candidates: The allocations on the node that are possible victims.
 
     Returns:
-        The victims in the order they were chosen; without any one of them the ask would not fit. `None`
-        if all candidates together are not enough. The ask does not fit what is available.
+        The victims in the order they were chosen; without any one of them the ask would not fit. `None` if
+        all candidates together are not enough. The available room alone is not enough for the ask.
     """
     eligible = [victim for victim in candidates if _is_eligible(victim, ask)]
     chosen: list[Victim] = []
@@ -105,14 +105,14 @@ def choose_for_required_node(
 def preempt_for_required_node(
     state: PartitionState, entry: ApplicationEntry, record: AskRecord, node: NodeEntry
 ) -> int | None:
-    """Make room on the node that an ask must run on; return when time alone may let victims end.
+    """Make room on the required node of an ask; return the time at which more victims may be free to end.
 
-    That is `None` if none waits for that.
+    The time is `None` if no victim waits for it.
 
-    The caller has checked that the ask is within all quotas and that the node has no room. What is committed
-    to others of its queues counts against it. An ask that has preempted before waits until its victims have
-    ended; only if their room went to another ask of this node may it preempt again. What ends on the node
-    already, for no other ask, gives its room to this one before anything else is chosen.
+    The caller has checked that the ask is within all quotas and that the node has no room. Commitments to
+    other asks of its queues count against it. An ask that has preempted before waits until its victims have
+    ended; only if their room went to another ask of this node may it preempt again. Allocations that end on
+    the node already, for no other ask, give their room to this one before other victims are chosen.
     """
     ask = record.ask
     claim = state.claims.find(ask.allocation_key)
@@ -156,7 +156,7 @@ def _preempt(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: Nod
 
 
 def _is_kept_back(leaf: Queue, ask: Ask, coming: Resource) -> bool:
-    """Return whether others keep guarantees back from an ask in the root, whatever is coming."""
+    """Return whether guarantees of others keep an ask without room in the root, with the coming resources."""
     root = leaf.above[-1]
     beside = kept_beside(leaf).get(root)
     room = root.room(beside) if beside else None
@@ -166,7 +166,7 @@ def _is_kept_back(leaf: Queue, ask: Ask, coming: Resource) -> bool:
 def protected_on(
     state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeEntry
 ) -> ProtectedVictims | None:
-    """Return what protects the victims that an ask needs on its node, `None` if that changes nothing."""
+    """Return the protection of the victims that an ask needs on its node, `None` if its end does not help."""
     candidates, protected = _divided(state, entry, node)
     if not protected or choose_for_required_node(ask, node.available, candidates):
         return None
@@ -176,7 +176,7 @@ def protected_on(
 def _waits_for(
     ask: Ask, room: Resource, candidates: Sequence[Victim], protected: Sequence[Protected]
 ) -> ProtectedVictims | None:
-    """Return what protects the victims that would be enough; `None` if nothing would be."""
+    """Return the protection of the victims that would be enough; `None` if no set would be."""
     helping = [each for each in protected if _is_eligible(each.victim, ask)]
     others = [victim for victim in candidates if _is_eligible(victim, ask)]
     everything = [*others, *(each.victim for each in helping)]
@@ -192,7 +192,7 @@ def _is_eligible(victim: Victim, ask: Ask) -> bool:
 def _divided(
     state: PartitionState, entry: ApplicationEntry, node: NodeEntry
 ) -> tuple[list[Victim], list[Protected]]:
-    """Return what may be chosen on a node, and what has not run long enough to be."""
+    """Return the possible victims on a node, and those that have not run long enough."""
     protection = Protection(entry.queue, state.now_ns(), for_guarantee=False, policies=sparing(state))
     free: list[Victim] = []
     protected: list[Protected] = []
@@ -211,14 +211,14 @@ def _note_no_victim(state: PartitionState, entry: ApplicationEntry, ask: Ask, te
 
 
 def _on_node(state: PartitionState, node: NodeEntry) -> list[Victim]:
-    """Return the allocations on a node that may be chosen; marking them finds those that are ending."""
+    """Return the possible victims on a node; marking them finds those that are ending."""
     found = []
     measure = measure_in(state)
     for allocation in node.node.facts().allocations:
         entry = state.entries.get(allocation.ask.application_id)
         key = allocation.ask.allocation_key
         if entry is None or entry.application.allocations.get(key) is None:
-            continue  # It is to take the place of a placeholder elsewhere.
+            continue  # It will replace a placeholder on another node.
         mine = entry.application.allocations
         victim = Victim(allocation, entry, preempted=mine.is_preempted(key))
         if not victim.is_free:

@@ -1,8 +1,8 @@
-"""The orders of victims: each with its word in the configuration, and what it measures.
+"""The orders of victims: each with its word in the configuration, and its measure.
 
-They decide among possible victims that are equal by priority, willingness and gangs. A further order of ours
-is a class here and its word in `licorne.model.configuration.policies`; one that a program gives is asked by
-`_CostByPolicy`.
+They decide between possible victims with equal priority, willingness and gangs. A further built-in order is a
+class here and its word in `licorne.model.configuration.policies`; `_CostByPolicy` asks the policy of a
+program.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .victims import Victim, view_of_victim
 
 
 class VictimOrderRule(ABC):
-    """Which possible victims go first among equals.
+    """A rule for which of equal possible victims end first.
 
     Args:
-        word: What the configuration says.
+        word: The word in the configuration.
     """
 
     def __init__(self, word: str) -> None:
@@ -31,12 +31,12 @@ class VictimOrderRule(ABC):
 
     @abstractmethod
     def measure(self, state: PartitionState) -> VictimMeasure | None:
-        """Return what measures victims now, `None` if the youngest go first."""
+        """Return the measure of victims now, `None` if the youngest end first."""
 
 
 @final
 class _Youngest(VictimOrderRule):
-    """What was asked for last goes first."""
+    """The youngest ask ends first."""
 
     def measure(self, _: PartitionState) -> VictimMeasure | None:
         return None
@@ -44,7 +44,7 @@ class _Youngest(VictimOrderRule):
 
 @final
 class _LeastWork(VictimOrderRule):
-    """That goes first with which the least work is lost."""
+    """The victim with the least lost work ends first."""
 
     def measure(self, state: PartitionState) -> VictimMeasure | None:
         return WorkLost(state.tree.root.maximum or EMPTY, state.now_ns())
@@ -52,7 +52,7 @@ class _LeastWork(VictimOrderRule):
 
 @final
 class _CostByPolicy(VictimMeasure):
-    """That goes first which costs least by a policy."""
+    """The victim with the lowest cost by a policy ends first."""
 
     def __init__(self, policy: GuardedPolicy, now_ns: int) -> None:
         self._policy = policy
@@ -66,13 +66,13 @@ class _CostByPolicy(VictimMeasure):
 VICTIM_ORDERS: Final[Mapping[str, VictimOrderRule]] = {
     rule.word: rule for rule in (_Youngest("youngest"), _LeastWork("least-work"))
 }
-"""The orders of ours, by their words."""
+"""The built-in orders, by their words."""
 
 assert tuple(VICTIM_ORDERS) == VICTIM_ORDER_WORDS, "an order without a word, or a word without an order"
 
 
 def measure_in(state: PartitionState) -> VictimMeasure | None:
-    """Return what measures victims now by the order of a partition, `None` if the youngest go first."""
+    """Return the measure of victims now by the order of a partition, `None` if the youngest end first."""
     word = state.config.preemption.victims_word
     if is_policy_word(word):
         return _CostByPolicy(state.host.policies.named(word), state.now_ns())

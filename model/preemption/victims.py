@@ -1,8 +1,8 @@
-"""Victims: allocations that may have to end for something else, and the orders in which they are chosen.
+"""Victims: allocations that may have to end for other work, and the orders in which they are chosen.
 
-All orders are total: where the rules leave a tie, the allocation key decides, so that the same state gives
-the same victims. Willing allocations (their policy allows it) go before those that opted out, and
-originators, with which their whole application ends, go last.
+All orders are total: if the rules leave a tie, the allocation key decides, so that the same state gives the
+same victims. Willing allocations (their policy allows it) end before those that opted out, and originators,
+with which their whole application ends, are the last.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _HUNDRED_PERCENT: Final = 1_000_000
 T = TypeVar("T")
 
 VictimOrder: TypeAlias = "tuple[int | str | tuple[float, ...] | tuple[int, int, str], ...]"
-"""The smallest goes first."""
+"""A place in an order; the smallest ends first."""
 
 
 class Reluctance(IntEnum):
-    """The objection to an allocation as a victim; the lowest goes first."""
+    """The objection to an allocation as a victim; the lowest ends first."""
 
     WILLING = 0
     OPTED_OUT = 1
@@ -37,26 +37,26 @@ class Reluctance(IntEnum):
 
 
 class Victim(NamedTuple):
-    """An allocation that may have to end, as it was when the candidates were collected: a value."""
+    """An allocation that may have to end, at the moment when the candidates were collected: a value."""
 
     allocation: Allocation
     entry: ApplicationEntry
     preempted: bool = False
-    """It has been chosen before, for something else."""
+    """Whether it has been chosen before, for another preemption."""
     released: bool = False
-    """The RM has been asked to end it already."""
+    """Whether the RM has been asked to end it already."""
     checkpoint_ns: int | None = None
-    """When the RM reported last that its work is saved, `None` if it has not."""
+    """When the RM last reported its work as saved, `None` if it never has."""
     lost: int | None = None
-    """How much work is lost with it, or what a policy says that it costs; `None`: the youngest go first."""
+    """The work lost with it, or its cost by a policy; `None`: the youngest end first."""
     gang: tuple[int, int, str] = (-1, 0, "")
-    """Its place by the gang that its end would cut; the lowest if there is none or it does not decide."""
+    """Its place by the gang that its end would cut; the lowest if no gang is cut or gangs do not decide."""
     gang_size: int = 0
-    """How many the gang is that its end would cut; 0 likewise."""
+    """The size of the gang that its end would cut; 0 if no gang is cut or gangs do not decide."""
     rank: int = 0
-    """How many priorities of possible victims are lower; 0 where priorities do not order them."""
+    """The number of lower priorities of possible victims; 0 if priorities do not order them."""
     policy: str = ""
-    """The policy that says what it costs, the empty text if none does."""
+    """The policy that gives its cost, the empty text without one."""
 
     @property
     def key(self) -> str:
@@ -65,12 +65,12 @@ class Victim(NamedTuple):
 
     @property
     def resource(self) -> Resource:
-        """What its end gives back."""
+        """The resources that its end gives back."""
         return self.allocation.ask.resource
 
     @property
     def queue(self) -> Queue:
-        """The leaf that it is counted in."""
+        """The leaf that counts it."""
         return self.entry.queue
 
     @property
@@ -80,7 +80,7 @@ class Victim(NamedTuple):
 
     @property
     def reluctance(self) -> Reluctance:
-        """The objection to it; that it is an originator counts more than that it opted out."""
+        """The objection to it; being an originator counts more than opting out."""
         ask = self.allocation.ask
         if ask.originator:
             return Reluctance.ORIGINATOR
@@ -88,7 +88,7 @@ class Victim(NamedTuple):
 
 
 def view_of_victim(victim: Victim) -> VictimView:
-    """Return what a policy is shown of a possible victim."""
+    """Return the view of a possible victim for a policy."""
     allocation, entry = victim.allocation, victim.entry
     return VictimView(
         view_of_ask(allocation.ask),
@@ -101,15 +101,15 @@ def view_of_victim(victim: Victim) -> VictimView:
 
 
 def is_of_gang(allocation: Allocation) -> bool:
-    """Return whether an allocation is a placeholder, or has taken the place of one."""
+    """Return whether an allocation is a placeholder, or has replaced one."""
     return allocation.ask.placeholder or allocation.placeholder_created_at_ns is not None
 
 
 def victims_of(entry: ApplicationEntry) -> Iterator[Victim]:
-    """Walk the allocations of an application that may still be chosen."""
+    """Walk the possible victims of an application."""
     facts = entry.facts
     if not (facts.allocated or facts.placeholder_allocated):
-        return  # Most of a backlog has none: it is not asked.
+        return  # Most waiting applications have no allocations.
     for placed in entry.application.allocations.all():
         victim = Victim(placed.allocation, entry, placed.preempted, placed.released, placed.checkpoint_ns)
         if victim.is_free:
@@ -117,21 +117,21 @@ def victims_of(entry: ApplicationEntry) -> Iterator[Victim]:
 
 
 def given_back(victims: Iterable[Victim]) -> Resource:
-    """Return what all of them give back."""
+    """Return the sum of the resources of some victims."""
     return total_of(victim.resource for victim in victims)
 
 
 class Need(NamedTuple):
-    """An amount of room that has to be large enough."""
+    """A required amount of room."""
 
     given: Resource
-    """What it has without any of the victims."""
+    """The room without any of the victims."""
     wanted: Resource
     node_id: str = ""
-    """Only victims on this node give room back; without it all do."""
+    """The node on which victims give room back; empty: on all nodes."""
 
     def room_with(self, have: Resource, victim: Victim, *, gone: bool) -> Resource:
-        """Return the room once a victim ends, or if it is spared."""
+        """Return the room after a victim has ended, or after it is spared."""
         if self.node_id and victim.allocation.node_id != self.node_id:
             return have
         return add(have, victim.resource) if gone else subtract(have, victim.resource)
@@ -140,15 +140,15 @@ class Need(NamedTuple):
 def needed_only(
     victims: Sequence[Victim], *needs: Need, fits_all: Callable[[Sequence[Victim]], bool] | None = None
 ) -> tuple[Victim, ...]:
-    """Leave out every victim without which the others are enough, the last in the order first.
+    """Leave out every victim without which the others are enough; the last in the order is left out first.
 
     Args:
         victims: Victims that are enough for all needs, in the order they were chosen in.
-        needs: What has to have room.
+        needs: All required rooms.
         fits_all: Returns whether all members of a gang have nodes once some victims have ended.
 
     Returns:
-        Victims that are enough, and no smaller part of which is: more victims never give less.
+        Victims that are enough, while no smaller part of them is: more victims never give less.
     """
     rooms = [need.given for need in needs]
     for victim in victims:
@@ -171,7 +171,7 @@ def needed_only(
 def required_node_order(victim: Victim) -> VictimOrder:
     """Return the place by reluctance, then the lowest priority, the youngest age, the smallest size.
 
-    Where work lost decides, the one that loses the least goes before the youngest; so in all orders.
+    If lost work decides, the least lost work replaces the youngest age; this holds in all orders.
     """
     ask = victim.allocation.ask
     size = sum(ask.resource.values())
@@ -179,9 +179,9 @@ def required_node_order(victim: Victim) -> VictimOrder:
 
 
 def queue_order(victim: Victim) -> VictimOrder:
-    """Return the place for an ask on any node: willing, then non-originators, then the youngest.
+    """Return the place for an ask on any node: willing ones, then non-originators, then the youngest.
 
-    Inside of a leaf the lowest priority goes before the youngest.
+    Inside a leaf the lowest priority comes before the youngest.
     """
     ask = victim.allocation.ask
     return (
@@ -193,10 +193,10 @@ def queue_order(victim: Victim) -> VictimOrder:
 def orders_to_try(
     victims: Sequence[Victim], asked: Resource, relieves: Callable[[Victim], bool] | None = None
 ) -> Iterator[Sequence[Victim]]:
-    """Yield victims as they are, and where sizes differ the largest first: of equally willing ones, of all.
+    """Yield victims in their order; if sizes differ, then the largest of equally willing ones, then of all.
 
-    A small victim may take what a guarantee or a budget leaves for a large one that is enough. Sizes are
-    measured by the types asked for. Then those go first likewise that relieve the guarantee of the ask.
+    A small victim may use up what a guarantee or a budget leaves for a large one that is enough. Sizes are
+    measured in the requested types. The last orders begin with victims that relieve the guarantee of the ask.
     """
     yield victims
     if all(victim.resource == victims[0].resource for victim in victims):
@@ -223,18 +223,18 @@ def first_enough(
     choose: Callable[[Sequence[Victim]], T | None],
     relieves: Callable[[Victim], bool] | None = None,
 ) -> T | None:
-    """Return what is chosen of the first order of victims that is enough, `None` if none is."""
+    """Return the choice by the first order of victims that is enough, `None` if no order is."""
     chosen = (choose(order) for order in orders_to_try(victims, asked, relieves))
     return next((each for each in chosen if each is not None), None)
 
 
 def _age_or_lost(victim: Victim) -> int:
-    """Return what is lowest for the first in the order: the youngest, or what loses least."""
+    """Return the number that is lowest for the first victim: its age, or the work lost with it."""
     return -victim.allocation.ask.created_at_ns if victim.lost is None else victim.lost
 
 
 def gangs_cut_by(victims: Iterable[Victim]) -> int:
-    """Return how many gangs would lose some of their members to these victims, and keep others."""
+    """Return the number of gangs that would lose some of their members to these victims, and keep others."""
     left: dict[str, int] = {}
     for victim in victims:
         if victim.gang_size:
@@ -244,7 +244,7 @@ def gangs_cut_by(victims: Iterable[Victim]) -> int:
 
 
 def cost_of(victims: Iterable[Victim]) -> int:
-    """Return what it costs to end some victims: their number, or the work lost with all of them."""
+    """Return the cost of ending some victims: their number, or the work lost with all of them."""
     return sum(1 if victim.lost is None else victim.lost for victim in victims)
 
 
@@ -253,8 +253,8 @@ def quota_order(victim: Victim, target: Resource, maximum: Resource) -> VictimOr
 
     Args:
         victim: The allocation.
-        target: What is to be given back.
-        maximum: The maximum of the queue: shares are measured with it.
+        target: The amount to give back.
+        maximum: The maximum of the queue: the unit of shares.
     """
     ask = victim.allocation.ask
     wanted = Resource(
@@ -273,7 +273,7 @@ def quota_order(victim: Victim, target: Resource, maximum: Resource) -> VictimOr
 
 
 def described(victim: Victim) -> str:
-    """Return in words what the orders depend on."""
+    """Return in words the facts that orders depend on."""
     ask = victim.allocation.ask
     words = {
         Reluctance.WILLING: "it allows preemption",

@@ -1,8 +1,8 @@
-"""Preemption for a guarantee, or inside of a leaf: the attempt, from the first check to the last act.
+"""Preemption for a guarantee, or inside a leaf: the attempt, from the first check to the last act.
 
-The parts are in modules by subject: `model.state.rates` (how often), `candidate_victims`
-(whom), `ledger` (the arithmetic), `candidate_nodes` and `nodes` (where) and `decision`. What is decided there
-changes nothing; it is carried out here, all or nothing.
+The parts are in modules by subject: `model.state.rates` (the rate of attempts), `candidate_victims` (the
+possible victims), `ledger` (the arithmetic), `candidate_nodes` and `nodes` (the nodes) and `decision`. They
+decide without changing anything; this module carries out a decision as a whole, or not at all.
 """
 
 from __future__ import annotations
@@ -58,25 +58,25 @@ class Asking(NamedTuple):
     state: PartitionState
     entry: ApplicationEntry
     candidate: Candidate
-    """Neither room has been found for it nor, with `nodes_tried`, a node to reserve."""
+    """No room has been found for it and, with `nodes_tried`, no node to reserve."""
     nodes_tried: bool
     """The queues have room for the ask, and every node has been tried without result."""
     members: tuple[Ask, ...] = ()
-    """Those of a gang that is placed whole, of which the candidate is the sum (`as_one`)."""
+    """The members of a gang that is placed as a whole; the candidate is their sum (`as_one`)."""
     promises: PromisesOfOthers | None = None
-    """Below a queue with backfilling, those that it may not delay; its reservation ends with its claim."""
+    """The promises that it may not delay, below a queue with backfilling; reservations end with claims."""
 
 
 def preempt_for_queue(asking: Asking, attempts: AttemptBudget) -> NodeEntry | RefusedAttempt:
-    """Ask the RM to end what takes the room of an ask whose queue is entitled to more, or prefers it.
+    """Ask the RM to end allocations for an ask whose queue is entitled to more, or prefers the ask.
 
     Args:
         asking: The ask.
-        attempts: What this visit of the leaf may still spend.
+        attempts: The remaining budget of this visit of the leaf.
 
     Returns:
-        The node to reserve for the ask, also one that it has preempted on and lost; or why nothing was
-        preempted. The claim of a gang has its nodes.
+        The node to reserve for the ask, which may be a node that it has preempted on and lost; or why nothing
+        was preempted. The claim of a gang has its nodes.
     """
     state, entry, candidate = asking.state, asking.entry, asking.candidate
     now_ns = state.now_ns()
@@ -95,7 +95,7 @@ def preempt_for_queue(asking: Asking, attempts: AttemptBudget) -> NodeEntry | Re
     if reason is NoPreemption.PENDING:
         return RefusedAttempt(reason.text, is_made=True, is_pending=True)
     if reason is NoPreemption.TOO_LATE:
-        attempts.victims.clear()  # Another thread has ended some.
+        attempts.victims.clear()  # Another thread has ended some of them.
     holds_ns = _holds_until_ns(state, found, now_ns)
     retry_ns = min(holds_ns, now_ns + CHECK_INTERVAL_NS)
     refused_to_ns = None
@@ -111,10 +111,10 @@ def preempt_for_queue(asking: Asking, attempts: AttemptBudget) -> NodeEntry | Re
 
 
 def _holds_until_ns(state: PartitionState, found: NoPreemption | ProtectedVictims, now_ns: int) -> int:
-    """Return until when a failed attempt holds if nothing changes.
+    """Return the time until which a failed attempt stays valid if nothing changes.
 
-    That is the end of a protection, unless time may do something else before: reservations and claims end
-    after a time as well.
+    That is the end of a protection, unless time may change something else earlier: reservations and claims
+    also end after a time.
     """
     if not isinstance(found, ProtectedVictims):
         return now_ns + CHECK_INTERVAL_NS
@@ -125,7 +125,7 @@ def _holds_until_ns(state: PartitionState, found: NoPreemption | ProtectedVictim
 
 
 def _refusal(asking: Asking, attempts: AttemptBudget, now_ns: int) -> RefusedAttempt | None:
-    """Return why no attempt is made now, `None` if one is to be made. Cheap: most asks end here."""
+    """Return why no attempt is made now, `None` if one is due. This is cheap: most asks end here."""
     state, entry, candidate = asking.state, asking.entry, asking.candidate
     ask = candidate.ask
     if not ask.allow_preempt_other or ask.required_node:
@@ -134,7 +134,7 @@ def _refusal(asking: Asking, attempts: AttemptBudget, now_ns: int) -> RefusedAtt
         return RefusedAttempt(PRECONDITIONS)
     due = due_ns(candidate, entry.queue.settings.preemption_delay_ns)
     if now_ns < due:
-        # Those behind it are younger.
+        # The following ones are younger.
         refused_to_ns = EVER_NS if candidate.preemption_checked_ns is None else None
         return RefusedAttempt(PRECONDITIONS, due, refused_to_ns)
     if attempts.left <= 0:
@@ -150,7 +150,7 @@ def _refusal(asking: Asking, attempts: AttemptBudget, now_ns: int) -> RefusedAtt
 
 
 def _tried_for_ns(entry: ApplicationEntry, candidate: Candidate, now_ns: int) -> int | None:
-    """Return up to which creation time a failed attempt holds for others: those that are due as well."""
+    """Return the creation time up to which a failed attempt holds for other asks that are due as well."""
     if candidate.reserved_node:
         return None
     return now_ns - entry.queue.settings.preemption_delay_ns
@@ -159,9 +159,9 @@ def _tried_for_ns(entry: ApplicationEntry, candidate: Candidate, now_ns: int) ->
 def _may_try_again(asking: Asking) -> bool:
     """Return whether an ask may preempt a second time.
 
-    Its claim must be over, and what its victims gave back must be used by others: the node that they were to
-    free for it, or the room of a queue that had enough at the time. With both the ask only waits for the RM's
-    predicates to agree.
+    Its claim must be over, and the room that its victims gave back must be used by others: the node that they
+    were to free for it, or the room of a queue that had enough at the time. If it has both, the ask only
+    waits for the agreement of the RM's predicates.
     """
     state, entry, candidate = asking.state, asking.entry, asking.candidate
     ask = candidate.ask
@@ -175,7 +175,7 @@ def _may_try_again(asking: Asking) -> bool:
 
 
 def _lost_node(asking: Asking) -> NodeEntry | None:
-    """Return the node that victims of the ask free for it, if it is not reserved, `None` otherwise.
+    """Return the node that victims of the ask free for it, `None` if that node is reserved or does not exist.
 
     An ask that needs the node takes the reservation, and may be placed or withdrawn while they end.
     """
@@ -199,7 +199,7 @@ def _shape(asking: Asking) -> AttemptShape:
 
 
 def _note(state: PartitionState, entry: ApplicationEntry, candidate: Candidate, text: str) -> None:
-    """Note why there is no attempt; nothing of an ask that has preempted and waits for its victims."""
+    """Note why no attempt is made, unless the ask has preempted and waits for its victims."""
     key = candidate.ask.allocation_key
     if state.claims.find(key) is not None:
         return
@@ -230,7 +230,7 @@ def _attempt(
 
 
 def plan_now(asking: Asking) -> PreemptionRecord | NoPreemption | ProtectedVictims:
-    """Return what would be remembered of a preemption that was decided now, or why there would be none.
+    """Return the record that a preemption decided now would leave, or why nothing would be preempted.
 
     Nothing is changed, and the RM's predicates are not asked.
     """
@@ -239,7 +239,7 @@ def plan_now(asking: Asking) -> PreemptionRecord | NoPreemption | ProtectedVicti
 
 
 class _Decided(NamedTuple):
-    """A decision that may be carried out."""
+    """A decision that is ready to be carried out."""
 
     view: PreemptionView
     plan: PreemptionPlan
@@ -250,9 +250,9 @@ class _Decided(NamedTuple):
 def _decide(
     asking: Asking, victims: dict[str, tuple[Victim, ...]], checks: NodeChecks | None
 ) -> _Decided | NoPreemption | ProtectedVictims:
-    """Decide for the guarantee, and inside of the leaf if that gives nothing and the leaf lets it.
+    """Decide for the guarantee, then inside the leaf if that has no result and the leaf allows it.
 
-    A guarantee does not serve an ask that the limits of its user or group have no room for.
+    A guarantee does not serve an ask above the limits of its user or group.
     """
     state, entry, candidate = asking.state, asking.entry, asking.candidate
     queue, ask = entry.queue, candidate.ask
@@ -272,7 +272,7 @@ def _decide(
 def _what_to_wait_for(
     found: NoPreemption | ProtectedVictims, inside: NoPreemption | ProtectedVictims
 ) -> NoPreemption | ProtectedVictims:
-    """Return which of two refusals says when to try again; time alone ends protection, and repetition."""
+    """Return the refusal that determines the next attempt; time alone ends protection and repetition."""
     if isinstance(found, ProtectedVictims) and isinstance(inside, ProtectedVictims):
         return min(found, inside, key=lambda each: each.first.until_ns)
     for one, other in ((found, inside), (inside, found)):
@@ -287,10 +287,10 @@ def _must_pause(state: PartitionState, record: PreemptionRecord) -> bool:
 
 
 def _facts_if_entitled(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> QueueFactsOf | None:
-    """Return the facts of the queues, `None` if the ask's queue cannot be entitled to it.
+    """Return the facts of the queues, `None` if the queue of the ask cannot be entitled to it.
 
-    What is committed to other asks only makes its queue use more. To add it up takes most of the time, and
-    most asks fail without it.
+    Commitments to other asks only raise the use of its queue. Adding them up takes most of the time, and most
+    asks fail without it.
     """
     queue = entry.queue
     if not may_be_entitled(QueueFactsOf(queue)(queue), ask):
@@ -321,7 +321,7 @@ class _Moment:
     def decided(
         self, victims: dict[str, tuple[Victim, ...]], checks: NodeChecks | None
     ) -> _Decided | NoPreemption | ProtectedVictims:
-        """Return a decision with its record, or why there is none; for `victims` see `view`."""
+        """Return a decision with its record, or why nothing is preempted; for `victims` see `view`."""
         if not within_limits_if_ended(self._limits):
             return NoPreemption.NO_LOWER
         view = self.view(victims)
@@ -336,7 +336,7 @@ class _Moment:
         return _Decided(view, plan, record, self._yielding)
 
     def view(self, victims: dict[str, tuple[Victim, ...]]) -> PreemptionView:
-        """Return all that the decision depends on; `victims` is what is known of the leaves, and grows."""
+        """Return all that the decision depends on; `victims` has the known victims of leaves, and grows."""
         queue, ask = self._entry.queue, self._candidate.ask
         candidates = collect_victims(
             queue,
@@ -358,7 +358,7 @@ class _Moment:
     def decide(
         self, view: PreemptionView, checks: NodeChecks | None
     ) -> PreemptionPlan | NoPreemption | ProtectedVictims:
-        """Decide; if it is protection alone that lets nothing end, the answer says so."""
+        """Decide; if only protection prevents a preemption, the answer is that it does."""
         plan = decide(view, checks)
         if plan is NoPreemption.WOULD_DELAY and self._promises is not None:
             others = self._view_of(view.candidates.without(self._promises.awaited()))
@@ -378,7 +378,7 @@ class _Moment:
     def _within_budgets(
         self, plan: PreemptionPlan, view: PreemptionView, checks: NodeChecks | None
     ) -> PreemptionPlan | NoPreemption | ProtectedVictims:
-        """Return a plan, or one that takes less of queues that may not lose so many, or why there is none."""
+        """Return a plan, one that takes less from queues at their budgets, or why nothing is preempted."""
         overdraft = self._overdraft(plan.victims)
         if overdraft is None:
             return plan

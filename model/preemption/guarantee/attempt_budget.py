@@ -1,4 +1,4 @@
-"""What one visit of a leaf may spend on attempts to preempt, and what a refused attempt says."""
+"""The budget of one visit of a leaf for attempts to preempt, and the answer of a refused attempt."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from ...queues.waiting import PreemptingAsk
 from ..victims import Victim
 
 ATTEMPTS_MAX: Final = 10
-"""Attempts during one visit of a leaf; the next visit has as many again."""
+"""The number of attempts during one visit of a leaf; each visit starts with the full number."""
 
 
 @final
 class AttemptBudget:
-    """How many attempts one visit of a leaf may still make, and what it knows from those it has made."""
+    """The number of attempts that one visit of a leaf may still make, and the results of the earlier ones."""
 
     __slots__ = ("failed", "left", "victims")
 
     def __init__(self) -> None:
         self.left = ATTEMPTS_MAX
         self.failed: dict[PreemptingAsk, None] = {}
-        """Those whose attempt failed, now or earlier with a failure that holds still."""
+        """The asks whose attempt failed, now or earlier with a failure that is still valid."""
         self.victims: dict[str, tuple[Victim, ...]] = {}
-        """By the path of a leaf: what may end there, as the first attempt found it. The next ones find the
-        same: a visit ends with the first attempt that changes something."""
+        """The possible victims by the path of their leaf, as the first attempt found them. The next attempts
+        find the same: a visit ends with the first attempt that changes something."""
 
 
 class NoPreemption(Enum):
-    """Why nothing is preempted for an ask; it is tried again 15 seconds later.
+    """The reason why nothing is preempted for an ask; the next attempt is 15 seconds later.
 
-    The second part of a value says whether every ask of the shape would fail likewise.
+    The second part of a value is whether every ask of the shape would fail in the same way.
     """
 
     GUARANTEE = ("Preemption queue guarantees check failed", True)
@@ -48,42 +48,42 @@ class NoPreemption(Enum):
     TOO_MANY = ("Preemption would end more at a time than a queue may lose", True)
     REPEATS = ("Preemption waits: it would repeat one that had no effect", True)
     WOULD_DELAY = ("Preemption would delay a promised start", False)
-    """One with another walltime may not."""
+    """An ask with another walltime may not."""
     TOO_LATE = ("Victims picked earlier were released at the final stage", False)
     PENDING = ("The RM has not answered yet", False)
-    """The attempt is repeated when it has; nothing is noted."""
+    """The attempt is repeated after the answer; nothing is noted."""
 
     @property
     def text(self) -> str:
-        """What is noted on the ask."""
+        """The text that is noted on the ask."""
         return self.value[0]
 
     @property
     def holds_for_shape(self) -> bool:
-        """Whether every ask of equal size and priority in the leaf would fail likewise."""
+        """Whether every ask of equal size and priority in the leaf would fail in the same way."""
         return self.value[1]
 
 
 class RefusedAttempt(NamedTuple):
-    """Why nothing was preempted for an ask, and what may change that."""
+    """The reason why nothing was preempted for an ask, and the changes that may allow it."""
 
     text: str
-    """Why."""
+    """The reason."""
     retry_ns: int | None = None
     """When time alone may let the ask preempt; `None` if only a change can."""
     refused_to_ns: int | None = None
-    """Every ask of the shape that is created up to then is refused likewise, unless it has an answer of its
-    own; `None` if the refusal is of this one alone."""
+    """Every ask of the shape that was created up to then is refused in the same way, unless it has its own
+    answer; `None` if the refusal covers only this ask."""
     is_due: bool = False
-    """It was refused for want of attempts, or by a failed attempt for another of its shape."""
+    """It was refused because no attempts were left, or by a failed attempt for another ask of its shape."""
     is_made: bool = False
     """An attempt was made, and failed."""
     is_pending: bool = False
-    """The attempt was broken off without a trace, since the RM has not answered yet."""
+    """The attempt was abandoned without a trace, because the RM has not answered yet."""
 
 
 def preempting_ask(candidate: Candidate, holder: tuple[str, str | None] | None) -> PreemptingAsk:
-    """Return what decides an attempt to preempt for a candidate, besides its leaf.
+    """Return the facts of a candidate that decide an attempt to preempt for it, besides its leaf.
 
     Args:
         candidate: The ask.

@@ -1,4 +1,4 @@
-"""The nodes that could be reserved for an ask that preempts."""
+"""The nodes that may be reserved for an ask that preempts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .ledger import CommittedResources, ProjectedUsage, QueueFactsOf
 from .nodes import CandidateNode
 
 STALE_AFTER_NS: Final = (2 * 60 * 60 + 2) * 1_000_000_000
-"""How old a reserved ask must be before one of higher priority may take its node over, whatever its own queue
-is entitled to: twice the time a reservation waits, and the time until it is made."""
+"""The minimum age of a reserved ask before one of higher priority may take over its node, whatever its own
+queue is entitled to: twice the time that a reservation waits, and the time until it is made."""
 
 
 def yielding_nodes(state: PartitionState, ask: Ask, committed: CommittedResources) -> frozenset[str]:
     """Find the nodes whose reservations may be dropped for an ask whose queue is entitled to more.
 
-    Ordinary reservations of other asks may: those of asks that cannot preempt, since they are not entitled
-    or do not allow it, and whose priority is no higher; and those of lower priority that have waited for
-    more than two hours. So may those of asks that need the node, and for which nothing may end there that
-    makes enough room.
+    Ordinary reservations of other asks may be dropped: of asks that cannot preempt, because they are not
+    entitled or do not allow it, and whose priority is not higher; and of asks of lower priority that have
+    waited for more than two hours. The same applies to asks that need the node, if too little may end there
+    to make room for them.
     """
     before_ns = state.now_ns() - STALE_AFTER_NS
     by_leaf: dict[str, _Entitlement] = {}
@@ -51,7 +51,7 @@ def yielding_nodes(state: PartitionState, ask: Ask, committed: CommittedResource
 
 
 def yielding_nodes_inside(state: PartitionState, leaf: Queue, ask: Ask) -> frozenset[str]:
-    """Find the nodes with ordinary reservations for asks of lower priority of the ask's own leaf."""
+    """Find the nodes with ordinary reservations for asks of lower priority in the leaf of the ask."""
 
     def yields(reserved: ReservedAsk) -> bool:
         holder = reserved.ask
@@ -63,7 +63,7 @@ def yielding_nodes_inside(state: PartitionState, leaf: Queue, ask: Ask) -> froze
 def _nodes_where_all(
     state: PartitionState, ask: Ask, yields: Callable[[ReservedAsk], bool]
 ) -> frozenset[str]:
-    """Return the nodes whose reservations all yield; those of the ask and of preemptors never do."""
+    """Return the nodes whose reservations all yield; those of the ask and of preempting asks never do."""
     yielding: set[str] = set()
     kept: set[str] = set()
     for reserved in state.reserved.all():
@@ -76,14 +76,14 @@ def _nodes_where_all(
 
 
 class _Entitlement:
-    """What a leaf is entitled to, for one attempt; many asks have the same size."""
+    """The entitlement of a leaf, for one attempt; many asks have the same size."""
 
     def __init__(self, leaf: Queue, committed: CommittedResources) -> None:
         self._facts = QueueFactsOf(leaf, committed)(leaf)
         self._covered: dict[Resource, bool] = {}
 
     def covers(self, resource: Resource) -> bool:
-        """Return whether the leaf would be within its guarantee with so much more."""
+        """Return whether the leaf would be within its guarantee with this resource in addition."""
         covered = self._covered.get(resource)
         if covered is None:
             covered = self._covered[resource] = ProjectedUsage(self._facts, resource).covers(resource)
@@ -102,9 +102,9 @@ def find_candidate_nodes(
 ) -> tuple[CandidateNode, ...]:
     """Return the nodes that are large enough for the ask and without a reservation that must be kept.
 
-    Only nodes count that hold victims, unclaimed ones included, or where nodes have not been tried yet that
-    have room already. For a gang these are the nodes that are large enough for, or have room for, one of its
-    `members`: that together they have room for all is what has been tried.
+    Only nodes with victims count, including unclaimed ones, and, where nodes have not been tried yet, nodes
+    with enough room. For a gang these are the nodes that are large enough for, or have room for, one of its
+    `members`; it has been tried before that they have no room for all of them together.
     """
     sizes = list(dict.fromkeys(member.resource for member in members)) or [ask.resource]
     with_victims = dict.fromkeys(victim.allocation.node_id for victim in candidates.victims)
@@ -130,14 +130,14 @@ def find_candidate_nodes(
 
 
 def _fits_one(room: Resource, sizes: Sequence[Resource]) -> bool:
-    """Return whether there is room for one of some sizes."""
+    """Return whether one of some sizes fits."""
     return any(fits(room, size) for size in sizes)
 
 
 def _candidate(
     node: NodeEntry, sizes: Sequence[Resource], unclaimed: Sequence[EndingVictim]
 ) -> CandidateNode:
-    """Return a node with what it has, and with what ends there for no ask if that has no room."""
+    """Return a node with its room, plus the room of its unclaimed victims if it has too little."""
     if not unclaimed or (len(sizes) == 1 and fits(node.available, sizes[0])):
         return CandidateNode(node.node_id, node.available)
     coming = total_of(each.resource for each in unclaimed)

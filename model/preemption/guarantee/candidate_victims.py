@@ -1,10 +1,10 @@
-"""What may be preempted for a queue below its guarantee: the fence, and the candidates inside it.
+"""The candidates for preemption for a queue below its guarantee, and the fence around them.
 
-Preemption looks for victims below the *fence root*: from the ask's leaf upwards the first queue that is a
-preemption fence, or that has no room for the ask under its own maximum and those above it (what is outside it
-would not help; the size of the cluster is no maximum), or the root. Priorities are compared among the
-children of the first queue that contains both the ask and the victim: on the way up and down each is
-converted, queue by queue, by the offset of the queue that it leaves.
+Preemption looks for victims below the *fence root*. It is the first queue, from the ask's leaf upwards, that
+is a preemption fence or that has no room for the ask under its own maximum and those above it; without such a
+queue it is the root. Victims outside it would not help; the size of the cluster is not a maximum. Priorities
+are compared among the children of the first queue that contains both the ask and the victim: on the way up
+and down each priority is converted, queue by queue, by the offset of the queue that it leaves.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from .ledger import (
 
 
 class CandidateVictims(NamedTuple):
-    """The possible victims in their order, and the queues they are counted in."""
+    """The possible victims in their order, and the facts of their queues."""
 
     victims: tuple[Victim, ...]
     facts: dict[str, QueueFacts]
-    """By the path of the leaf."""
+    """The facts by the path of the leaf."""
     protected: tuple[Protected, ...] = ()
-    """Those that would be possible victims, and have not run for as long as their queues want."""
+    """Allocations that would be possible victims, and have not run for the minimum time of their queues."""
 
     def without_protection(self) -> CandidateVictims:
-        """Return the possible victims as they are once all of them have run long enough."""
+        """Return the possible victims after all of them have run long enough."""
         victims = sorted((*self.victims, *(each.victim for each in self.protected)), key=queue_order)
         return CandidateVictims(tuple(victims), self.facts)
 
     def without(self, keys: Collection[str]) -> CandidateVictims:
-        """Return the possible victims but for some, given by their keys."""
+        """Return the possible victims except some, given by their keys."""
         return self._replace(
             victims=tuple(victim for victim in self.victims if victim.key not in keys),
             protected=tuple(each for each in self.protected if each.victim.key not in keys),
@@ -61,9 +61,9 @@ class CandidateVictims(NamedTuple):
 def fence_root(
     leaf: Queue, ask: Ask, committed: CommittedResources = NOTHING_COMMITTED
 ) -> tuple[Queue, dict[str, int]]:
-    """Find the fence root of an ask, and what its priority counts as among the children of each queue.
+    """Find the fence root of an ask, and its effective priority among the children of each queue.
 
-    The offset of a queue counts among its siblings, so not inside it.
+    The offset of a queue counts among its siblings, and not inside the queue.
     """
     priority = ask.priority
     priorities: dict[str, int] = {}
@@ -77,9 +77,9 @@ def fence_root(
 
 
 def _has_room(queue: Queue, ask: Ask, committed: CommittedResources) -> bool:
-    """Return whether a queue could take the ask as well, by its own maximum and those above.
+    """Return whether a queue has room for the ask, by its own maximum and those above.
 
-    A type that is not asked for does not count: a queue may be above a maximum that was lowered for it.
+    Types that are not requested do not count: a queue may be above a maximum that was lowered for it.
     """
     with_ask = add(committed.most_of(queue), ask.resource)
     relevant = Resource({name: with_ask[name] for name, quantity in ask.resource.items() if quantity > 0})
@@ -96,17 +96,18 @@ def collect_victims(
     protection: Protection | None = None,
     measure: VictimMeasure | None = None,
 ) -> CandidateVictims:
-    """Collect what may be preempted for an ask: outside of its leaf, or inside of it.
+    """Collect the possible victims for an ask, outside or inside its leaf.
 
     Args:
         leaf: The leaf of the ask.
         ask: The ask.
         facts_of: Takes the facts of queues.
-        known: What may be chosen at all, by the path of its leaf; what is not there is found, and added.
-        is_inside: Whether to collect what has a lower priority in the leaf of the ask, and nothing else. No
-            guarantee decides then: the leaf counts as one without.
-        protection: What protects from an ask of this leaf, `None` if nothing does.
-        measure: Measures victims, `None` where the youngest go first.
+        known: All possible victims by the path of their leaf; missing leaves are found, and added.
+        is_inside: Whether to collect only allocations of lower priority in the leaf of the ask. Then no
+            guarantee
+            decides: the leaf counts as one without.
+        protection: The protection against an ask of this leaf, `None` without protection.
+        measure: The measure of victims, `None` where the youngest end first.
     """
     search = _Search(leaf, ask, facts_of, known, protection, measure)
     if not is_inside:
@@ -121,7 +122,7 @@ def collect_victims(
 
 @dataclass(slots=True)
 class _Search:
-    """One walk down from the fence root, or a visit of the leaf of the ask."""
+    """One walk down from the fence root, or one visit of the leaf of the ask."""
 
     leaf: Queue
     ask: Ask
@@ -134,14 +135,14 @@ class _Search:
     protected: list[Protected] = field(default_factory=list)
     facts: dict[str, QueueFacts] = field(default_factory=dict)
     shares_type: dict[Resource, bool] = field(default_factory=dict)
-    """By size, whether it names a type that the ask names; many allocations have the same size."""
+    """By size, whether it contains a type that the ask requests; many allocations have the same size."""
     ledger: ProjectedUsage = field(init=False)
 
     def __post_init__(self) -> None:
         self.ledger = ProjectedUsage(self.facts_of(self.leaf), self.ask.resource)
 
     def visit(self, queue: Queue, priority: int, *, fenced: bool) -> None:
-        """Collect below a queue; `fenced`: whatever its priority, because a fence above decided."""
+        """Collect below a queue; `fenced`: at any priority, because a fence above has decided."""
         if queue is self.leaf or not queue.allocated:
             return
         if queue.is_leaf:
@@ -166,7 +167,7 @@ class _Search:
             self.collect(queue, facts, priority, fenced=fenced)
 
     def collect(self, queue: Queue, facts: QueueFacts, priority: int, *, fenced: bool) -> None:
-        """Collect what a leaf has of a priority no higher than this one; `fenced`: of any."""
+        """Collect the allocations of a leaf up to this priority; `fenced`: at any priority."""
         found = self.known.get(queue.path)
         if found is None:
             entries = queue.entries.by_id.values()

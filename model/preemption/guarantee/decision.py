@@ -1,19 +1,19 @@
-"""The decision for an ask that may preempt: a node and the victims, or why there are none.
+"""The decision for an ask that may preempt: a node and the victims, or why nothing is preempted.
 
 A plan satisfies the following, and each point is checked here once more before the plan is returned:
 
-* The ask fits the node once the victims on it have ended. The node is reserved for the ask, so that what it
-  has available now counts.
-* Every queue that had no room for the ask gets back at least what the ask takes. What such a queue has
-  left counts for nothing: it is not held for the ask, and another ask that is placed in the meantime
-  would leave this one without room and its victims ended for nothing. The root is different: what
-  the whole cluster has left includes what the reserved node has, and that is held.
-* The ask's queue is within its guarantee with the ask, and none of the victims' falls from above its own to
-  below it. Only the types that are asked for count.
-* Without any one of its victims one of the first two would not hold, but for those the RM demanded.
+* The ask fits the node once the victims there have ended. The node is reserved for the ask, so its available
+  room counts.
+* Every queue that had no room for the ask gets back at least what the ask takes. The remaining room of such a
+  queue does not count: it is not held for the ask, and another ask that is placed in the meantime would leave
+  this one without room, and its victims would have ended without effect. The root is different: the remaining
+  room of the whole cluster includes that of the reserved node, which is held.
+* The ask's queue is within its guarantee with the ask, and no queue of a victim falls from above its own
+  guarantee to below it. Only the requested types count.
+* Without any one of its victims, except those that the RM demanded, one of the first two would not hold.
 
-A gang that is placed whole is decided as one ask for the sum of its members, except that each member needs
-its node (`gang_nodes`).
+A gang that is placed as a whole is decided as one ask for the sum of its members, but each member needs
+a node (`gang_nodes`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OTHER_NODES_MAY_DO: Final = (
     NoPreemption.WOULD_DELAY,
 )
 _NODES_MAX: Final = 10
-"""How many nodes are tried where the queues lack room as well, and not enough may end for them."""
+"""The number of nodes that are tried if the queues lack room as well and too little may end for them."""
 
 
 class PromisesOfOthers(Protocol):
@@ -57,17 +57,17 @@ class PromisesOfOthers(Protocol):
         """Return the keys of work that is expected to end by the time of the last promise."""
 
     def any_delayed(self) -> bool:
-        """Return whether one would not have been kept, of what was asked so far."""
+        """Return whether one of the promises asked about so far would not have been kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptionView:
-    """All that the decision depends on, as it was at one moment."""
+    """All facts that the decision depends on, at one moment."""
 
     ask: Ask
     leaf: QueueFacts
     lack: Resource
-    """What the queues above the ask, and limits, must get back, see `lack_of_queues`."""
+    """The amount that the queues above the ask, and limits, must get back, see `lack_of_queues`."""
     candidates: CandidateVictims
     candidate_nodes: tuple[CandidateNode, ...]
     """The nodes that may be reserved for the ask."""
@@ -76,14 +76,14 @@ class PreemptionView:
     inside: Queue | None = None
     """The leaf if victims end in it by their priority, `None` if a guarantee is served."""
     limits: tuple[LimitBlocker, ...] = ()
-    """The limits of the user and the group that have no room: the queues' lack has what they must get back,
-    and all candidates count for each of them."""
+    """The limits of the user and the group without room: the queues' lack includes the amounts that these
+    must get back, and all candidates count for each of them."""
     unclaimed: tuple[EndingVictim, ...] = ()
-    """Victims that end already, for no ask: without what they give back the queues would lack more."""
+    """Victims that end already, for no particular ask: without them the queues would lack more."""
     members: tuple[Ask, ...] = ()
-    """Those of a gang, of which `ask` is the sum; none for a single ask."""
+    """The members of a gang, whose sum is `ask`; empty for a single ask."""
     promises: PromisesOfOthers | None = None
-    """The promises that must be kept, `None` where there can be none."""
+    """The promises that must be kept, `None` without backfilling."""
 
     @property
     def asks(self) -> tuple[Ask, ...]:
@@ -97,36 +97,36 @@ class PreemptionPlan:
 
     node_id: str
     for_node: tuple[Victim, ...]
-    """Without any of these the ask would not fit the node."""
+    """The victims without any of which the ask would not fit the node."""
     demanded: tuple[Victim, ...]
-    """On the same node, because the RM's predicates say so."""
+    """Victims on the same node that the RM's predicates demand."""
     for_queue: tuple[Victim, ...]
-    """On any node: without any of these a queue above the ask would have no room for it."""
+    """Victims on any node without any of which a queue above the ask would have no room for it."""
     taken_over: tuple[EndingVictim, ...] = ()
-    """What ends already, and from now on for this ask."""
+    """Allocations that end already, and from now on end for this ask."""
     member_nodes: tuple[str, ...] = ()
     """The nodes of the members of a gang, in their order; `node_id` is the first of them."""
 
     @property
     def node_ids(self) -> tuple[str, ...]:
-        """The node of the ask, or those of the members, in their order."""
+        """The node of the ask, or the nodes of the members, in their order."""
         return self.member_nodes or (self.node_id,)
 
     @property
     def victims(self) -> tuple[Victim, ...]:
-        """All of them."""
+        """All victims of the plan."""
         return (*self.for_node, *self.demanded, *self.for_queue)
 
 
 def lack_of_queues(
     ask: Ask, levels: Sequence[tuple[Resource | None, Resource]], coming: Sequence[Resource] = ()
 ) -> Resource:
-    """Return what the queues from the ask's leaf up have to get back, for the types that are short.
+    """Return the amount that the queues from the ask's leaf up have to get back, of the types that are short.
 
     Args:
         ask: The ask.
-        levels: The maximum and what is allocated of each limit and queue that the ask is in, the root last.
-        coming: What each of them gets back anyway, from victims that end for no ask; none if it is empty.
+        levels: The maximum and the use of each limit and queue that the ask is in, the root last.
+        coming: The amount that each gets back anyway, from victims that end for no ask; empty for none.
     """
     lack: dict[str, int] = {}
     last = len(levels) - 1
@@ -145,7 +145,7 @@ def lack_of_queues(
 
 
 def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | NoPreemption:
-    """Decide where the ask is to run and what is preempted for it."""
+    """Decide on the node for the ask and the victims."""
     end_already = view.unclaimed or any(node.unclaimed for node in view.candidate_nodes)
     if view.inside is not None and not view.candidates.victims:
         return NoPreemption.NO_LOWER
@@ -178,7 +178,7 @@ def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | 
 
 
 def _decide_for_all(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | NoPreemption:
-    """Decide for all members of a gang, or for none: by all sets of possible victims, if these are few."""
+    """Decide for all members of a gang together: by all sets of possible victims, if these are few."""
     if checks is not None or len(view.candidates.victims) > SETS_OF_MAX:
         gang = GangView(view.members, view.ask, view.leaf, view.candidates, view.candidate_nodes)
         choice = nodes_for_members(gang, checks)
@@ -208,9 +208,9 @@ def _decide_for_all(view: PreemptionView, checks: NodeChecks | None) -> Preempti
 
 
 def _nodes_if_ended(view: PreemptionView, victims: Sequence[Victim]) -> tuple[str, ...] | None:
-    """Return the nodes of a gang if all is as it has to be once some victims have ended, else `None`.
+    """Return the nodes of a gang if all conditions hold once some victims have ended, else `None`.
 
-    No victim may be one that only the guarantee needs, and no room.
+    A victim that only the guarantee needs, and not the room, is not allowed.
     """
 
     def nodes_with(some: Sequence[Victim]) -> tuple[str, ...] | None:
@@ -239,7 +239,7 @@ def _keeps_promises(view: PreemptionView, node_ids: Sequence[str], victims: Sequ
 
 
 def _without_node(view: PreemptionView, none: NoPreemption) -> NoPreemption:
-    """Return why there is no node."""
+    """Return why no node was found."""
     is_delayed = view.promises is not None and view.promises.any_delayed()
     return NoPreemption.WOULD_DELAY if none is NoPreemption.NO_NODE and is_delayed else none
 
@@ -247,7 +247,7 @@ def _without_node(view: PreemptionView, none: NoPreemption) -> NoPreemption:
 def _plan_on(
     view: PreemptionView, node: NodeChoice, checks: NodeChecks | None
 ) -> PreemptionPlan | NoPreemption:
-    """Complete the choice of a node: with what the queues need, and without what is not needed."""
+    """Complete the choice of a node: add the victims that the queues need, and leave out needless ones."""
     for_queue = _for_queue(view, node)
     if for_queue is None:
         return NoPreemption.SHORT
@@ -263,7 +263,7 @@ def _plan_on(
 
 
 def _with_taken_over(view: PreemptionView, plan: PreemptionPlan) -> PreemptionPlan:
-    """Return a plan with what ends already on its nodes, and for the queues, for no ask."""
+    """Return a plan with the allocations that end already, for no ask, on its nodes and for the queues."""
     nodes = (node for node in view.candidate_nodes if node.node_id in plan.node_ids)
     on_nodes = [each for node in nodes for each in node.unclaimed]
     taken_over = {each.allocation_key: each for each in (*on_nodes, *view.unclaimed)}
@@ -271,9 +271,9 @@ def _with_taken_over(view: PreemptionView, plan: PreemptionPlan) -> PreemptionPl
 
 
 def may_be_entitled(leaf: QueueFacts, ask: Ask) -> bool:
-    """Return whether the ask's queue can be entitled to it at all, whatever is preempted.
+    """Return whether the ask's queue can be entitled to it at all, with any preemption.
 
-    No allocation is examined.
+    It does not examine allocations.
     """
     return ProjectedUsage(leaf, ask.resource).may_be_entitled(ask.resource)
 
@@ -292,7 +292,7 @@ def _is_entitled_if_all_go(view: PreemptionView) -> bool:
 
 
 def _for_queue(view: PreemptionView, node: NodeChoice) -> tuple[Victim, ...] | None:
-    """Choose further victims so that the queues have room; `None` if no choice gives enough."""
+    """Choose further victims so that the queues have room; `None` if no choice is enough."""
     on_node = (*node.needed, *node.demanded)
     if fits(given_back(on_node), view.lack):
         return ()
@@ -319,11 +319,11 @@ def _without_needless(
     for_queue: tuple[Victim, ...],
     checks: NodeChecks | None,
 ) -> PreemptionPlan | None:
-    """Leave out every victim without which node and queues would have room all the same.
+    """Leave out every victim without which the node and the queues would still have room.
 
     A victim for a queue may be on the node as well, and spare another one there. With predicates the RM has
-    agreed to a different set on the node: it is asked again, and if it does not agree nothing is spared.
-    `None` if its answer is pending.
+    agreed to a different set on the node: it is asked again, and if it does not agree no victim is spared.
+    The result is `None` if its answer is pending.
     """
     if node.demanded:
         kept = _needed(view, node, (), for_queue)
@@ -348,7 +348,7 @@ def _without_needless(
 
 
 def _nodes_on(view: PreemptionView, node: NodeChoice, victims: Sequence[Victim]) -> tuple[str, ...] | None:
-    """Return the nodes of members among those of a choice once some victims have ended, `None` without."""
+    """Return nodes for the members among those of a choice once some victims have ended, if any."""
     nodes = [each for each in view.candidate_nodes if each.node_id in node.node_ids]
     return nodes_once_ended(view.members, nodes, victims)
 
@@ -359,9 +359,9 @@ def _needed(
     for_node: tuple[Victim, ...],
     for_queue: tuple[Victim, ...],
 ) -> tuple[Victim, ...]:
-    """Return those of the given victims without any of which node or queues would lack room.
+    """Return those of the given victims without any of which the node or the queues would lack room.
 
-    All others of the node's choice end in any case. The last in the order are spared first.
+    All other victims of the node's choice end in any case. The last in the order are spared first.
     """
     considered = sorted((*for_node, *for_queue), key=queue_order)
     others = [victim for victim in (*node.needed, *node.demanded) if victim not in for_node]
@@ -388,7 +388,7 @@ def _agrees(
     victims: tuple[Victim, ...],
     checks: NodeChecks | None,
 ) -> bool | None:
-    """Ask the RM about other victims on a node than those it has agreed to; `None` if that is pending."""
+    """Ask the RM about other victims on a node than it has agreed to; `None` if the answer is pending."""
     if checks is None:
         return True
     agrees: bool | None = True
@@ -408,9 +408,9 @@ def _agrees(
 
 
 def _may_do(view: PreemptionView, node_id: str, on_node: Sequence[Victim]) -> bool:
-    """Return whether guarantees and promises hold with the victims on a node, or may with further ones."""
+    """Return whether guarantees and promises hold with the victims on a node, or may with more victims."""
     if not fits(given_back(on_node), view.lack):
-        return True  # The queues need more.
+        return True  # The queues need more victims.
     return _keeps_guarantees(view, on_node) and _keeps_promises(view, (node_id,), on_node)
 
 

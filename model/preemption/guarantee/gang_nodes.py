@@ -1,11 +1,11 @@
-"""Nodes for all members of a gang at once, and the victims there: one decision, or none.
+"""Nodes for all members of a gang at once, and the victims there: one decision for all of them.
 
 Members get their nodes one after the other, those of the largest size first. Each gets the node where the
-mildest and fewest further victims give it room: none, where there is room; of equal nodes the one that has
-room for most members then. What ends for one member counts as ended for the next, in guarantees as well. If
-that finds no nodes, the smallest size goes first. Of what was chosen that is left out which is not needed.
+mildest and fewest further victims make room for it: no victims on a node with room; of equal nodes the one
+that then has room for most members. A victim of one member counts as ended for the next, in guarantees as
+well. If that finds no nodes, the smallest size goes first. Needless victims are left out at the end.
 
-Where few allocations may end, and no predicates are asked, all sets of them are compared instead.
+If few allocations may end, and no predicates are asked, all sets of them are compared instead.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from .ledger import QueueFacts
 from .nodes import CandidateNode, NodeChoice, NodeSolution, NodeSolver, evaluate
 
 SETS_OF_MAX: Final = 10
-"""Up to how many possible victims all sets are compared."""
+"""The largest number of possible victims of which all sets are compared."""
 
 _Place: TypeAlias = "tuple[tuple[bool, bool, int, int, int], int, int, int, NodeSolution]"
-"""What a node costs, how many members it has room for then, as a negative number, its place among the nodes,
-how many victims were chosen before, and those that it needs."""
+"""The cost of a node; the negative number of members that it then has room for; its place among the nodes;
+the number of victims chosen before; and the victims that it needs."""
 
 
 def nodes_once_ended(
@@ -52,18 +52,18 @@ def all_sets(victims: Sequence[Victim]) -> Iterator[tuple[Victim, ...]]:
 
 
 class GangView(NamedTuple):
-    """A gang that may preempt, what may end for it, and the nodes that may be reserved for it."""
+    """A gang that may preempt, its possible victims, and the nodes that may be reserved for it."""
 
     members: Sequence[Ask]
     whole: Ask
-    """All of them as one ask."""
+    """All members as one ask."""
     leaf: QueueFacts
     candidates: CandidateVictims
     nodes: Sequence[CandidateNode]
 
 
 def nodes_for_members(gang: GangView, checks: NodeChecks | None) -> NodeChoice | NoPreemption:
-    """Return nodes for all members and the victims there, or why there are none."""
+    """Return nodes for all members and the victims there, or why none were found."""
     rooms = [NodeRoom(node.node_id, node.available) for node in gang.nodes]
     groups = by_size([ask.resource for ask in gang.members], rooms)
     found: NodeChoice | NoPreemption = NoPreemption.NO_NODE
@@ -86,11 +86,11 @@ class _MemberNodes:
         self._needed: list[Victim] = []
         self._demanded: list[Victim] = []
         self._ending: dict[str, list[Victim]] = {}
-        """What was chosen so far, by node."""
+        """The victims chosen so far, by node."""
         self._none = NoPreemption.NO_NODE
 
     def run(self, groups: Sequence[Sequence[int]]) -> NodeChoice | NoPreemption:
-        """Return nodes for all members, or why there are none."""
+        """Return nodes for all members, or why none were found."""
         member_nodes = [""] * len(self._members)
         for group in groups:
             size = self._members[group[0]].resource
@@ -104,7 +104,7 @@ class _MemberNodes:
         return NodeChoice(member_nodes[0], tuple(self._needed), tuple(self._demanded), tuple(member_nodes))
 
     def _place_all(self, group: Sequence[int], solver: NodeSolver, member_nodes: list[str]) -> bool:
-        """Give members of one size the mildest nodes; return whether each has one."""
+        """Place members of one size on the mildest nodes; return whether each has one."""
         places = [place for index in range(len(self._nodes)) if (place := self._place(index, solver))]
         heapify(places)
         for member in group:
@@ -112,7 +112,7 @@ class _MemberNodes:
             index = None
             while places and index is None:
                 place = heappop(places)
-                if place[3] != self._chosen:  # Guarantees may leave less than before.
+                if place[3] != self._chosen:  # Guarantees may allow less than before.
                     again = self._place(place[2], solver)
                     if again is not None:
                         heappush(places, again)
@@ -147,7 +147,7 @@ class _MemberNodes:
         return choice.severity, -slots(solver.size, [room]), index, self._chosen, solution
 
     def _takes(self, ask: Ask, index: int, solution: NodeSolution, solver: NodeSolver) -> bool:
-        """Have the victims on a node end for a member, if the RM agrees; an answer to come counts as yes."""
+        """End the victims on a node for a member, if the RM agrees; a pending answer counts as agreement."""
         already = self._ending.setdefault(solution.node_id, [])
         choice = evaluate(ask, solution, self._checks, already)
         if choice is None:
@@ -170,7 +170,7 @@ class _MemberNodes:
 def as_one(members: Sequence[Ask]) -> Ask:
     """Return all members of a gang as one ask for their sum.
 
-    It is as old as the youngest of them, has the lowest priority, and allows what all of them allow.
+    It has the age of the youngest member and the lowest priority, and may preempt others if all members may.
     """
     first = members[0]
     return Ask(

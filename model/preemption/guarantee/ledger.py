@@ -1,16 +1,16 @@
-"""The ledger: what queues use, what asks that have preempted will use, and who may get what from whom.
+"""The ledger: the use of queues, the future use of asks that have preempted, and the claims between queues.
 
-The definitions stand in `docs/preemption.md` ("For a guarantee"): *serving*, *owed*, *entitled*, *above*,
-*gives*. Each is a function here of `QueueFacts`, which are what preemption needs to know of a queue, as
-values, and of the types that an ask requests: a quantity of zero requests nothing, and types that are not
-requested do not count.
+The definitions are in `docs/preemption.md` ("For a guarantee"): *serving*, *owed*, *entitled*, *above*,
+*gives*. Each is a function here of `QueueFacts`, the facts of a queue that preemption needs, as values, and
+of the types that an ask requests: a quantity of zero requests nothing, and types that are not requested do
+not count.
 
-While its victims end an ask uses nothing, and yet its queue is entitled to nothing more on its behalf. What
-such asks are going to use is *committed*, and counts: otherwise two asks of one queue would both preempt for
-what the queue is entitled to once, and the second one would find the queue full.
+While its victims end an ask uses nothing, but its queue cannot be entitled to the same resources again. The
+future use of such asks is *committed*, and counts. Otherwise two asks of one queue would both preempt for a
+single entitlement, and the second one would find the queue full.
 
-A `ProjectedUsage` is a temporary layer on top of the facts: what would be used if some allocations ended
-and others were placed. Many layers share the same facts, so that each node can be tried with a new one at
+A `ProjectedUsage` is a temporary layer on top of the facts: the use after some allocations have ended and
+others have been placed. Many layers share the same facts, so that each node can be tried with a new one at
 the cost of an empty dict.
 """
 
@@ -29,7 +29,7 @@ from ...state.partition_state import PartitionState
 
 @final
 class CommittedResources:
-    """What asks that have preempted are going to use, by queue: a value."""
+    """The future use of asks that have preempted, by queue: a value."""
 
     __slots__ = ("_beside", "_by_path")
 
@@ -40,15 +40,15 @@ class CommittedResources:
         self._beside = beside or {}
 
     def use_of(self, queue: Queue) -> Resource:
-        """Return what a queue will use once what is preempted has ended and those asks are placed."""
+        """Return the use of a queue after the preempted work has ended and those asks are placed."""
         used = subtract_only_existing(queue.allocated, queue.preempting)
         committed = self._by_path.get(queue.path)
         return used if committed is None else add(used, committed)
 
     def most_of(self, queue: Queue) -> Resource:
-        """Return the larger of what a queue uses now and what it will use then, type by type.
+        """Return the larger of the present and the future use of a queue, type by type.
 
-        What is withheld from the ask that this is asked for counts as used (`licorne.model.queues.quota`).
+        Resources that are withheld from the ask count as used (`licorne.model.queues.quota`).
         """
         most = queue.allocated
         if queue.path in self._by_path:
@@ -59,7 +59,7 @@ class CommittedResources:
     def leaves_room(self, leaf: Queue, resource: Resource) -> bool:
         """Return whether a leaf and those above it have room for a resource beyond what is committed.
 
-        The root is left out: its maximum is what the nodes have, and no quota.
+        The root is left out: its maximum is the sum of the nodes, not a quota.
         """
         for level in leaf.above[:-1]:
             most, maximum = self.most_of(level), level.maximum or EMPTY
@@ -76,7 +76,7 @@ NOTHING_COMMITTED: Final = CommittedResources({})
 
 
 def committed_resources(state: PartitionState, leaf: Queue, allocation_key: str) -> CommittedResources:
-    """Add up what is committed to all asks with a claim but one of a leaf, and what is withheld from it."""
+    """Add up the commitments to asks with a claim, except one of a leaf, and the amounts withheld from it."""
     by_path: dict[str, Resource] = {}
     own = state.claims.find(allocation_key)
     for claim in state.claims:
@@ -89,17 +89,17 @@ def committed_resources(state: PartitionState, leaf: Queue, allocation_key: str)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueueFacts:
-    """A queue as it was when its facts were taken, with those above it."""
+    """The facts of a queue at one moment, with those of the queues above it."""
 
     path: str
     parent: QueueFacts | None
     guaranteed: Resource | None
     used: Resource
-    """Allocated less what is being preempted; above the ask, with what other asks have preempted for."""
+    """The allocated less the preempted resources; above the ask, with the commitments to other asks."""
     above_ask: bool
-    """The queue is the ask's leaf or above it."""
+    """Whether the queue is the ask's leaf or above it."""
     is_unbound: bool = False
-    """It is the leaf of an ask that preempts in it by priority: no guarantee decides."""
+    """Whether it is the leaf of an ask that preempts in it by priority: no guarantee decides."""
 
     @property
     def path_up(self) -> Iterator[QueueFacts]:
@@ -114,7 +114,7 @@ class QueueFacts:
         return self.guaranteed is not None and self.guaranteed.has(name)
 
     def above(self, name: str) -> int:
-        """Return how much more of a type that its guarantee names the queue uses than is guaranteed to it."""
+        """Return how much of a type the queue uses above its guarantee, which names the type."""
         return self.used.get(name) - (self.guaranteed or EMPTY)[name]
 
     def serving(self, name: str) -> QueueFacts | None:
@@ -124,7 +124,7 @@ class QueueFacts:
 
 @final
 class QueueFactsOf:
-    """Takes the facts of queues when they are first asked for, each once."""
+    """Takes the facts of each queue once, when they are first needed."""
 
     def __init__(self, ask_leaf: Queue, committed: CommittedResources = NOTHING_COMMITTED) -> None:
         self.committed = committed
@@ -147,42 +147,42 @@ class QueueFactsOf:
 
 
 def unbound_facts(leaf: Queue) -> QueueFacts:
-    """Return the facts of a leaf in which asks preempt by priority: no guarantee decides, its sum stays."""
+    """Return the facts of a leaf in which asks preempt by priority: no guarantee decides; its sum stays."""
     return QueueFacts(leaf.path, None, None, EMPTY, above_ask=True, is_unbound=True)
 
 
 def _protectors(queue: QueueFacts) -> Iterator[QueueFacts]:
-    """Walk from a leaf up to the first queue that the ask is in, which is not included."""
+    """Walk from a leaf up to the first queue that contains the ask, which is not included."""
     return (level for level in queue.path_up if not level.above_ask)
 
 
 @final
 class ProjectedUsage:
-    """What queues would use if some allocations ended and others were placed; temporary, for one ask."""
+    """The use of queues after some allocations have ended and others are placed; temporary, for one ask."""
 
     def __init__(self, ask_leaf: QueueFacts, asked: Resource) -> None:
         self.ask_leaf = ask_leaf
         self._asked = [name for name, quantity in asked.items() if quantity > 0]
         self._serving: dict[str, QueueFacts] = {}
-        """The queue that serves each type requested, if there is one."""
+        """The queue that serves each requested type, if any."""
         for name in self._asked:
             serving = ask_leaf.serving(name)
             if serving is not None:
                 self._serving[name] = serving
         self._less: dict[str, Resource] = {}
-        """By path, how much less is used than the facts say; negative for more."""
+        """By path, the difference of the use to the facts; negative for more use."""
         self._gives: dict[str, frozenset[str]] = {}
-        """By path of a leaf, what is known of `gives`."""
+        """By path of a leaf, the known answers of `gives`."""
 
     def copy(self) -> ProjectedUsage:
-        """Return a layer that is changed without changing this one."""
+        """Return a layer that can change without changing this one."""
         other = ProjectedUsage(self.ask_leaf, EMPTY)
         other._asked, other._serving, other._gives = self._asked, self._serving, self._gives
         other._less = self._less.copy()
         return other
 
     def used(self, queue: QueueFacts) -> Resource:
-        """Return what a queue would use."""
+        """Return the projected use of a queue."""
         less = self._less.get(queue.path)
         return queue.used if less is None else subtract(queue.used, less)
 
@@ -197,12 +197,12 @@ class ProjectedUsage:
             self._less[level.path] = subtract(self._less.get(level.path, EMPTY), resource)
 
     def end(self, queue: QueueFacts, resource: Resource) -> None:
-        """Have an allocation of a leaf end; what it gives back counts as used by the leaf of the ask."""
+        """End an allocation of a leaf; its resources count as used by the leaf of the ask."""
         self.take(queue, resource)
         self.put(self.ask_leaf, resource)
 
     def try_end(self, queue: QueueFacts, resource: Resource) -> bool:
-        """Have an allocation of a leaf end if the leaf may lose it and it is owed; return whether it does."""
+        """End an allocation of a leaf if the leaf may lose it and it is owed; return whether it ended."""
         if not self.may_lose(queue, resource):
             return False
         self.take(queue, resource)
@@ -213,30 +213,30 @@ class ProjectedUsage:
         return True
 
     def spare(self, queue: QueueFacts, resource: Resource) -> None:
-        """Undo that an allocation ends."""
+        """Undo the end of an allocation."""
         self.put(queue, resource)
         self.take(self.ask_leaf, resource)
 
     def owed(self, name: str) -> int | None:
-        """Return what is owed of a type that is requested, `None` if no guarantee names it."""
+        """Return how much of a requested type is owed, `None` if no guarantee names the type."""
         serving = self._serving.get(name)
         if serving is None or serving.guaranteed is None:
             return None
         return serving.guaranteed[name] - self.used(serving).get(name)
 
     def is_entitled(self) -> bool:
-        """Return whether the ask is entitled to what is projected: no guarantee that serves it is exceeded.
+        """Return whether the ask is entitled to the projected use: no guarantee that serves it is exceeded.
 
-        Where no guarantee decides, it is.
+        If no guarantee decides, it is entitled.
         """
         if self.ask_leaf.is_unbound:
             return True
         return bool(self._serving) and all((self.owed(name) or 0) >= 0 for name in self._serving)
 
     def covers(self, resource: Resource) -> bool:
-        """Return whether no more of each type served is in a resource than is owed of it.
+        """Return whether a resource has, of each type served, at most what is owed of the type.
 
-        Nothing is owed where no type is served; where no guarantee decides, everything is.
+        Nothing is owed if no type is served; if no guarantee decides, everything is owed.
         """
         if self.ask_leaf.is_unbound:
             return True
@@ -247,9 +247,9 @@ class ProjectedUsage:
         )
 
     def may_be_entitled(self, asked: Resource) -> bool:
-        """Return whether the ask can be entitled to what it requests, whatever ends.
+        """Return whether the ask can be entitled to its request, whatever ends.
 
-        What the ask's own leaf uses does not become less; what the queues above it use may.
+        The use of the ask's leaf does not become less; that of the queues above it may.
         """
         if self.ask_leaf.is_unbound:
             return True
@@ -259,7 +259,7 @@ class ProjectedUsage:
         )
 
     def short(self, asked: Resource) -> dict[str, QueueFacts]:
-        """Return the queues above the ask's leaf with less left of a type than is asked for, by the type."""
+        """Return, by type, the queues above the ask's leaf that have less left of it than the request."""
         return {
             name: serving
             for name, serving in self._serving.items()
@@ -267,7 +267,7 @@ class ProjectedUsage:
         }
 
     def gives(self, queue: QueueFacts) -> frozenset[str]:
-        """Return the types requested that a leaf gives."""
+        """Return the requested types that a leaf gives."""
         found = self._gives.get(queue.path)
         if found is None:
             entitled = self._asked if self.ask_leaf.is_unbound else self._serving
@@ -288,9 +288,9 @@ class ProjectedUsage:
         return gives and self.keeps_guarantees(queue, resource)
 
     def keeps_guarantees(self, queue: QueueFacts, resource: Resource) -> bool:
-        """Return whether a leaf and those above it that the ask is not in keep their guarantees without it.
+        """Return whether a leaf and the queues above it that do not contain the ask keep their guarantees.
 
-        Whether a queue is above its guarantee is what the facts say, so the order of several victims does not
+        The facts determine whether a queue is above its guarantee, so the order of several victims does not
         matter, nor whether one is spared in the end.
         """
         lost = [(name, quantity) for name in self._asked if (quantity := resource.get(name)) > 0]

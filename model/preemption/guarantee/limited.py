@@ -1,8 +1,8 @@
-"""Asks that the limits of their user or group have no room for: what ends for them is of that user or group.
+"""Preemption for asks above the limits of their user or group: only work of that user or group ends.
 
-Such an ask preempts inside of its leaf alone. A limit gets back at least what the ask takes, as a queue does
-that has no room. What would end for it must count for each of the limits without room: then all of it gives
-something back to each of them, and nothing of others ends because someone has used up their limit.
+Such an ask preempts only inside its leaf. A limit gets back at least what the ask takes, like a queue without
+room. A victim for the ask must count for each of the limits without room. So each victim gives something back
+to each of them, and no work of others ends because someone has used up their limit.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _COUNTING: frozenset[str] = frozenset(kind.key for kind in LIMIT_KINDS if kind.c
 
 
 def lets_end_inside(leaf: Queue) -> bool:
-    """Return whether asks of a leaf may end what has a lower priority in it."""
+    """Return whether asks of a leaf may end work of lower priority in it."""
     return leaf.settings.preemption_within.ends_lower_priorities
 
 
 def limited_holder(
     state: PartitionState, entry: ApplicationEntry, candidate: Candidate
 ) -> tuple[str, str | None] | None:
-    """Return the user and the group of a candidate that their limits have no room for, else `None`."""
+    """Return the user and the group of a candidate if their limits have no room for it, else `None`."""
     return holder_of(state, entry) if candidate.kind is CandidateKind.LIMIT else None
 
 
@@ -47,14 +47,14 @@ def limits_without_room(state: PartitionState, entry: ApplicationEntry, ask: Ask
 
 
 def within_limits_if_ended(limits: Iterable[LimitBlocker]) -> bool:
-    """Return whether each of some limits has room again when enough ends: it counts what is in use."""
+    """Return whether each of some limits has room again when enough ends, by the resources in use."""
     return all(limit.key in _COUNTING for limit in limits)
 
 
 def of_holders(
     state: PartitionState, candidates: CandidateVictims, limits: tuple[LimitBlocker, ...]
 ) -> CandidateVictims:
-    """Return those possible victims that count for each of some limits."""
+    """Return the possible victims that count for each of some limits."""
     if not limits:
         return candidates
     counts: dict[str, bool] = {}
@@ -72,14 +72,14 @@ def of_holders(
 
 
 def coming_to(state: PartitionState, limit: LimitBlocker, ending: Iterable[EndingVictim]) -> Resource:
-    """Return what a limit gets back from victims that end anyway."""
+    """Return how much a limit gets back from victims that end anyway."""
     return total_of(
         each.resource for each in ending if _counts(state, limit, each.application_id, each.user, each.queue)
     )
 
 
 def _counts(state: PartitionState, limit: LimitBlocker, application_id: str, user: User, leaf: Queue) -> bool:
-    """Return whether what an application uses counts for a limit."""
+    """Return whether the use of an application counts for a limit."""
     if not any(level.path == limit.queue_path for level in leaf.above):
         return False
     if limit.kind == "user":

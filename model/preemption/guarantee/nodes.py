@@ -1,8 +1,8 @@
-"""Where: which victims would make the ask fit on each node, and the mildest node that the RM agrees to.
+"""The choice of a node: the victims that would make the ask fit on each, and the mildest the RM agrees to.
 
-A solution lists the victims that are all needed, and behind them spare ones that the RM's predicates may
-ask for in addition. Solutions come in order of what they cost (how many victims they need, or how much work
-is lost with these), then of their node's id, and each is computed only when it is compared.
+A solution lists the necessary victims, followed by spare ones that the RM's predicates may demand in
+addition. Solutions come in order of cost (the number of necessary victims, or the work lost with them), then
+of the node's id, and each is computed only when it is compared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .candidate_victims import CandidateVictims
 from .ledger import ProjectedUsage, QueueFacts
 
 SOLUTIONS_PER_BATCH: Final = 10
-"""So many solutions are compared; the next ones are evaluated only if none of these is mild."""
+"""The number of solutions that are compared at once; more are evaluated only if none of them is mild."""
 
 
 def choose_in_order(
@@ -33,17 +33,17 @@ def choose_in_order(
     needs: tuple[Resource, Resource],
     spare: list[Victim] | None = None,
 ) -> list[Victim] | None:
-    """Choose those victims that reduce what is lacking, of a type that they give; `None` if it is not enough.
+    """Choose the victims that reduce the lack of a type that they give; `None` if all are not enough.
 
-    What victims give back counts for the ask's queue, as if it used it: one that would lift the queue above
-    its guarantee is skipped.
+    The resources of victims count as used by the ask's queue: a victim that would lift the queue above its
+    guarantee is skipped.
 
     Args:
-        ledger: What queues use; what is chosen ends there.
+        ledger: The use of queues; the chosen victims end there.
         facts: The queues of the victims, by path.
-        victims: All that may end, in order.
-        needs: The room that there is, and that there has to be.
-        spare: Gets what may end as well, and is not chosen.
+        victims: All possible victims, in order.
+        needs: The present and the required room.
+        spare: Gets the possible victims that are not chosen.
     """
     room, wanted = needs
     lack = subtract_eliminating_negative(wanted, room)
@@ -71,9 +71,9 @@ class CandidateNode(NamedTuple):
 
     node_id: str
     available: Resource
-    """What it has left, or will have once the unclaimed victims on it have ended."""
+    """The available room, now or after the unclaimed victims on the node have ended."""
     unclaimed: tuple[EndingVictim, ...] = ()
-    """Victims on it that end already, for no ask; the node has no room before they have ended."""
+    """Victims on the node that end already, for no ask; the node has no room before they have ended."""
 
 
 class NodeSolution(NamedTuple):
@@ -85,26 +85,27 @@ class NodeSolution(NamedTuple):
 
     @property
     def start_index(self) -> int:
-        """The index of the last victim that is needed, -1 for none."""
+        """The index of the last necessary victim, -1 without any."""
         return self.needed - 1
 
     @property
     def cost(self) -> int:
-        """What it costs to end those that are needed."""
+        """The cost of ending the necessary victims."""
         return cost_of(self.victims[: self.needed])
 
 
 @final
 class NodeSolver:
-    """Computes the solutions for one ask, or for one member of a gang beside the others.
+    """Computes the solutions for one ask, or for one member of a gang among the others.
 
     Args:
         ask: The ask, or all members as one ask.
         ask_leaf: Its leaf.
-        candidates: What may end.
+        candidates: The possible victims.
         nodes_tried: Nodes with room have been tried without result.
-        size: What a member needs on its node.
-        is_allowed: Whether the ask may have a node once some victims have ended; `None` if that is not asked.
+        size: The size of a member on its node.
+        is_allowed: Whether the ask may have a node once some victims have ended; `None` for no such
+            condition.
     """
 
     def __init__(
@@ -145,9 +146,9 @@ class NodeSolver:
                 yield heappop(ready)[2]
 
     def _fewest(self, candidate: CandidateNode) -> int | None:
-        """Return how many victims a node needs at least, `None` if it is of no use; cheap."""
+        """Return the least number of victims that a node needs, `None` if it cannot help; cheap."""
         if fits(candidate.available, self.size):
-            # With room on the node the queue has none: a node that was tried without result stays so.
+            # The node has room but the queue has not: a node that was tried without result stays so.
             return None if self._nodes_tried and not candidate.unclaimed else 0
         victims = self._on_node.get(candidate.node_id, ())
         fewest = 1
@@ -165,20 +166,20 @@ class NodeSolver:
         return fewest
 
     def _least_cost(self, candidate: CandidateNode, fewest: int) -> int:
-        """Return what no solution of a node with so many victims costs less than."""
+        """Return a lower bound of the cost of solutions of a node with this number of victims."""
         victims = self._on_node.get(candidate.node_id, ())
         if not victims or victims[0].lost is None:
             return fewest
         return sum(sorted(victim.lost or 0 for victim in victims)[:fewest])
 
     def end(self, victims: Iterable[Victim]) -> None:
-        """Have some victims end: what is chosen after them is chosen beside them."""
+        """End some victims; later choices are made in addition to them."""
         for victim in victims:
             self._begun.end(self._candidates.facts[victim.queue.path], victim.resource)
             self._on_node[victim.allocation.node_id].remove(victim)
 
     def solve(self, candidate: CandidateNode) -> NodeSolution | None:
-        """Return which victims give a node room, `None` if none do."""
+        """Return the victims that make room on a node, `None` if no choice does."""
         if fits(candidate.available, self.size):
             is_allowed = self._is_allowed is None or self._is_allowed(candidate.node_id, ())
             return NodeSolution(0, candidate.node_id, ()) if is_allowed else None
@@ -187,7 +188,7 @@ class NodeSolver:
         return first_enough(victims, self.size, partial(self._solve_in_order, candidate), relieves)
 
     def _relieves(self, victim: Victim) -> bool:
-        """Return whether a victim gives a queue above the ask some of what it is short of."""
+        """Return whether a victim gives a queue above the ask some of the types that it is short of."""
         path_up = [*self._candidates.facts[victim.queue.path].path_up]
         return any(
             victim.resource.get(name) > 0 and any(level is queue for level in path_up)
@@ -218,19 +219,19 @@ class NodeSolver:
 
 
 class NodeChoice(NamedTuple):
-    """The node, or those of a gang, that the RM agrees to, and the victims there."""
+    """The node that the RM agrees to, or the nodes of a gang, and the victims there."""
 
     node_id: str
     needed: tuple[Victim, ...]
-    """Those without which the node has no room."""
+    """The victims without which the node has no room."""
     demanded: tuple[Victim, ...]
-    """Those that the RM's predicates want gone as well."""
+    """The victims that the RM's predicates demand in addition."""
     member_nodes: tuple[str, ...] = ()
     """The nodes of the members of a gang, in their order; `node_id` is the first of them."""
 
     @property
     def node_ids(self) -> tuple[str, ...]:
-        """The node of the ask, or those of the members, in their order."""
+        """The node of the ask, or the nodes of the members, in their order."""
         return self.member_nodes or (self.node_id,)
 
     @property
@@ -257,21 +258,21 @@ def choose_node(
     solutions: Iterator[NodeSolution],
     checks: NodeChecks | None,
 ) -> NodeChoice | NoPreemption:
-    """Return the mildest solution that the RM agrees to, of equals the first.
+    """Return the mildest solution that the RM agrees to, of equally mild ones the first.
 
-    The cheapest solutions come first. They are evaluated in batches: a batch with a mild
-    solution is the last one. Where the RM answers later, it is asked about a batch at once, and after that
-    about more than it has refused.
+    The cheapest solutions come first. They are evaluated in batches: a batch with a mild solution is the last
+    one. If the RM answers later, it is asked about a whole batch at once, and after that about more solutions
+    than it has refused.
     """
     best: NodeChoice | None = None
     none = NoPreemption.NO_NODE
     evaluated = 0
     asked_max: int | None = None
-    """After how many solutions the rest is left until the RM has answered."""
+    """The number of solutions after which the rest waits for the RM's answer."""
     while batch := list(islice(solutions, SOLUTIONS_PER_BATCH)):
         for solution in batch:
             if best is not None and best.is_mild and best.severity[-1] <= solution.cost:
-                return best  # No later one is milder.
+                return best  # No later solution is milder.
             if none is not NoPreemption.PENDING:
                 none = NoPreemption.REFUSED
             choice = evaluate(ask, solution, checks)
@@ -293,7 +294,7 @@ def choose_node(
 def evaluate(
     ask: Ask, solution: NodeSolution, checks: NodeChecks | None, already: Sequence[Victim] = ()
 ) -> NodeChoice | Pending | None:
-    """Return a solution as the RM agrees to it, `None` if it does not; some victims end there already."""
+    """Return a solution that the RM agrees to, `None` if it does not; some victims end there already."""
     needed = solution.victims[: solution.needed]
     if checks is None:
         return NodeChoice(solution.node_id, needed, ())

@@ -1,4 +1,4 @@
-"""What is remembered of a preemption for an ask, and said of it: for which claim, and why these victims."""
+"""The record of a preemption for an ask, and its texts: the claim, and the reasons for these victims."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def record_of(
     now_ns: int,
     facts_of: QueueFactsOf,
 ) -> PreemptionRecord:
-    """Return what is remembered of a plan that is carried out; `facts_of` has what the queues use."""
+    """Return the record of a plan that is carried out; `facts_of` has the use of the queues."""
     ask = view.ask
     if view.inside is None:
         served = _naming(view.leaf, ask.resource)
@@ -114,13 +114,13 @@ def _priorities(leaf: Queue, priority: int, victim: Victim) -> FramePriorities:
 
 
 def _naming(queue: QueueFacts, asked: Resource) -> QueueFacts | None:
-    """Return the nearest queue from this one up that is guaranteed something of what is requested."""
+    """Return the nearest queue from this one up with a guarantee for a requested type."""
     types = [name for name, quantity in asked.items() if quantity > 0]
     return next((level for level in queue.path_up if any(map(level.names, types))), None)
 
 
 def _setting(leaf: Queue) -> str:
-    """Return the setting that lets asks preempt inside of a leaf, and where it is written."""
+    """Return the setting that lets asks preempt inside a leaf, with its place."""
     position = position_of_property(leaf, PREEMPTION_WITHIN)
     where = "" if position is None else f" ({position})"
     return f"preemption.within of {leaf.path} is {leaf.settings.preemption_within.value}{where}"
@@ -144,7 +144,7 @@ def _obstacle(view: PreemptionView, plan: PreemptionPlan, node: str) -> str:
 
 
 def _limit_text(limit: LimitBlocker) -> str:
-    """Return a limit with where it is written."""
+    """Return a limit with its place in the configuration."""
     return f"the limit of {limit.kind} {limit.name} in {limit.queue_path} ({limit.position})"
 
 
