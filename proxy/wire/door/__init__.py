@@ -1,4 +1,4 @@
-"""One door to many schedulers: each partition is on a worker of its own, an ordinary `licorne serve`.
+"""A single scheduler over many workers: each partition runs on its own worker, an ordinary `licorne serve`.
 
 See `docs/design/006-door.md`.
 """

@@ -1,9 +1,9 @@
-"""The asks and allocations of one partition of one resource manager (RM), and what of them is about to end.
+"""The asks and allocations of one partition of one resource manager (RM), and those that are about to end.
 
-An ask is kept as the bytes in which the RM sent it, and becomes an allocation when a worker says on which
-node it is. What the RM ends itself is *ending* until the worker has said so; what a worker wants to end stays
-until the RM confirms it, and the session that said so is kept: the worker of a later session knows nothing of
-it. Allocations of others (tag `foreign`) have no answers, and are kept by node.
+An ask is kept as the bytes from the RM, and becomes an allocation when a worker reports its node. An
+allocation that the RM ends is *ending* until the worker has confirmed it. An allocation that a worker wants
+to end stays until the RM confirms it, with the session of that request: the worker of a later session does
+not know it. Allocations of others (tag `foreign`) have no answers, and are kept by node.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .entries import UNANSWERED, HeldAllocations, HeldEntry, RecentNames, has_si
 _Identity: TypeAlias = "tuple[str, str]"
 """An application and a key."""
 _NODES_GONE_MAX: Final = 4_096
-"""How many removed nodes are remembered: when one of them comes back, what was on it is still ending."""
+"""The number of removed nodes that are kept: when one comes back, its old allocations are still ending."""
 BATCH_MAX: Final = 1_000
-"""How many entries a message has at most that repeats what is known."""
+"""The largest number of entries in a message that repeats known entries."""
 _RELEASED_TEXT: Final = "allocation remove as per RM request"
 _TO_CONFIRM: Final = frozenset({si.TIMEOUT, si.PREEMPTED_BY_SCHEDULER, si.PLACEHOLDER_REPLACED})
-"""The releases that a worker announces before anything has ended: the RM ends it, and says so."""
+"""The releases that a worker announces before the end: the RM ends the allocation, and confirms it."""
 _ECHOED: Final = frozenset({si.UNKNOWN_TERMINATION_TYPE, si.STOPPED_BY_RM})
 """The releases of the RM that the worker answers."""
 _TERMINATIONS: Final = frozenset(si.TerminationType.values())
@@ -46,7 +46,7 @@ class AllocationRecord:
 
     Args:
         partition: The full name of the partition.
-        has_node: Says whether the RM has a node of this id in the partition.
+        has_node: Returns whether the RM has a node of this id in the partition.
     """
 
     def __init__(self, partition: str, has_node: Callable[[str], bool]) -> None:
@@ -54,33 +54,33 @@ class AllocationRecord:
         self._has_node = has_node
         self._reader = RequestReader()
         self._held: dict[str, dict[str, HeldEntry]] = {}
-        """By application and key."""
+        """The entries by application and key."""
         self._foreign: dict[str, dict[str, bytes]] = {}
-        """What others run, by node and key."""
+        """The allocations of others, by node and key."""
         self._foreign_nodes: dict[str, str] = {}
         self._ending: dict[_Identity, str] = {}
-        """What the RM has ended and no worker has confirmed, with the message of the release; `_SILENT` if
-        the RM had been asked to end it, and waits for nothing."""
+        """The entries that the RM has ended and no worker has confirmed, each with the message of the
+        release; `_SILENT` if the RM had been asked to end it, and waits for nothing."""
         self._refusals: dict[_Identity, list[bytes]] = {}
-        """Requests of one entry that are going to be rejected, and change nothing."""
+        """Requests of one entry that will be rejected, and change nothing."""
         self._nodes_gone: dict[str, None] = {}
         self._gone = RecentNames()
-        """The identities that are not held any more: a worker may still say something of them."""
+        """The identities that are not held any longer: a worker may still mention them."""
         self._changed: set[_Identity] = set()
-        """What the RM has changed since it was sent first: the worker may still answer for what it was."""
+        """The entries that the RM has changed later: the worker may still answer for their old form."""
         self.asks = 0
-        """How many asks wait."""
+        """The number of waiting asks."""
         self.allocations = 0
-        """How many allocations there are, without those of others."""
+        """The number of allocations, without those of others."""
 
     @property
     def foreign_allocations(self) -> int:
-        """How many allocations of others there are."""
+        """The number of allocations of others."""
         return len(self._foreign_nodes)
 
     @property
     def ending(self) -> int:
-        """How many allocations the RM has ended that no worker has confirmed."""
+        """The number of allocations that the RM has ended and no worker has confirmed."""
         return len(self._ending)
 
     def has_any(self, application_id: str) -> bool:
@@ -90,7 +90,7 @@ class AllocationRecord:
     # ------------------------------------------------------------------------------------- requests
 
     def note(self, request: si.AllocationRequest, session: int) -> si.AllocationRequest:
-        """Note what is about to be sent; return what is to be sent instead."""
+        """Note a request before it is sent; return the request to send instead."""
         held = self._held
         for message in request.allocations:
             if message.nodeID or message.allocationTags:
@@ -123,7 +123,7 @@ class AllocationRecord:
         return instead
 
     def _note_special(self, message: si.Allocation) -> None:
-        """Note an allocation that the RM has placed, one of others, or an ask with tags."""
+        """Note an allocation that the RM has placed, an allocation of others, or an ask with tags."""
         name, key, node = message.applicationID, message.allocationKey, message.nodeID
         if is_foreign(message):
             self._note_foreign(message)
@@ -157,7 +157,7 @@ class AllocationRecord:
                 del self._foreign[node]
 
     def _change(self, message: si.Allocation, known: HeldEntry) -> None:
-        """Note that the size or the walltime of something is changed, or that the RM has placed its ask."""
+        """Note a change of the size or walltime of an entry, or that the RM has placed its ask."""
         node = message.nodeID
         if not strictly_greater_than_zero(self._reader.resource(message.resourcePerAlloc)) or (
             node and not self._has_node(node)
@@ -179,7 +179,7 @@ class AllocationRecord:
         known.ask = entry.SerializeToString()
 
     def _refuse(self, message: si.Allocation) -> None:
-        """Note that something is going to be rejected, and changes nothing."""
+        """Note an entry that will be rejected, and changes nothing."""
         identity = (message.applicationID, message.allocationKey)
         request = si.AllocationRequest(allocations=[message])
         self._refusals.setdefault(identity, []).append(request.SerializeToString())
@@ -192,7 +192,7 @@ class AllocationRecord:
             self.asks += 1
 
     def _drop(self, name: str, key: str) -> None:
-        """Forget an ask or allocation that is there."""
+        """Forget an ask or allocation of the record."""
         self._gone.add((name, key))
         self._changed.discard((name, key))
         of_application = self._held[name]
@@ -224,7 +224,7 @@ class AllocationRecord:
         return self._end(name, key, release.terminationType, session, is_rewritten=True)
 
     def _end(self, name: str, key: str, kind: int, session: int, *, is_rewritten: bool) -> bool:
-        """Note that the RM ends something; return whether that is sent as `STOPPED_BY_RM`, if it may be."""
+        """Note that the RM ends an entry; return whether the release, if any, is sent as `STOPPED_BY_RM`."""
         entry = self._held.get(name, {}).get(key)
         if entry is None:
             return False
@@ -232,7 +232,7 @@ class AllocationRecord:
             if kind not in (si.TIMEOUT, si.SCHEDULING_FAILED_ON_RM):
                 self._drop(name, key)
             else:
-                self._changed.add((name, key))  # The worker may have placed it before it reads that.
+                self._changed.add((name, key))  # The worker may have placed it before it reads the release.
             return False
         if kind == si.SCHEDULING_FAILED_ON_RM and (entry.session <= 0 or entry.session != session):
             entry.ask, entry.node, entry.session = without_node(entry.ask), "", 0
@@ -248,14 +248,14 @@ class AllocationRecord:
         return False
 
     def end_application(self, name: str) -> None:
-        """Note that the RM removes an application with all that it has."""
+        """Note that the RM removes an application with all its asks and allocations."""
         for key, entry in [*self._held.get(name, {}).items()]:
             if entry.node:
                 self._ending[name, key] = f"Application {name} Removed"
             self._drop(name, key)
 
     def end_node(self, node_id: str) -> None:
-        """Note that the RM removes a node; the worker says what ends with it."""
+        """Note that the RM removes a node; the worker reports which allocations end with it."""
         for key in [*self._foreign.get(node_id, ())]:
             self._drop_foreign(key)
         self._nodes_gone.pop(node_id, None)
@@ -264,7 +264,7 @@ class AllocationRecord:
             del self._nodes_gone[next(iter(self._nodes_gone))]
 
     def begin_node(self, node_id: str) -> None:
-        """Note that the RM has a new node: what was on one of this id before is still ending."""
+        """Note that the RM has a new node: old allocations on a node of this id are still ending."""
         if node_id not in self._nodes_gone:
             return
         del self._nodes_gone[node_id]
@@ -281,15 +281,15 @@ class AllocationRecord:
     # -------------------------------------------------------------------------------------- answers
 
     def expect_rejections(self, request: si.AllocationRequest) -> None:
-        """Note that a request of no partition is sent: its asks and allocations are going to be rejected."""
+        """Note that a request without a partition is sent: its asks and allocations will be rejected."""
         for message in request.allocations:
             self._refuse(message)
 
     def doubt(self, response: si.AllocationResponse) -> str:
-        """Return what of a response cannot be, after all that was sent; empty if there is nothing."""
+        """Return the part of a response that contradicts the requests sent, as a text; empty without one."""
         held, nodes = self._held, set[str]()
         keys: list[str] = []
-        for each in response.new:  # As little as possible is done for what is as it is expected.
+        for each in response.new:  # The expected case must be fast.
             name, key, node = each.applicationID, each.allocationKey, each.nodeID
             entry = held[name].get(key) if name in held else None
             keys.append(key)
@@ -312,7 +312,7 @@ class AllocationRecord:
         return self._doubt_ends(response)
 
     def _doubt_ends(self, response: si.AllocationResponse) -> str:
-        """Return what of the releases and rejections in a response cannot be, empty if all can."""
+        """Return the impossible part of the releases and rejections in a response, empty without one."""
         for released in response.released:
             if not self.may_have(released.applicationID, released.allocationKey) or (
                 released.partitionName not in ("", self._partition)
@@ -330,7 +330,7 @@ class AllocationRecord:
         return ""
 
     def _doubt_placement(self, placed: si.Allocation, entry: HeldEntry | None) -> str:
-        """Return what of a placement cannot be, empty if it can."""
+        """Return the impossible part of a placement, empty without one."""
         name, key, node = placed.applicationID, placed.allocationKey, placed.nodeID
         if placed.partitionName not in ("", self._partition):
             return f" in partition {placed.partitionName!r:.100}: that is not its own"
@@ -348,11 +348,11 @@ class AllocationRecord:
         return ""
 
     def _is_unsure(self, identity: _Identity) -> bool:
-        """Return whether a placement may be that of an earlier ask with this key, or of what that was."""
+        """Return whether a placement may be of an earlier ask with this key, or of an earlier form."""
         return identity in self._changed or identity in self._refusals or self._gone.may_have(identity)
 
     def may_have(self, name: str, key: str) -> bool:
-        """Return whether there is an ask or allocation, or was one lately."""
+        """Return whether there is an ask or allocation, or was one recently."""
         return (
             key in self._held.get(name, ())
             or (name, key) in self._ending
@@ -362,12 +362,12 @@ class AllocationRecord:
         )
 
     def take(self, response: si.AllocationResponse, session: int) -> si.AllocationResponse:
-        """Note what a worker says; return what the RM is to hear of it."""
+        """Note a response of a worker; return the part that the RM gets."""
         for placed in response.new:
             name, key = placed.applicationID, placed.allocationKey
             entry = self._held.get(name, {}).get(key)
             if entry is None:
-                # The RM has withdrawn it meanwhile: its release follows.
+                # The RM has withdrawn it in the meantime: its release follows.
                 self._ending.setdefault((name, key), _RELEASED_TEXT)
                 continue
             if not entry.node:
@@ -387,7 +387,7 @@ class AllocationRecord:
         return rest
 
     def _take_rejection(self, rejected: si.RejectedAllocation) -> None:
-        """Forget what a worker has not accepted, unless that was a change of something else."""
+        """Forget an entry that a worker has rejected, unless the rejection is of a change."""
         name, key = rejected.applicationID, rejected.allocationKey
         expected = self._refusals.get((name, key))
         if expected is not None:
@@ -401,7 +401,7 @@ class AllocationRecord:
             self._drop_foreign(key)
 
     def _take_release(self, released: si.AllocationRelease, session: int) -> bool:
-        """Note what ends, or is to end; return whether the RM is to hear it."""
+        """Note an entry that ends, or will end; return whether the RM gets the release."""
         name, key = released.applicationID, released.allocationKey
         entry = self._held.get(name, {}).get(key)
         asks_rm = released.terminationType in _TO_CONFIRM
@@ -421,7 +421,7 @@ class AllocationRecord:
     # ------------------------------------------------------------------------------------- recovery
 
     def begin_recovery(self, has_application: Callable[[str], bool]) -> HeldAllocations:
-        """Return what another worker gets; what was to end with the worker before has ended."""
+        """Return the contents for another worker; entries that were ending on the old worker have ended."""
         ending = self._ending.items()
         released = [self._release(*identity, text) for identity, text in ending if text != _SILENT]
         allocations, late = self._foreign_again()
@@ -450,7 +450,7 @@ class AllocationRecord:
         return HeldAllocations(tuple(allocations), tuple(asks), tuple(again), tuple(released))
 
     def leave_out(self, rejections: Iterable[RecoveryRejection]) -> list[si.RejectedAllocation]:
-        """Forget what could not be recovered; return what the RM has not heard of that."""
+        """Forget the entries that could not be recovered; return their releases that the RM has not got."""
         rejected: list[si.RejectedAllocation] = []
         for rejection in rejections:
             name, key = rejection.application_id, rejection.name
@@ -470,7 +470,7 @@ class AllocationRecord:
         return rejected
 
     def _foreign_again(self) -> tuple[list[bytes], list[bytes]]:
-        """Return what others run, first what is on nodes that are there."""
+        """Return the allocations of others, first those on existing nodes."""
         there: list[bytes] = []
         elsewhere: list[bytes] = []
         for node, on_node in self._foreign.items():

@@ -1,7 +1,7 @@
-"""The answers to questions about a scheduler whose partitions run on workers.
+"""The answers to questions to a scheduler whose partitions run on workers.
 
-A question goes to the worker of the partition that it is about. One about all partitions goes to each worker,
-and the answers are put together.
+A question goes to the worker of its partition. A question about all partitions goes to each worker, and the
+answers are combined.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from .routing import short_name
 
 _LOOK_SECONDS: Final = 0.1
 _LOOKS_MAX: Final = 10
-"""How often it is looked whether a worker has said what was used; a door that ends asks that, and has 5 s."""
+"""The number of checks for a worker's report of use; a stopping door asks for it, and has 5 s."""
 
 
 @final
 class DoorAnswers:
-    """Answers the questions that are messages, as `Scheduler.answers` does.
+    """Answers questions that are messages, like `Scheduler.answers`.
 
     Args:
-        managers: The RMs that have registered, by id.
+        managers: The registered RMs, by id.
         check_running: Raises `RequestError` when the door has been stopped.
-        use: What the partitions have used, as their workers have said last.
+        use: The use of the partitions, as their workers last reported it.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class DoorAnswers:
         """Return the answer to a question.
 
         Raises:
-            RequestError: It is refused, or a worker that it goes to does not answer now.
+            RequestError: The question is refused, or a worker for it does not answer now.
             AssertionError: The question was whether every invariant holds, and one does not.
         """
         self._check_running()
@@ -62,7 +62,7 @@ class DoorAnswers:
     # ------------------------------------------------------------------------- of one partition
 
     def _of_application(self, question: v1.Question, asked: v1.Explain) -> Any:
-        """Ask the partition that has an application; if none is known to have it, the first one."""
+        """Ask the partition of an application; for an unknown application ask the first one."""
         links = self._named(asked)
         having = [link for link in links if link.has_application(asked.application_id)]
         if len(having) > 1:
@@ -96,7 +96,7 @@ class DoorAnswers:
     # ------------------------------------------------------------------------- of all partitions
 
     def _of_each(self, question: v1.Question, asked: v1.Explain | v1.NextAsks) -> tuple[Any, ...]:
-        """Return what the partitions answer, one behind the other."""
+        """Return the answers of the partitions, one after the other."""
         return tuple(entry for link in self._named(asked) for entry in _asked(link, question))
 
     def _of_every(self, question: v1.Question, _: v1.Empty) -> tuple[Any, ...]:
@@ -132,7 +132,7 @@ class DoorAnswers:
         return {"managers": {**managers}, "partitions": [one for part in parts for one in part["partitions"]]}
 
     def _kept_use(self, _: v1.Question, asked: v1.Snapshot) -> Document:
-        """Return what was used: of a partition without a worker, what its last one has said."""
+        """Return the use; for a partition without a worker, the last report of its last worker."""
         rm_id = given(asked, "rm_id")
         links = [link for link in self._links() if rm_id in (None, link.place.rm_id)]
         for link, used in zip(links, at_each(links, _use_of), strict=True):
@@ -141,7 +141,7 @@ class DoorAnswers:
         return self.use.of_manager(rm_id)
 
     def _health(self, question: v1.Question, _: v1.Empty) -> HealthReport | None:
-        """Return one report: a check has succeeded if it has on every worker, and every partition has one."""
+        """Return one report: a check succeeds if it does on all workers, and every partition has one."""
         reports: dict[str, HealthReport] = {}
         missing: list[str] = []
         for link in self._links():
@@ -190,10 +190,10 @@ class DoorAnswers:
         return [link for manager in [*self._managers.values()] for link in manager.links.values()]
 
     def _named(self, asked: v1.Explain | v1.NextAsks) -> list[PartitionLink]:
-        """Return the links that a question is about.
+        """Return the links for a question.
 
         Raises:
-            RequestError: There is none.
+            RequestError: No link matches.
         """
         rm_id, partition = given(asked, "rm_id"), given(asked, "partition")
         found = [
@@ -213,10 +213,10 @@ class DoorAnswers:
         return manager
 
     def _only_manager(self, rm_id: str | None, what: str) -> LinkedManager:
-        """Return an RM, the only one unless it is named.
+        """Return the RM with an id; without an id, the only RM.
 
         Raises:
-            RequestError: It has not registered, or several have and none is named.
+            RequestError: The RM has not registered; or no id was given, and several RMs have registered.
         """
         if rm_id is None:
             if len(self._managers) != 1:
@@ -230,15 +230,15 @@ def _asked(link: PartitionLink, question: v1.Question) -> Any:
     """Ask the worker of a partition.
 
     Raises:
-        RequestError: It refuses, or there is none now.
+        RequestError: The worker refuses, or there is no worker now.
     """
     return link.scheduler().answers.answer(question)
 
 
 def _use_of(link: PartitionLink) -> Document | None:
-    """Return what a partition has used, `None` if its worker does not say it now: it may hang.
+    """Return the use of a partition, `None` if its worker does not answer now: it may hang.
 
-    Waits are counted: a door that was stopped itself has not waited meanwhile.
+    Waits are counted: a door that was suspended itself has not waited in that time.
     """
     message = v1.ManagerMessage(question=v1.Question(kept_use=v1.Snapshot(rm_id=link.place.rm_id)))
     with suppress(LicorneError):
@@ -251,7 +251,7 @@ def _use_of(link: PartitionLink) -> Document | None:
 
 
 def _joined(reports: Mapping[str, HealthReport]) -> Iterator[HealthCheck]:
-    """Yield each check once, with what is wrong on each worker."""
+    """Yield each check once, with the failures of each worker."""
     checks: dict[str, list[tuple[str, HealthCheck]]] = {}
     for name, report in reports.items():
         for check in report.checks:

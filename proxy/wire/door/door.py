@@ -1,4 +1,4 @@
-"""The door: a scheduler whose partitions run on workers, each on one of its own."""
+"""The door: a scheduler whose partitions run on workers, each partition on its own worker."""
 
 from __future__ import annotations
 
@@ -38,34 +38,35 @@ from .workers import Launcher, PartitionPlace, WorkerTable
 _Request = TypeVar("_Request", si.NodeRequest, si.ApplicationRequest, si.AllocationRequest)
 
 _START_SECONDS: Final = 60.0
-"""How long the workers of a registration may take to start."""
+"""The time limit for the start of the workers of a registration."""
 
 
 @final
 class Door(CallingSide, QuestionSide, RemoteSteps):
     """A scheduler whose partitions run on workers: ordinary `licorne serve` processes.
 
-    It has the calls and questions of `Scheduler`. A worker that is lost is replaced, and gets what its
-    partition held; meanwhile that partition places nothing, and the others go on.
+    It has the calls and questions of `Scheduler`. A lost worker is replaced, and the new worker gets the
+    state of the partition. In the meantime that partition places nothing, and the others continue.
 
     Args:
         launcher: Starts the workers of partitions, and replaces them.
-        token: The bearer token of workers that have none of their launcher, if they require one.
-        root_certificates: A PEM file with the authorities that vouch for them; TLS is used then.
-        certificate: A PEM file with a client certificate, with its `key`.
-        key: The PEM file of its key.
-        on_error: As for `Scheduler`; it also gets what a worker refuses, and why one was lost.
+        token: The bearer token for workers that have no token of their launcher, if they require one.
+        root_certificates: A PEM file with the certificate authorities of the workers; it turns TLS on.
+        certificate: A PEM file with a client certificate; it needs `key`.
+        key: The PEM file with the key of the certificate.
+        on_error: As for `Scheduler`; it also gets the refusals of workers, and the reason why a worker was
+            lost.
         kept_use: As for `Scheduler`.
         start_timeout_seconds: How long a registration waits for its workers.
-        policies: None can be given: the workers ask them.
+        policies: Must be empty: the workers ask policies.
 
     Raises:
-        LicorneError: Some were given, or the time is not above 0.
+        LicorneError: Policies were given, or the time is not above 0.
     """
 
     stepped: Final = False
     works_elsewhere: Final = True
-    """A call may wait for other processes, see `WorksElsewhere`."""
+    """Whether a call may wait for other processes, see `WorksElsewhere`."""
 
     def __init__(
         self,
@@ -92,19 +93,19 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         self._connect = WorkerConnector(token, (root_certificates, certificate, key), self._failures.note)
         self._start_timeout_seconds = start_timeout_seconds
         self._lock = threading.Lock()
-        """Held while the table of resource managers changes; never while anything is waited for."""
+        """Held while the table of resource managers changes, and never during a wait."""
         self._turns: dict[str, threading.Lock] = {}
-        """By the id of a resource manager: held while it registers, is reconfigured, or leaves."""
+        """One lock for each id of a resource manager, held while it registers, is reconfigured, or leaves."""
         self._managers: dict[str, LinkedManager] = {}
         self._registering: set[LinkedManager] = set()
-        """Those whose partitions wait for their first worker."""
+        """The resource managers whose partitions wait for their first worker."""
         self._use = DoorUse(kept_use or {})
         self._changes = 0
-        """Counts the configurations that were prepared."""
+        """The number of prepared configurations."""
         self._stopped = threading.Event()
         self.one_caller: AbstractContextManager[object] = nullcontext()
         self.answers = DoorAnswers(self._managers, self._check_running, self._use)
-        """What answers questions that are messages."""
+        """The object that answers questions."""
 
     # -------------------------------------------------------------------------------- SchedulerAPI
 
@@ -115,12 +116,12 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         *,
         partitions: Collection[str] | None = None,
     ) -> si.RegisterResourceManagerResponse:
-        """Register a resource manager with its queues; one that is registered already loses all it had.
+        """Register a resource manager with its queues; a registered one loses its whole state first.
 
-        Returns when each of its partitions has a worker.
+        The call returns when each of its partitions has a worker.
 
         Raises:
-            RequestError: The configuration is refused, and nothing has changed; or a partition can have no
+            RequestError: The configuration is refused, and nothing has changed; or a partition cannot have a
                 worker, and the resource manager is not registered.
             UnavailableError: A partition has no worker in time, and the resource manager is not registered.
         """
@@ -142,7 +143,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 before=self._managers.get(request.rmID),
             )
             with self._lock:
-                self._check_running()  # What stops ends those that it finds.
+                self._check_running()  # A concurrent stop ends those that it finds.
                 before = self._managers.pop(request.rmID, None)
                 self._registering.add(manager)
             if before is not None:
@@ -151,7 +152,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                     before.call(hook, f"RM {request.rmID!r} has registered again")
             try:
                 manager.links = {name: self._linked(manager, name) for name in names}
-                for link in manager.links.values():  # All are in the table: what stops finds them there.
+                for link in manager.links.values():  # All are in the table: a concurrent stop finds them.
                     link.start()
                 self._wait_until_started(manager.links.values(), "registration of RM")
                 with self._lock:
@@ -166,7 +167,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         return si.RegisterResourceManagerResponse()
 
     def _turn(self, rm_id: str) -> threading.Lock:
-        """Return what is held while a resource manager registers, changes or leaves; others go on."""
+        """Return the lock for registrations, changes and ends of one resource manager."""
         with self._lock:
             return self._turns.setdefault(rm_id, threading.Lock())
 
@@ -177,10 +178,10 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         wait_until_started(links, what, self._start_timeout_seconds)
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
-        """Replace the configuration of a resource manager while it runs; at all its workers or at none.
+        """Replace the configuration of a running resource manager; at all its workers or at none.
 
         Raises:
-            RequestError: the configuration is refused, and nothing has changed.
+            RequestError: The configuration is refused, and nothing has changed.
         """
         self._threads.refuse("an update of the configuration")
         with self._turn(rm_id_of(request, si.UpdateConfigurationRequest)):
@@ -189,12 +190,12 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         self._wait_until_started(new, "update of configuration")
 
     def prepare_configuration(self, request: si.UpdateConfigurationRequest) -> PreparedConfiguration:
-        """Check all that `update_configuration` may refuse, at each worker, and change nothing yet.
+        """Check all that `update_configuration` may refuse, at each worker, without changing anything yet.
 
         See `Scheduler.prepare_configuration`.
 
         Raises:
-            RequestError: the configuration is refused, and nothing has changed.
+            RequestError: The configuration is refused, and nothing has changed.
         """
         self._threads.refuse("a preparation of a configuration")
         with self._turn(rm_id_of(request, si.UpdateConfigurationRequest)):
@@ -211,24 +212,24 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         return PreparedConfiguration(request.rmID, number, commit, change.abandon)
 
     def _committed(self, change: DoorChange) -> list[PartitionLink]:
-        """Commit a change; return the links to partitions that are new."""
+        """Commit a change; return the links to new partitions."""
         before = dict.fromkeys(link.partition for link in self._links())
         new = change.commit()
         self._end_unused(before)
         return new
 
     def _end_unused(self, before: Collection[str]) -> None:
-        """End the workers of those of these partitions that no resource manager has any more."""
+        """End the workers of those of some partitions that no resource manager uses any longer."""
         used = {link.partition for link in self._links()}
         for name in before:
             if name not in used:
                 self._workers.end(name)
 
     def _prepared(self, request: si.UpdateConfigurationRequest) -> DoorChange:
-        """Return a change that each worker has prepared; in the turn of the resource manager.
+        """Return a change that each worker has prepared; called in the turn of the resource manager.
 
         Raises:
-            RequestError: It is refused, or there is no worker for a partition that is new.
+            RequestError: The change is refused, or a new partition has no worker.
         """
         manager = self._manager(request.rmID, "UpdateConfigurationRequest")
         names = partition_names(request.config, "update of configuration", None, refuse_rules=True)
@@ -243,28 +244,28 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         return change
 
     def update_node(self, request: si.NodeRequest) -> None:
-        """Take new and changed nodes.
+        """Process new and changed nodes.
 
         Raises:
-            RequestError: the request is refused as a whole, and nothing has changed.
+            RequestError: The request is refused as a whole, and nothing has changed.
         """
         manager = self._manager(rm_id_of(request, si.NodeRequest), "NodeRequest")
         self._hand_over(manager, nodes_by_partition(request), PartitionLink.update_node)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
-        """Take new and removed applications.
+        """Process new and removed applications.
 
         Raises:
-            RequestError: the request is refused as a whole, and nothing has changed.
+            RequestError: The request is refused as a whole, and nothing has changed.
         """
         manager = self._manager(rm_id_of(request, si.ApplicationRequest), "ApplicationRequest")
         self._hand_over(manager, applications_by_partition(request), PartitionLink.update_application)
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
-        """Take asks, existing allocations and releases.
+        """Process asks, existing allocations and releases.
 
         Raises:
-            RequestError: the request is refused as a whole, and nothing has changed.
+            RequestError: The request is refused as a whole, and nothing has changed.
         """
         manager = self._manager(rm_id_of(request, si.AllocationRequest), "AllocationRequest")
         self._hand_over(manager, allocations_by_partition(request), PartitionLink.update_allocation)
@@ -275,10 +276,10 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         parts: Mapping[str, _Request],
         update: Callable[[PartitionLink, _Request], None],
     ) -> None:
-        """Give each partition its part of a request; then wait if one of them has no room for more.
+        """Give each partition its part of a request; then wait if one of them has no room for more requests.
 
         Raises:
-            RequestError: A part, or an entry, is larger than what a worker takes in a recovery.
+            RequestError: A part, or an entry, is larger than the limit of a recovery.
         """
         for part in parts.values():
             check_size(part)
@@ -293,10 +294,10 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         self._wait_for_room(taken)
 
     def request_reconsideration(self, request: v1.Reconsideration) -> None:
-        """Try again what the predicates of a resource manager have refused; see `reconsider`.
+        """Try again the nodes that the predicates of a resource manager have refused; see `reconsider`.
 
         Raises:
-            RequestError: It has not registered, or has no such partition.
+            RequestError: The resource manager has not registered, or does not have the partition.
         """
         manager = self._manager(request.rm_id, "reconsideration")
         links = [*manager.links.values()]
@@ -311,14 +312,14 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             link.pass_on(request)
 
     def take_kept_use(self, rm_id: str, usage: Json) -> None:
-        """Let partitions go on from what was used before, when they come to a worker; see `Scheduler`."""
+        """Let partitions continue from an earlier use when they get a worker; see `Scheduler`."""
         self._use.take(rm_id, usage)
 
     def _any_link(self, manager: LinkedManager) -> PartitionLink:
-        """Return a link for what names a partition that does not exist: any worker refuses it alike.
+        """Return any link, for an unknown partition: all workers refuse it in the same way.
 
         Raises:
-            RequestError: The RM has no partition.
+            RequestError: The RM does not have any partition.
         """
         links = [*manager.links.values()]
         if not links:
@@ -326,7 +327,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         return next((link for link in links if link.is_running), links[0])
 
     def _wait_for_room(self, links: Iterable[PartitionLink]) -> None:
-        """Wait while too much waits for a worker, unless a worker may wait for this thread."""
+        """Wait while too many requests wait for a worker, unless a worker may wait for this thread."""
         if self._threads.may_wait:
             for link in links:
                 link.wait_for_room()
@@ -341,7 +342,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         See `Scheduler.pause_manager`.
 
         Raises:
-            RequestError: No such resource manager has registered, or a predicate calls.
+            RequestError: The resource manager has not registered, or a predicate calls.
         """
         self._threads.refuse("a pause of a resource manager")
         return self._halt(rm_id, "pause", reason, callback)
@@ -374,21 +375,21 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         return True
 
     def _give_up(self, manager: LinkedManager, partition: str, error: ReplacedError) -> None:
-        """Stop a resource manager that another door has taken over: a worker of it says so."""
+        """Stop a resource manager that another door has taken over, as one of its workers reports."""
         manager.note_failure(f"partition {partition!r}", ReplacedError(f"given up: {error}"))
         with self._turn(manager.rm_id):
             if self._managers.get(manager.rm_id) is not manager or self._stopped.is_set():
-                return  # The registration fails by it, or there is another one.
+                return  # The registration fails with the error, or there is a newer one.
             manager.life.stop(str(error))
             manager.close(str(error))
         if (hook := replaced_hook(manager.callback)) is not None:
             manager.call(hook, str(error))
 
     def forget_manager(self, rm_id: str) -> None:
-        """Forget a resource manager that has stopped, with its partitions and all that is counted of it.
+        """Forget a stopped resource manager, with its partitions and all its counts.
 
         Raises:
-            RequestError: It has not stopped, or no such one has registered.
+            RequestError: The resource manager has not stopped, or has not registered.
         """
         self._threads.refuse("the end of a resource manager")
         with self._turn(rm_id):
@@ -403,7 +404,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         self._end_unused(manager.links)
 
     def stop(self) -> None:
-        """End the links and the workers that were started; deliver what is queued."""
+        """End the links and the workers of this door; deliver the queued callbacks."""
         self._threads.refuse("a stop")
         with self._lock:
             if self._stopped.is_set():
@@ -415,10 +416,10 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         self._launcher.stop()
 
     def _call(self, message: v1.ManagerMessage) -> v1.Answer:
-        """Carry out a step: have each worker that runs do the same.
+        """Carry out a step on each running worker.
 
         Raises:
-            LicorneError: It is one of a stepped scheduler.
+            LicorneError: The step is only for stepped schedulers.
         """
         self._check_running()
         method = message.step.method
@@ -428,14 +429,14 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         if step is None:
             raise LicorneError("the door runs by itself: it is not stepped")
         for link in self._links():
-            with suppress(RequestError):  # There is no worker now.
+            with suppress(RequestError):  # The partition is without a worker now.
                 step(link.scheduler())
         return v1.Answer()
 
     # ------------------------------------------------------------------------------------ questions
 
     def places(self) -> tuple[PartitionPlace, ...]:
-        """Return where each partition runs, and how it is; the RM that has registered first comes first."""
+        """Return where each partition runs, and its state, in the order of the registrations."""
         return tuple(link.place for link in self._links())
 
     def _links(self) -> list[PartitionLink]:
@@ -450,10 +451,10 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             raise RequestError("the scheduler has been stopped")
 
     def _known(self, rm_id: str, what: str) -> LinkedManager:
-        """Return an RM.
+        """Return a registered RM.
 
         Raises:
-            RequestError: It has not registered.
+            RequestError: The RM has not registered.
         """
         manager = self._managers.get(rm_id)
         if manager is None:
@@ -464,7 +465,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         """Return the RM of a request.
 
         Raises:
-            RequestError: It has not registered, or has stopped; or the door has.
+            RequestError: The RM has not registered or has stopped, or the door has stopped.
         """
         self._check_running()
         manager = self._known(rm_id, request)

@@ -1,8 +1,9 @@
-"""What the record of a partition consists of: creations, asks as bytes, and names that are gone.
+"""The parts of the record of a partition: creations, asks as bytes, and names that are gone.
 
 A scheduler answers each creation once, in the order of the requests: it accepts or rejects it. Under one id
-there may be several without an answer: the first may be invalid and the second good, or the second is
-rejected because the first is there. So what is due is kept in order, and the answer decides what is there.
+there may be several creations without an answer: the first may be invalid and the second valid, or the second
+is rejected because the first one exists. So the pending answers are kept in order, and each answer decides
+what exists.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from ...si import si_pb2 as si
 
 UNANSWERED: Final = -1
 _SIZE_TAG: Final = si.Allocation.DESCRIPTOR.fields_by_name["resourcePerAlloc"].number << 3 | 2
-"""The byte that begins a size in the bytes of an ask; that of its length follows."""
+"""The tag byte of a size in the bytes of an ask; the length follows."""
 _KEPT_SECONDS: Final = 60.0
-"""How long a name is kept at least: an answer that is under way for longer is of a worker that is lost."""
+"""The minimum time for which a name is kept; a worker that takes longer to answer is lost."""
 _FEW: Final = 4_096
-"""How many names are kept however old they are."""
+"""The number of names that are kept regardless of their age."""
 _NAMES_MAX: Final = 262_144
-"""How many are kept in that time; of more than these nothing is known, and nothing is doubted."""
+"""The largest number of names that are kept in that time; beyond it names are unknown, and not doubted."""
 
 
 class _DueKind(Enum):
-    """What an answer that is due is about."""
+    """The subject of a pending answer."""
 
     NEW = "It is there if it is accepted"
     ENDED = "The resource manager (RM) has ended it before the answer: only the RM needs to hear that"
@@ -39,66 +40,66 @@ class _DueKind(Enum):
 
 @final
 class _Due:
-    """An answer that is due."""
+    """A pending answer."""
 
     __slots__ = ("changes", "entry", "is_change", "kind")
 
     def __init__(self, kind: _DueKind, entry: bytes, *, is_change: bool = False) -> None:
         self.kind = kind
         self.is_change = is_change
-        """It changes what is there, if it is accepted."""
+        """Whether it changes an existing entry, if it is accepted."""
         self.entry = entry
-        """What was sent; of what is new with the changes that were sent later."""
+        """The bytes that were sent; for a new entry with the changes that were sent later."""
         self.changes: list[bytes] = []
-        """These changes: they are rejected if this is, and nothing of the id is there."""
+        """The changes that were sent later: rejected if this is rejected, and nothing of the id exists."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class CreationsAgain:
-    """What is created again in a recovery."""
+    """The creations of a recovery."""
 
     entries: tuple[bytes, ...]
-    """What is there, or to be there, once for each id."""
+    """The existing and expected entries, one for each id."""
     late: tuple[bytes, ...]
-    """What is sent afterwards, in order: the RM waits for an answer that says why it is rejected."""
+    """Creations that are sent afterwards, in order: the RM waits for the reasons of their rejections."""
     accepted: tuple[str, ...]
-    """The ids of what has ended meanwhile: the RM waits to hear that it was accepted."""
+    """The ids of entries that have ended in the meantime: the RM waits for their acceptance."""
 
 
 @final
 class Creations:
-    """What is there by id, as bytes, and the answers that are due; its owner guards it."""
+    """The existing entries by id, as bytes, and the pending answers; the owner guards it."""
 
     def __init__(self) -> None:
         self._there: dict[str, bytes] = {}
         self._due: dict[str, list[_Due]] = {}
 
     def __len__(self) -> int:
-        """Return how many ids have something that is there."""
+        """Return the number of ids with an existing entry."""
         return len(self._there)
 
     @property
     def there(self) -> Mapping[str, bytes]:
-        """What was accepted and has not ended, by id."""
+        """The accepted entries that have not ended, by id."""
         return MappingProxyType(self._there)
 
     def is_known(self, name: str) -> bool:
-        """Return whether something of this id is there, or may be there soon."""
+        """Return whether an entry of this id exists, or may exist soon."""
         return name in self._there or any(item.kind is _DueKind.NEW for item in self._due.get(name, ()))
 
     # ------------------------------------------------------------------------------------- requests
 
     def create(self, name: str, entry: bytes, *, is_change: bool = False) -> None:
-        """Note a creation that is about to be sent, or a change of what is there in the form of one."""
+        """Note a creation before it is sent, or a change of an existing entry in the form of a creation."""
         self._due.setdefault(name, []).append(_Due(_DueKind.NEW, entry, is_change=is_change))
 
     def expect_rejection(self, name: str, entry: bytes) -> None:
-        """Note a change that is about to be sent and is going to be rejected."""
+        """Note a change that will be rejected, before it is sent."""
         self._due.setdefault(name, []).append(_Due(_DueKind.INVALID, entry))
 
     def change(self, name: str, entry: bytes, fold: Callable[[bytes], bytes]) -> None:
-        """Change what is there, or may be there soon; a change of what is neither is going to be rejected."""
+        """Change an entry that exists or may exist soon; a change of any other one will be rejected."""
         if name in self._there:
             self._there[name] = fold(self._there[name])
         last = None
@@ -113,18 +114,18 @@ class Creations:
             self.expect_rejection(name, entry)
 
     def end(self, name: str) -> None:
-        """Note that the RM ends what has this id."""
+        """Note that the RM ends the entry with this id."""
         was_there = self._there.pop(name, None) is not None
         for item in self._due.get(name, ()):
             if was_there:
-                item.changes.clear()  # They were of that.
+                item.changes.clear()  # They were changes of the ended entry.
             if item.kind is _DueKind.NEW:
                 item.kind = _DueKind.ENDED
 
     # -------------------------------------------------------------------------------------- answers
 
     def not_due(self, accepted: Sequence[str], rejected: Sequence[str]) -> str | None:
-        """Return the first name whose answer is not due, `None` if all are."""
+        """Return the first name whose answer is not pending, `None` if all are."""
         accepts, answers = Counter(accepted), Counter((*accepted, *rejected))
         for name, count in answers.items():
             due = self._due.get(name, ())
@@ -134,7 +135,7 @@ class Creations:
         return None
 
     def accept(self, name: str) -> bool:
-        """Take the news that something was accepted; return whether the RM is to hear it."""
+        """Process an acceptance; return whether the RM gets it."""
         item = self._take(name, rejected=False)
         if item is None:
             return True
@@ -143,13 +144,13 @@ class Creations:
         return item.kind is not _DueKind.AGAIN
 
     def reject(self, name: str, *, is_invalid: bool = False) -> None:
-        """Take the news that something was rejected, which the RM always hears.
+        """Process a rejection, which the RM always gets.
 
         Args:
-            name: Its id.
-            is_invalid: Whether nothing of this id could have been accepted for the reason that is given: then
-                it is not the answer to what may be accepted, if another one is due. What is refused for its
-                partition overtakes what the partition answers.
+            name: The id of the rejected entry.
+            is_invalid: Whether no entry of this id could have been accepted for the given reason. Then it is
+                not the answer to a valid creation if another answer is pending. Rejections because of a
+                partition may come before earlier answers of the partition.
         """
         item = self._take(name, rejected=True, prefer_invalid=is_invalid)
         if item is None:
@@ -161,7 +162,7 @@ class Creations:
             self._due[name] = [*changes, *self._due.get(name, ())]
 
     def forget(self, name: str) -> None:
-        """Drop what is there: the scheduler has ended it."""
+        """Remove an entry that the scheduler has ended."""
         self._there.pop(name, None)
 
     def _take(self, name: str, *, rejected: bool, prefer_invalid: bool = False) -> _Due | None:
@@ -183,7 +184,7 @@ class Creations:
     # ------------------------------------------------------------------------------------- recovery
 
     def begin_recovery(self) -> CreationsAgain:
-        """Return what a scheduler gets that knows nothing; answers to that are due from now on."""
+        """Return the entries for a scheduler without state; its answers are pending from now on."""
         entries: list[bytes] = []
         late: list[bytes] = []
         accepted: list[str] = []
@@ -205,7 +206,7 @@ class Creations:
 
 
 def _in_order(due: Mapping[str, list[_Due]]) -> Iterator[tuple[str, _Due]]:
-    """Yield all that is due; of each id what is new comes first, since it is sent first."""
+    """Yield all pending entries; of each id the creation comes first, since it is sent first."""
     for name, items in due.items():
         for item in sorted(items, key=lambda item: item.kind is not _DueKind.NEW):
             yield name, item
@@ -213,54 +214,54 @@ def _in_order(due: Mapping[str, list[_Due]]) -> Iterator[tuple[str, _Due]]:
 
 @final
 class HeldEntry:
-    """An ask, or an allocation. Plain, because there are very many."""
+    """An ask, or an allocation. The class is plain, because there are very many of them."""
 
     __slots__ = ("ask", "node", "session")
 
     def __init__(self, ask: bytes, node: str, session: int) -> None:
         self.ask = ask
         self.node = node
-        """Where it is; empty while it waits."""
+        """The node of the allocation; empty for a waiting ask."""
         self.session = session
-        """The session that asked the RM to end it, 0 if none did; `UNANSWERED` if the RM has placed it
-        itself, and the worker has not said that it is there."""
+        """The session that asked the RM to end it, 0 without such a session; `UNANSWERED` if the RM has
+        placed it itself and the worker has not confirmed it."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class HeldAllocations:
-    """What another worker gets, and what the RM is to hear before that."""
+    """The contents for another worker, and the messages that the RM gets before that."""
 
     allocations: tuple[bytes, ...]
-    """What runs, and what others run: messages `Allocation`."""
+    """The allocations, with those of others: messages `Allocation`."""
     asks: tuple[bytes, ...]
-    """Likewise."""
+    """The asks: messages `Allocation`."""
     late: tuple[si.AllocationRequest, ...]
-    """What is sent afterwards, in order: the RM waits for an answer to it."""
+    """Requests that are sent afterwards, in order: the RM waits for an answer to them."""
     released: tuple[si.AllocationRelease, ...]
-    """What has ended with the worker."""
+    """The allocations that have ended with the worker."""
 
 
 def without_node(data: bytes) -> bytes:
-    """Return what the RM had placed itself as an ask."""
+    """Return an allocation that the RM had placed itself as an ask."""
     ask = si.Allocation.FromString(data)
     ask.ClearField("nodeID")
     return ask.SerializeToString()
 
 
 def placed_again(entry: HeldEntry) -> bytes:
-    """Return an ask or allocation where it is now: the RM may have sent it elsewhere, or as placed.
+    """Return an ask or allocation at its present node: the RM may have sent it without one, or with another.
 
-    Of a field that stands twice in the bytes of a message the last one counts.
+    If a field occurs twice in the bytes of a message, the last one counts.
     """
     return entry.ask + si.Allocation(nodeID=entry.node).SerializeToString()
 
 
 def has_size(entry: HeldEntry, size: si.Resource) -> bool:
-    """Return whether a worker names the size of an entry; types with the quantity zero count for nothing."""
+    """Return whether a worker reports the size of an entry; types with the quantity zero do not count."""
     data = size.SerializeToString()
     if len(data) < 128 and b"%c%c%b" % (_SIZE_TAG, len(data), data) in entry.ask:
-        return True  # Mostly: it has one type, or few in the same order.
+        return True  # This is the usual case: one type, or few in the same order.
     return _quantities(si.Allocation.FromString(entry.ask).resourcePerAlloc) == _quantities(size)
 
 
@@ -270,13 +271,13 @@ def _quantities(size: si.Resource) -> dict[str, int]:
 
 @final
 class RecentNames:
-    """Names of asks, applications or nodes that are gone; its owner guards it.
+    """Names of asks, applications or nodes that are gone; the owner guards it.
 
     There are two generations. When the younger one has many names and is old enough, the older one is
     dropped.
 
     Args:
-        now_seconds: Returns a time that never goes back.
+        now_seconds: Returns a monotonic time.
     """
 
     def __init__(self, now_seconds: Callable[[], float] = time.monotonic) -> None:
@@ -285,7 +286,7 @@ class RecentNames:
         self._old: set[Hashable] = set()
         self._since = now_seconds()
         self._is_beyond = False
-        """Whether more names came in this generation than are kept."""
+        """Whether this generation got more names than are kept."""
         self._was_beyond = False
 
     def add(self, name: Hashable) -> None:
@@ -304,7 +305,7 @@ class RecentNames:
         return name in self._young or name in self._old or self._is_beyond or self._was_beyond
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all names."""
         self._young.clear()
         self._old.clear()
         self._is_beyond = self._was_beyond = False

@@ -1,4 +1,4 @@
-"""A worker as the recovery of a partition sees it: what is handed over to it, and what it says."""
+"""The recovery of a partition on a worker: the requests for the worker, and the handling of its answers."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from .session import send_at_once
 from .under_way import Replayed, SentEntry
 
 Hear: TypeAlias = "Callable[[str, Message | Sequence[si.EventRecord]], None]"
-"""Takes what a worker says: the name of the callback, and its argument."""
+"""Called with an answer of a worker: the name of the callback, and its argument."""
 _LOOK_SECONDS: Final = 0.05
-"""How often a recovery is looked at: whether the worker was lost, or the link was closed."""
+"""The interval of the checks during a recovery: whether the worker was lost, or the link was closed."""
 _ROOM_SECONDS: Final = 0.01
-"""How long a worker that does not read is left alone before a request is sent again."""
+"""The pause before a request is sent again to a worker that does not read."""
 _KNOWN_NAMES: Final = frozenset({"allocationKey", "applicationID", "nodeID", "partitionName"})
-"""Names that the door has sent itself: an RM knows by them what is meant, however long they are."""
+"""Fields with names that the door has sent itself: an RM needs them in full, however long they are."""
 _CODES: Final = frozenset(code.value for code in RejectionCode)
 
 
 @final
 class PatientWorker:
-    """A worker as a recovery sees it: it has one partition, and a request is sent again until it is read.
+    """A worker during a recovery: it has one partition, and a request is sent again until it is read.
 
     Args:
-        scheduler: The session with it.
+        scheduler: The session with the worker.
         partition: The partition.
         given_up: Set when the link is closed.
-        turn: Held while it registers.
-        used: What the partition has used before, which it goes on from when it registers; `None` for nothing.
+        turn: The lock that is held during the registration.
+        used: The earlier use of the partition, from which it continues when it registers; `None` without any.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class PatientWorker:
     ) -> si.RegisterResourceManagerResponse:
         """Register the RM with the one partition.
 
-        A link that was closed does not: the RM has registered again, and would lose what it has by that.
+        A closed link does not register: the RM has registered again, and would lose its new state.
 
         Raises:
-            LicorneError: It is refused, or the worker is lost, or it is given up.
+            LicorneError: The registration is refused, the worker is lost, or the recovery is given up.
         """
         with self._turn:
             if self._given_up.is_set():
@@ -95,7 +95,7 @@ class PatientWorker:
         """Send a request; wait while the worker does not read.
 
         Raises:
-            LicorneError: It is refused, the worker is lost, or it is given up.
+            LicorneError: The request is refused, the worker is lost, or the recovery is given up.
         """
         while True:
             try:
@@ -107,14 +107,14 @@ class PatientWorker:
             return
 
     def replay(self, requests: Iterable[Replayed], note: Callable[[SentEntry | None], None]) -> None:
-        """Send again what was under way when a worker was lost.
+        """Send again the requests that were under way when a worker was lost.
 
         Args:
-            requests: What is sent, in order.
-            note: Called with each suspect before it is sent, and with `None` before anything else is.
+            requests: The requests, in order.
+            note: Called with each suspect before it is sent, and with `None` before any other request.
 
         Raises:
-            LicorneError: It is refused, or the worker is lost.
+            LicorneError: A request is refused, or the worker is lost.
         """
         for each in requests:
             note(each.suspect)
@@ -124,10 +124,10 @@ class PatientWorker:
         note(None)
 
     def _wait_until_carried_out(self) -> None:
-        """Wait until the worker has carried out all that it was sent.
+        """Wait until the worker has carried out all requests.
 
         Raises:
-            ConnectionLostError: The worker is lost, or it is given up.
+            ConnectionLostError: The worker is lost, or the recovery is given up.
         """
         answer = None
         while answer is None or not answer.done():
@@ -150,23 +150,23 @@ def hand_over(
     known: PartsToRecover,
     check_current: Callable[[], None],
 ) -> Recovery | None:
-    """Register at a worker, and give it what a partition holds.
+    """Register at a worker, and give it the state of a partition.
 
-    The asks are sent on this thread, as all that follows is: a recovery would send them on the thread on
-    which its last answer has come, and what the RM says next, such as their ends, could overtake them.
+    This thread sends the asks and all later requests. A recovery would send the asks on the thread of its
+    last answer, and later requests of the RM, such as releases of these asks, could overtake them.
 
     Args:
         worker: The worker.
-        registration: How the RM registers.
-        callback: Gets what the worker says.
-        known: What the partition holds.
-        check_current: Raises an error when the session is lost, or the link was closed.
+        registration: The registration of the RM.
+        callback: The callback for the answers of the worker.
+        known: The state of the partition.
+        check_current: Raises an error if the session is lost, or the link was closed.
 
     Returns:
-        The recovery, which has come to its end; `None` where the partition held nothing.
+        The finished recovery; `None` if the partition had no state.
 
     Raises:
-        LicorneError: It is refused, it fails, or the worker is lost meanwhile.
+        LicorneError: The recovery is refused or fails, or the worker is lost in the meantime.
     """
     if not (known.nodes or known.applications or known.asks):
         worker.register_resource_manager(registration, callback)
@@ -196,42 +196,42 @@ def _nothing(_: str) -> None:
 
 
 class SessionCallback(Watcher):
-    """The callback for one session with a worker; questions of the worker go to the RM itself.
+    """The callback for one session with a worker; questions of the worker go directly to the RM.
 
     Args:
         callback: The callback of the RM.
-        hear: Gets everything else.
+        hear: Called with all other messages.
     """
 
     def __init__(self, callback: ResourceManagerCallback, hear: Hear) -> None:
         super().__init__(callback, lambda _: None, lambda response: response, lambda response: response)
         self._hear = hear
-        self.replaced = _nothing  # The link learns it from the end of the session.
+        self.replaced = _nothing  # The end of the session informs the link.
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        """Take placements, releases and rejections."""
+        """Pass on placements, releases and rejections."""
         self._hear("update_allocation", response)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        """Take answers about applications, and changes of state."""
+        """Pass on answers about applications, and changes of state."""
         self._hear("update_application", response)
 
     def update_node(self, response: si.NodeResponse) -> None:
-        """Take accepted and rejected nodes."""
+        """Pass on accepted and rejected nodes."""
         self._hear("update_node", response)
 
     def send_event(self, events: Sequence[si.EventRecord]) -> None:
-        """Take events."""
+        """Pass on events."""
         self._hear("send_event", events)
 
     def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
-        """Take a hint."""
+        """Pass on a scheduling state."""
         self._hear("update_container_scheduling_state", request)
 
 
 @final
 class _AskedSessionCallback(SessionCallback):
-    """The callback for an RM that has predicates of its own; a worker asks no other one."""
+    """The callback for an RM that has predicates; a worker asks no other RM."""
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         """Ask the RM."""
@@ -239,13 +239,13 @@ class _AskedSessionCallback(SessionCallback):
 
 
 def session_callback(callback: ResourceManagerCallback, hear: Hear) -> SessionCallback:
-    """Return the callback for a session; it has predicates only if that of the RM has."""
+    """Return the callback for a session; it has predicates only if the callback of the RM has them."""
     asks = getattr(type(callback), "predicates", None) is not ResourceManager.predicates
     return (_AskedSessionCallback if asks else SessionCallback)(callback, hear)
 
 
 def doubted_code(said: Message | Sequence[si.EventRecord]) -> str:
-    """Return what of the codes of rejections cannot be, empty if all can; ask when all else is believed."""
+    """Return the impossible part of the codes of rejections, empty without one; asked as the last check."""
     match said:
         case si.AllocationResponse():
             codes = [each.code for each in said.rejectedAllocations]
@@ -258,7 +258,7 @@ def doubted_code(said: Message | Sequence[si.EventRecord]) -> str:
 
 
 def bound_texts(said: Message | Sequence[si.EventRecord]) -> None:
-    """Shorten what a worker says for people, as a scheduler does; names that were never sent are doubted."""
+    """Shorten the texts of a worker for people, like a scheduler; names that were never sent are doubted."""
     entries: Sequence[Message] = [said] if isinstance(said, Message) else said
     if isinstance(said, si.NodeResponse | si.ApplicationResponse | si.AllocationResponse):
         entries = [entry for _, answered in said.ListFields() for entry in answered]
@@ -269,4 +269,4 @@ def bound_texts(said: Message | Sequence[si.EventRecord]) -> None:
                 if isinstance(value, str) and field.name not in _KNOWN_NAMES:
                     setattr(entry, field.name, shortened(value))
                 elif field.name == "allocationTags":
-                    value.clear()  # No worker sends any.
+                    value.clear()  # Workers do not send this field.

@@ -1,4 +1,4 @@
-"""One partition of one resource manager (RM): its record, its worker, and the requests that wait for it."""
+"""One partition of one resource manager (RM): its record, its worker, and its waiting requests."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ from .under_way import SentEntry, UnderWay
 from .workers import LaunchedWorker, LaunchError, LinkState, PartitionPlace, WorkerTable
 
 HELD_BYTES_MAX: Final = 32 << 20
-"""How many bytes of requests wait for one worker before the RM that sends them waits, too."""
+"""The number of bytes of requests that may wait for one worker before the RM has to wait as well."""
 _PAUSE_MIN_SECONDS: Final = 0.05
 _PAUSE_MAX_SECONDS: Final = 5.0
-"""The longest delay between two attempts to have a worker."""
+"""The longest delay between two attempts to get a worker."""
 
 
 @final
 class PartitionLink:
-    """The link to the worker of a partition, for one RM; a thread of its own keeps it.
+    """The link to the worker of a partition, for one RM; its own thread maintains it.
 
-    A worker that is lost is replaced, and gets what the record holds. The lock guards the record, the queue,
-    and the state. It is never held while something is sent or delivered, so that a request never waits for a
-    worker by it.
+    A lost worker is replaced, and the new one gets the contents of the record. The lock guards the record,
+    the queue, and the state. It is never held during a send or a delivery, so that a request never waits for
+    a worker because of it.
 
     Args:
         owner: The RM.
-        partition: The name of the partition as the configuration has it.
-        workers: Where its worker comes from.
-        connect: Makes sessions.
+        partition: The name of the partition in the configuration.
+        workers: The table of workers.
+        connect: Returns a session with a worker.
         now_ns: Returns the time, nanoseconds since 1970.
     """
 
@@ -75,67 +75,67 @@ class PartitionLink:
         self._connect = connect
         self._now_ns = now_ns
         self.started: Final[Future[None]] = Future()
-        """Done when it runs for the first time; with an error if it does not come to that."""
+        """Done when the partition runs for the first time; has an error if it cannot run."""
         self._record = PartitionRecord(owner.rm_id, partition)
         self._under_way = UnderWay(owner.rm_id)
         self._changed = threading.Condition()
         self._delivering = threading.Lock()
-        """Held while an answer is noted and queued for the RM, so that they are in one order."""
+        """Held while an answer is noted and queued for the RM, so that all answers are in one order."""
         self._ended = threading.Event()
         """Set when the link is closed."""
         self._session: WorkerSession | None = None
-        """The session in use; while the partition recovers, only the recovery sends by it."""
+        """The session in use; during a recovery only the recovery sends through it."""
         self._number = 0
         self._loss: RequestError | None = None
-        """Why the last session was lost, `None` while it is not."""
+        """The reason for the loss of the last session, `None` while it is not lost."""
         self._doubt = ""
-        """What its worker has said that cannot be, the empty text for nothing."""
+        """The impossible answer of the worker, the empty text without one."""
         self._farewell: tuple[si.NodeResponse | si.ApplicationResponse | si.AllocationResponse, ...] = ()
-        """What the RM hears when the link has ended."""
+        """The last messages for the RM after the end of the link."""
         self._queue: deque[LinkRequest] = deque()
         self._held_bytes = 0
-        """How many bytes of requests were taken and not sent."""
+        """The number of bytes of requests that were accepted and not sent."""
         self._halt: tuple[str, str] | None = None
-        """`pause` or `stop` and why, if the RM is halted."""
+        """`pause` or `stop` with the reason, if the RM is halted."""
         self._configured: si.RegisterResourceManagerRequest | None = None
-        """The registration that the worker has taken last, with its configuration."""
+        """The last registration that the worker has accepted, with its configuration."""
         self._place = PartitionPlace.starting(owner.rm_id, partition, now_ns())
 
     def start(self) -> None:
-        """Begin to have a worker; returns at once."""
+        """Start the search for a worker; return at once."""
         start_thread(self._run, f"licorne-link-{self.partition}")
 
     @property
     def place(self) -> PartitionPlace:
-        """Where the partition runs, and how it is."""
+        """The place of the partition, and its state."""
         with self._changed:
             return replace(self._place, waiting=len(self._queue))
 
     # ------------------------------------------------------------------------------------- requests
 
     def update_node(self, request: si.NodeRequest) -> None:
-        """Take nodes; returns when they are noted."""
+        """Accept nodes; return when they are noted."""
         with self._changed:
             self._under_way.note(request)
             self._record.note_nodes(request.nodes)
             self._send_or_queue(request)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
-        """Take applications; returns when they are noted."""
+        """Accept applications; return when they are noted."""
         with self._changed:
             self._under_way.note(request)
             self._record.note_applications(request)
             self._send_or_queue(request)
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
-        """Take asks, allocations and releases; returns when they are noted."""
+        """Accept asks, allocations and releases; return when they are noted."""
         with self._changed:
             self._under_way.note(request)
             sent = self._record.note_allocations(request, self._number)
             self._send_or_queue(sent)
 
     def pass_on(self, request: LinkRequest) -> None:
-        """Take what is of no partition: the worker answers it."""
+        """Accept a request without a partition: the worker answers it."""
         with self._changed:
             self._record.expect_rejections(request)
             self._send_or_queue(request)
@@ -146,14 +146,14 @@ class PartitionLink:
             self._changed.wait_for(lambda: self._held_bytes < HELD_BYTES_MAX or self._ended.is_set())
 
     def _send_or_queue(self, request: LinkRequest) -> None:
-        """Send a request if it is its turn and the worker reads; else it waits. With the lock."""
+        """Send a request if it is its turn and the worker reads; queue it otherwise. Needs the lock."""
         session = self._session
         if session is not None and self._place.state is LinkState.RUNNING and not self._queue:
             with suppress(NotSentError, ConnectionLostError):
                 send_at_once(session.scheduler, request)
                 return
         if session is None or self._ended.is_set():
-            if not isinstance(request, v1.Reconsideration):  # It has no effect on what has no worker.
+            if not isinstance(request, v1.Reconsideration):  # It has no effect without a worker.
                 self._held_bytes += request.ByteSize()
             return  # The record has it, and the next recovery sends it.
         kept = deepcopy(request)  # The caller may use its message again.
@@ -164,10 +164,10 @@ class PartitionLink:
     # ------------------------------------------------------------------------------------ questions
 
     def scheduler(self) -> RemoteScheduler:
-        """Return the worker, to ask it something.
+        """Return the worker for a question.
 
         Raises:
-            RequestError: There is none now; the text says since when and why.
+            RequestError: There is no worker now; the text gives the time and the reason.
         """
         with self._changed:
             session, place = self._session, self._place
@@ -177,18 +177,18 @@ class PartitionLink:
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a worker that has the partition."""
+        """Whether a worker runs the partition."""
         return self._place.state is LinkState.RUNNING
 
     def has_application(self, application_id: str) -> bool:
-        """Return whether the partition holds an application."""
+        """Return whether the partition has an application."""
         with self._changed:
             return self._record.has_application(application_id)
 
     # -------------------------------------------------------------------------------------- the life
 
     def halt(self, change: str, reason: str) -> None:
-        """Place nothing new for the RM (`pause`), or end its timers, too (`stop`); also on a later worker."""
+        """Halt placement for the RM (`pause`), or its timers as well (`stop`); also on a later worker."""
         with self._changed:
             self._halt = (change, reason)
             session = self._session if self._place.state is LinkState.RUNNING else None
@@ -196,16 +196,16 @@ class PartitionLink:
             session.halt(self._owner.rm_id, self._halt)
 
     def note_configured(self) -> None:
-        """Note that the worker has the configuration that the RM has now."""
+        """Note that the worker has the current configuration of the RM."""
         self._configured = self._owner.registration()
 
     def configure(self) -> None:
-        """Give the worker the configuration that the RM has now; one that refuses it is replaced."""
+        """Send the worker the current configuration of the RM; a worker that refuses it is replaced."""
         with self._changed:
             session = self._session if self.is_running else None
         wanted = self._owner.registration()
         if session is None or wanted == self._configured:
-            return  # What recovers looks at the end whether it is still the one.
+            return  # A recovery checks at its end whether the configuration has changed.
         request = si.UpdateConfigurationRequest(
             rmID=wanted.rmID, config=wanted.config, extraConfig=wanted.extraConfig
         )
@@ -220,11 +220,11 @@ class PartitionLink:
             self._configured = wanted
 
     def close(self, reason: str = "", *, ends: bool = False) -> None:
-        """End the link: what the worker says from now on is dropped. Returns at once.
+        """End the link: later messages of the worker are dropped. Return at once.
 
         Args:
-            reason: Why.
-            ends: Whether the partition ends with all that it has: then the RM hears of that.
+            reason: The reason.
+            ends: Whether the partition ends with all its contents, which the RM is then informed of.
         """
         with self._changed:
             if ends:
@@ -237,7 +237,7 @@ class PartitionLink:
         self._settle(UnavailableError(reason or "the link is closed"))
 
     def _settle(self, error: BaseException | None) -> None:
-        """Say whether it has come to run, unless that was said before."""
+        """Report whether the partition runs, unless that was reported before."""
         with suppress(InvalidStateError):
             if error is None:
                 self.started.set_result(None)
@@ -245,14 +245,14 @@ class PartitionLink:
                 self.started.set_exception(error)
 
     def _enter(self, state: LinkState, reason: str | None = None) -> None:
-        """Be in a state, with the lock; without a reason the one before stays."""
+        """Change the state, with the lock held; without a reason the earlier one stays."""
         if self._place.state is not LinkState.CLOSED:
             self._place = self._place.entered(state, reason, self._now_ns())
 
     # -------------------------------------------------------------------------- on the link's thread
 
     def _run(self) -> None:
-        """Have a worker until the link is closed."""
+        """Keep a worker until the link is closed."""
         pause = _PAUSE_MIN_SECONDS
         while not self._ended.is_set():
             try:
@@ -271,7 +271,7 @@ class PartitionLink:
             self._owner.deliver(CALLBACKS[type(response)], response)
 
     def _fail(self, error: BaseException) -> None:
-        """Note why there is no worker; if it never ran, and another try does not help, it never will."""
+        """Note why there is no worker; if it never ran and another try does not help, stop trying."""
         with self._changed:
             self._enter(LinkState.STARTING, str(error))
         if self.started.done() and not self._ended.is_set():
@@ -280,10 +280,10 @@ class PartitionLink:
             self._settle(error)
 
     def _serve(self) -> None:
-        """Have a worker, recover the partition on it, and send what comes, until it is lost.
+        """Get a worker, recover the partition on it, and send all requests, until it is lost.
 
         Raises:
-            LicorneError: There is no worker, or it does not take the partition.
+            LicorneError: There is no worker, or it refuses the partition.
         """
         worker = self._workers.worker_of(self.partition, self._ended)
         session = None
@@ -307,7 +307,7 @@ class PartitionLink:
                 if session is not None and not answers and not refused and not self._doubt:
                     self._under_way.lose(session.pulse.hangs_behind)
             if not refused and (session is None or not answers or not session.scheduler.is_connected):
-                self._workers.lost(worker)  # Also when the link is closed: the next one must not wait for it.
+                self._workers.lost(worker)  # Also of a closed link: the next link must not wait for it.
             if session is not None:
                 session.scheduler.stop()
 
@@ -315,7 +315,7 @@ class PartitionLink:
         """Connect with a worker.
 
         Raises:
-            LicorneError: It cannot be reached, or refuses the session.
+            LicorneError: The worker cannot be reached, or refuses the session.
         """
         with self._changed:
             self._number += 1
@@ -324,10 +324,11 @@ class PartitionLink:
         return WorkerSession(number, worker, scheduler, Pulse(lambda: scheduler.connection))
 
     def _raise_if_refused(self) -> None:
-        """Raise what the worker said when it ended the session, if it did.
+        """Raise the error with which the worker ended the session, if any.
 
         Raises:
-            RequestError: It did; another session would end so as well, or has to wait at least.
+            RequestError: The worker ended the session; another session would end in the same way, or has to
+                wait at least.
         """
         if self._loss is not None and is_refusal(self._loss) and not self._ended.is_set():
             raise self._loss
@@ -341,7 +342,7 @@ class PartitionLink:
                 self._changed.notify_all()
 
     def _recover(self, session: WorkerSession) -> None:
-        """Register at a worker, and hand over what the record holds.
+        """Register at a worker, and hand over the contents of the record.
 
         Raises:
             LicorneError: The registration is refused, or the worker was lost.
@@ -378,7 +379,7 @@ class PartitionLink:
         for request in known.late:
             patient.send(request)
         halted = None
-        while True:  # Until no other halt has come meanwhile; what comes later is applied by itself.
+        while True:  # Until no other halt has come in the meantime; later ones are applied directly.
             with self._changed:
                 self._check_current(session)
                 if self._halt == halted:
@@ -395,8 +396,8 @@ class PartitionLink:
             self._under_way.send(suspect)
 
     def _watch(self, session: WorkerSession) -> None:
-        """Look for signs of life in a session until it is lost; on a thread of its own."""
-        with suppress(RequestError):  # It is lost, or has been stopped.
+        """Check a session for signs of life until it is lost; runs on a separate thread."""
+        with suppress(RequestError):  # The session is lost, or has been stopped.
             while not self._ended.wait(TICK_SECONDS):
                 with self._changed:
                     if self._session is not session:
@@ -413,7 +414,7 @@ class PartitionLink:
         return PatientWorker(session.scheduler, self.partition, self._ended, turn, used)
 
     def _end_recovery(self, session: WorkerSession, recovery: Recovery) -> None:
-        """Note what the worker could not have; all answers of the recovery are noted."""
+        """Note the entries that the worker could not accept; all answers of the recovery are noted."""
         with self._delivering:
             with self._changed:
                 if session.number != self._number:
@@ -425,10 +426,10 @@ class PartitionLink:
                 self._owner.deliver("update_allocation", response)
 
     def _check_current(self, session: WorkerSession) -> None:
-        """Refuse to go on with a session that is not the last one.
+        """Refuse to continue with a session that is not the last one.
 
         Raises:
-            ConnectionLostError: It was lost, or the link was closed.
+            ConnectionLostError: The session was lost, or the link was closed.
         """
         with self._changed:
             if session.number != self._number or not session.scheduler.is_connected:
@@ -437,7 +438,7 @@ class PartitionLink:
                 raise ConnectionLostError(f"the worker was lost: {self._place.reason}")
 
     def _send_queued(self, session: WorkerSession) -> None:
-        """Send the requests that wait, in order, until the session is lost or the link closed."""
+        """Send the waiting requests, in order, until the session is lost or the link closed."""
         patient = self._patient(session)
         while True:
             with self._changed:
@@ -460,7 +461,7 @@ class PartitionLink:
                     self._changed.notify_all()
 
     def _hear(self, number: int, name: str, said: Any) -> None:
-        """Note what a worker says, then queue it for the RM; what an earlier session says is dropped."""
+        """Note a message of a worker, then queue it for the RM; messages of earlier sessions are dropped."""
         with self._delivering:
             with self._changed:
                 if number != self._number:
@@ -468,7 +469,7 @@ class PartitionLink:
                 self._doubt = doubt = self._record.doubt(name, said) or doubted_code(said)
                 if doubt:
                     self._lose(number, ConnectionLostError(f"its worker is replaced: {doubt}"))
-                    self._number += 1  # What else it says is dropped.
+                    self._number += 1  # Its later messages are dropped.
                 else:
                     bound_texts(said)
                     heard = self._record.take(name, said, number)

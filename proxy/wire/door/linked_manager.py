@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _Each = TypeVar("_Each")
 _Outcome = TypeVar("_Outcome")
 _AGAIN_SECONDS: Final = 0.05
-"""From a worker that has not started to the next try; launchers wait longer after several."""
+"""The pause after a failed start of a worker; launchers wait longer after several failures."""
 
 
 @final
@@ -44,15 +44,15 @@ class LinkedManager:
     """One registration of an RM.
 
     Args:
-        request: How it has registered.
+        request: The message of the registration.
         callback: Its callback.
-        partitions: The names of the partitions that it has; `None` for all of its configuration.
-        threads: Knows which threads are inside a callback.
-        failures: Gets what callbacks raise.
-        use: What its partitions have used.
-        on_replaced: Called once, with the partition and the error, when it has registered elsewhere.
+        partitions: The names of its partitions; `None` for all of its configuration.
+        threads: The threads that are inside a callback.
+        failures: Called with errors of callbacks.
+        use: The use of its partitions.
+        on_replaced: Called once, with the partition and the error, when the RM has registered elsewhere.
         now_ns: Returns the time, nanoseconds since 1970.
-        before: The registration before, which is closed now: its callbacks come first.
+        before: The earlier registration, which is closed now: its callbacks come first.
     """
 
     def __init__(
@@ -78,37 +78,37 @@ class LinkedManager:
         self._is_given_up = False
         self._request = si.RegisterResourceManagerRequest()
         self._request.CopyFrom(request)
-        self._request.config = request.config or DEFAULT_CONFIGURATION  # A worker may have another one.
+        self._request.config = request.config or DEFAULT_CONFIGURATION  # A worker may have another default.
         self._lock = threading.Lock()
-        """Guards the request, and whether it is given up."""
+        """The lock for the request, and for the fact that the RM is given up."""
         self.life = ManagerLife(self.rm_id, now_ns)
         self.life.advance(ManagerEvent.REGISTER)
         self.links: Mapping[str, PartitionLink] = {}
-        """By the name of the partition; replaced as a whole."""
+        """The links by the name of the partition; replaced as a whole."""
         self.prepared: object = None
-        """The change of its configuration that was prepared last, if it may still be committed."""
+        """The last prepared change of its configuration, if it may still be committed."""
         after: CallbackQueue | None = None if before is None else before._callbacks  # noqa: SLF001 - its kind
         self._callbacks: Final[CallbackQueue] = CallbackQueue(f"licorne-callbacks-{self.rm_id}", after)
 
     @property
     def status(self) -> ManagerStatus:
-        """Its state now."""
+        """The current state of the RM."""
         connection: str = getattr(self.callback, "connected_by", "")
         return replace(self.life.status, partitions=tuple(sorted(self.links)), connection=connection)
 
     def registration(self) -> si.RegisterResourceManagerRequest:
-        """Return how it registers at a worker: with the configuration that it has now."""
+        """Return the registration of the RM at a worker, with its current configuration."""
         with self._lock:
             request = si.RegisterResourceManagerRequest()
             request.CopyFrom(self._request)
             return request
 
     def kept_use(self, partition: str) -> Document | None:
-        """Return what a worker of a partition is to go on from, `None` for nothing."""
+        """Return the use from which a worker of a partition continues, `None` for nothing."""
         return self._use.of_partition(self.rm_id, partition)
 
     def configure(self, configuration: str, extra: Mapping[str, str]) -> None:
-        """Have another configuration from now on."""
+        """Set another configuration."""
         with self._lock:
             self._request.config = configuration or DEFAULT_CONFIGURATION
             self._request.extraConfig.clear()
@@ -116,18 +116,18 @@ class LinkedManager:
 
     @property
     def callbacks_waiting(self) -> int:
-        """How many callbacks wait for it."""
+        """The number of waiting callbacks."""
         return self._callbacks.count
 
     def deliver(self, name: str, argument: Message | Sequence[si.EventRecord]) -> None:
-        """Queue a callback; wait while too many wait."""
+        """Queue a callback; wait while the queue is full."""
         self._callbacks.put(lambda: self._call_back(name, argument), may_wait=lambda: True)
 
     def _call_back(self, name: str, argument: Message | Sequence[si.EventRecord]) -> None:
         self.call(getattr(self.callback, name), argument)
 
     def call(self, method: Callable[[Any], object], argument: object) -> None:
-        """Call a method of its callback; what that raises is reported."""
+        """Call a method of the callback; its errors are reported."""
         try:
             with self._threads.callback(self.rm_id):
                 method(argument)
@@ -135,20 +135,20 @@ class LinkedManager:
             self.note_failure(getattr(method, "__name__", "callback"), error)
 
     def give_up(self, partition: str, error: ReplacedError) -> None:
-        """End all its links, since it has registered elsewhere; the first worker that says so counts."""
+        """End all links, since the RM has registered elsewhere; only the first report counts."""
         with self._lock:
             is_first, self._is_given_up = not self._is_given_up, True
         if is_first:
             self._on_replaced(self, partition, error)
 
     def note_failure(self, what: str, error: BaseException) -> None:
-        """Report what could not be done."""
+        """Report a failed action."""
         self._failures.note(self.rm_id, what, error)
 
     def close(self, reason: str) -> None:
-        """End its links, and the thread of its callbacks when what is queued is delivered.
+        """End its links, and the thread of its callbacks after the queued ones are delivered.
 
-        Inside one of its callbacks it does not wait for that.
+        Inside one of its callbacks the call does not wait for that.
         """
         self.prepared = None
         for link in self.links.values():
@@ -157,11 +157,11 @@ class LinkedManager:
 
 
 def at_each(places: Sequence[_Each], step: Callable[[_Each], _Outcome]) -> list[_Outcome]:
-    """Do the same at several workers at once: one that does not answer holds up no other.
+    """Do the same at several workers at once: a worker that does not answer does not delay the others.
 
     Args:
-        places: Where.
-        step: What is done; it waits for the worker.
+        places: The links.
+        step: The action, which waits for the worker.
 
     Returns:
         The outcomes, in the order of the places.
@@ -176,14 +176,14 @@ def wait_until_started(links: Iterable[PartitionLink], what: str, seconds: float
     """Wait until each partition has a worker.
 
     Args:
-        links: The links of the partitions, which try again and again.
-        what: What fails without a worker, for the errors.
-        seconds: How long all may take together.
+        links: The links of the partitions, which try repeatedly.
+        what: The action that fails without a worker, for the errors.
+        seconds: The time limit for all of them together.
 
     Raises:
-        RequestError: One can have none.
-        UnavailableError: One has none in time, or its link was closed.
-        ReplacedError: A newer door has registered the resource manager at one.
+        RequestError: A partition cannot have a worker.
+        UnavailableError: A partition has no worker in time, or its link was closed.
+        ReplacedError: A newer door has registered the resource manager at a worker.
     """
     deadline = time.monotonic() + seconds
     for link in links:
@@ -200,18 +200,18 @@ def wait_until_started(links: Iterable[PartitionLink], what: str, seconds: float
 def start_worker(
     workers: WorkerTable, partition: str, given_up: threading.Event, what: str, seconds: float
 ) -> None:
-    """Start the worker of a partition that is about to be new.
+    """Start the worker of a new partition.
 
     Args:
         workers: The workers.
         partition: The partition.
-        given_up: Set when the caller does not wait any longer.
-        what: What fails without a worker, for the errors.
-        seconds: How long to try.
+        given_up: Set when the caller stops waiting.
+        what: The action that fails without a worker, for the errors.
+        seconds: The time limit.
 
     Raises:
-        RequestError: There can be none.
-        UnavailableError: There is none in time, or it was given up.
+        RequestError: The partition cannot have a worker.
+        UnavailableError: The partition has no worker in time, or the start was given up.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -235,51 +235,51 @@ def _no_worker(what: str, partition: str, seconds: float, why: str) -> Unavailab
 
 @final
 class DoorUse:
-    """What partitions have used, as their workers have said last; any thread may use it.
+    """The use of partitions, as their workers last reported it; any thread may use it.
 
     Args:
-        kept: What they have used before, by full name.
+        kept: The earlier use, by full name.
     """
 
     def __init__(self, kept: Mapping[str, KeptUse]) -> None:
         self._lock = threading.Lock()
         self._kept = kept
-        """By the full name of the partition; replaced as a whole."""
+        """The use by the full name of the partition; replaced as a whole."""
 
     def take(self, rm_id: str, usage: Json) -> None:
-        """Note what partitions of an RM have used; of each the later is kept.
+        """Note the use of partitions of an RM; for each the later report is kept.
 
-        What is ahead of the clock, by that of another machine, counts as of now. Else all that comes later by
-        a right clock would be the earlier.
+        A report with a time in the future, by the clock of another machine, counts as of now. Otherwise all
+        later reports with a right clock would be the earlier ones.
 
         Raises:
-            RequestError: It is no such document.
+            RequestError: The document is invalid.
         """
         with self._lock:
             self._kept = taken_use(self._kept, rm_id, usage, time_ns())
 
     def of_partition(self, rm_id: str, partition: str) -> Document | None:
-        """Return what a worker of a partition is to go on from, `None` for nothing."""
+        """Return the use from which a worker of a partition continues, `None` for nothing."""
         name = full_partition_name(partition, rm_id)
         kept = self._kept.get(name)
         return None if kept is None or not kept.uses else use_document({name: kept}, time_ns())
 
     def of_manager(self, rm_id: str | None) -> Document:
-        """Return what the partitions of an RM have used, those of all RMs with `None`."""
+        """Return the use of the partitions of an RM, or of all RMs with `None`."""
         return use_document(of_manager(self._kept, rm_id), time_ns())
 
 
 @final
 class DoorChange:
-    """One change: prepared at each worker, then committed in the table of the door, then at each worker.
+    """A change of configuration: prepared at each worker, then committed in the table, then at each worker.
 
-    A worker that is lost between gets the new configuration when its partition recovers.
+    A worker that is lost in between gets the new configuration when its partition recovers.
 
     Args:
         manager: The RM.
         request: Its new configuration.
-        names: The partitions that it has with that configuration.
-        link: Makes the link to a partition that is new; it is started here.
+        names: Its partitions with that configuration.
+        link: Makes the link to a new partition; it is started here.
     """
 
     def __init__(
@@ -292,17 +292,17 @@ class DoorChange:
         self._manager = manager
         self._request = si.UpdateConfigurationRequest()
         self._request.CopyFrom(request)
-        self._request.config = request.config or DEFAULT_CONFIGURATION  # A worker may have another one.
+        self._request.config = request.config or DEFAULT_CONFIGURATION  # A worker may have another default.
         self._names = names
         self._link = link
         self._prepared: list[tuple[PartitionLink, PreparedConfiguration]] = []
         self._undo = ExitStack()
 
     def prepare(self) -> None:
-        """Have each worker check it; nothing changes. What was prepared before can be committed no more.
+        """Let each worker check the change; nothing changes, and earlier prepared changes become invalid.
 
         Raises:
-            RequestError: One refuses it, and no worker keeps it.
+            RequestError: A worker refuses the change; then none keeps it.
         """
         links = [link for name in self._names if (link := self._manager.links.get(name)) is not None]
         with ExitStack() as undo:
@@ -320,7 +320,7 @@ class DoorChange:
     def _prepared_at(self, link: PartitionLink) -> PreparedConfiguration | LicorneError | None:
         """Return what the worker of a partition has prepared, or its refusal; `None` if there is none now.
 
-        The next worker gets what is committed.
+        The next worker gets the committed configuration.
         """
         if not link.is_running:
             return None
@@ -332,14 +332,15 @@ class DoorChange:
             return error if link.is_running else None
 
     def abandon(self) -> None:
-        """Drop it at each worker."""
+        """Drop the change at each worker."""
         self._undo.close()
 
     def commit(self) -> list[PartitionLink]:
-        """Make it the configuration in use; return the links to partitions that are new, which start.
+        """Make it the configuration in use; return the links to new partitions, which start.
 
         Raises:
-            RequestError: Another one was prepared since, or the RM has registered again; nothing has changed.
+            RequestError: Another change was prepared since, or the RM has registered again; nothing has
+                changed.
         """
         manager = self._manager
         if manager.prepared is not self:
@@ -350,7 +351,7 @@ class DoorChange:
         new = {name: self._link(name) for name in self._names if name not in manager.links}
         gone = [link for name, link in manager.links.items() if name not in self._names]
         manager.links = {name: new.get(name) or manager.links[name] for name in self._names}
-        for link in new.values():  # They are in the table: what stops the door finds them there.
+        for link in new.values():  # They are in the table, where a stop of the door finds them.
             link.start()
         at_each(self._prepared, _commit)
         at_each([*manager.links.values()], PartitionLink.configure)
@@ -365,5 +366,5 @@ def _commit(entry: tuple[PartitionLink, PreparedConfiguration]) -> None:
     try:
         prepared.commit()
     except RequestError:
-        return  # It is given the text next, or is lost and recovers with it.
+        return  # The worker gets the text next, or is lost and recovers with it.
     link.note_configured()

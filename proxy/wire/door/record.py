@@ -1,12 +1,12 @@
-"""The record of a partition: what it holds of one resource manager (RM), for a recovery on another worker.
+"""The record of a partition: its contents of one resource manager (RM), for a recovery on another worker.
 
-The owner writes each request into it before that is sent, and each answer before the RM hears it. In an
-ordinary session the RM hears exactly what the worker says. After a recovery it does not hear again what it
-has heard: that nodes and applications are accepted, states on the way to the one that it knows, and requests
-to end what it was asked to end before. What the RM was ending when the worker was lost has ended: the record
-gives the answers that the RM waits for and that no worker gives any more.
+The owner notes each request before it is sent, and each answer before the RM gets it. In an ordinary session
+the RM gets exactly the messages of the worker. After a recovery it does not get again what it has:
+acceptances of nodes and applications, states on the way to the known one, and earlier requests to end
+allocations. Allocations that the RM was ending when the worker was lost have ended: the record gives the
+answers that the RM waits for and that no worker will give.
 
-It is for RMs of the current generation of `si.v1`: fields of the older one are not read.
+It serves RMs of the current generation of `si.v1`: fields of the older one are not read.
 """
 
 from __future__ import annotations
@@ -40,47 +40,47 @@ _WAY: Final = {
     _S.COMPLETING.value: (_S.ACCEPTED.value,),
     _S.FAILING.value: (_S.ACCEPTED.value, _S.RUNNING.value),
 }
-"""The states that an application enters again on a new worker before the one that the RM knows."""
+"""The states that an application enters again on a new worker before the one that the RM has."""
 _NUDGE: Final = "licorne-door "
-"""How the keys of the asks begin that are withdrawn in the request that sends them, see `_nudges`."""
+"""The prefix of the keys of asks that are withdrawn in the request that sends them, see `_nudges`."""
 _C = RejectionCode
 _INVALID_NODE: Final = frozenset(code.value for code in (_C.INVALID, _C.NODE_UNKNOWN, _C.PARTITION_UNKNOWN))
-"""Why changes of nodes are rejected, and what is of no partition."""
+"""The codes of rejected changes of nodes, and of entries without a partition."""
 
 
 @final
 class _KnownState:
-    """What the RM knows of an application."""
+    """The state of an application that the RM has."""
 
     __slots__ = ("repeats", "state")
 
     def __init__(self) -> None:
         self.state = ""
-        """The state that it has heard last."""
+        """The last state that the RM got."""
         self.repeats = False
-        """Whether a new worker has yet to bring the application there."""
+        """Whether a new worker has not yet brought the application there."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartsToRecover:
-    """What `Recovery` gets of a partition, what is sent through it next, and what the RM hears first."""
+    """The parts of a partition for `Recovery`, the next requests, and the first messages for the RM."""
 
     nodes: tuple[si.NodeInfo, ...]
     applications: tuple[si.AddApplicationRequest, ...]
     allocations: tuple[bytes, ...]
-    """Messages `Allocation`, as are the asks."""
+    """Messages `Allocation`, like the asks."""
     asks: tuple[bytes, ...]
     late: tuple[_Request, ...]
-    """Send these through the recovery as soon as it has started, before anything else of the RM. The RM waits
-    for answers to them. They are not to be noted again."""
+    """Requests to send through the recovery as soon as it has started, before other requests of the RM, which
+    waits for answers to them. They must not be noted again."""
     heard: tuple[_Response, ...]
-    """What no worker says any more: tell the RM now."""
+    """Messages that no worker will send: the RM gets them now."""
 
 
 @final
 class PartitionRecord:
-    """What one partition of one RM holds; its owner guards it.
+    """The contents of one partition of one RM; the owner guards it.
 
     Sessions are numbered by the owner, from 1 upwards.
 
@@ -106,45 +106,45 @@ class PartitionRecord:
         return self._nodes.there, self._applications.there
 
     def has_application(self, application_id: str) -> bool:
-        """Return whether there is an application of that id."""
+        """Return whether an application of that id exists."""
         return self._applications.is_known(application_id)
 
     # --------------------------------------------------------------------------------------- sizes
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return len(self._nodes)
 
     @property
     def applications(self) -> int:
-        """How many applications there are that are not over."""
+        """The number of applications that are not finished."""
         return len(self._applications)
 
     @property
     def allocations(self) -> int:
-        """How many allocations there are, without those of others."""
+        """The number of allocations, without those of others."""
         return self._allocations.allocations
 
     @property
     def foreign_allocations(self) -> int:
-        """How many allocations of others there are."""
+        """The number of allocations of others."""
         return self._allocations.foreign_allocations
 
     @property
     def asks(self) -> int:
-        """How many asks wait."""
+        """The number of waiting asks."""
         return self._allocations.asks
 
     @property
     def ending(self) -> int:
-        """How many allocations the RM has ended that no worker has confirmed."""
+        """The number of allocations that the RM has ended and no worker has confirmed."""
         return self._allocations.ending
 
     # ------------------------------------------------------------------------------------- requests
 
     def note_nodes(self, nodes: Iterable[si.NodeInfo]) -> None:
-        """Note nodes, in the order in which they are about to be sent."""
+        """Note nodes before they are sent, in the order of sending."""
         for node in nodes:
             name = node.nodeID
             if self._is_invalid(node):
@@ -159,13 +159,13 @@ class PartitionRecord:
                 self._nodes.change(name, node.SerializeToString(), partial(_folded, change=node))
 
     def _is_invalid(self, node: si.NodeInfo) -> bool:
-        """Return whether what is sent of a node is going to be rejected whatever is there."""
+        """Return whether an entry of a node will be rejected in any case."""
         request = si.NodeRequest(rmID=self._rm_id, nodes=[node])
         (updates,) = self._reader.node_updates(request, Generation()).values()
         return update_refusal(updates[0]) is not None
 
     def note_applications(self, request: si.ApplicationRequest) -> None:
-        """Note applications that are new and that are removed, before they are sent."""
+        """Note new and removed applications before they are sent."""
         for new in request.new:
             changed = self._with_walltime(new)
             entry = new.SerializeToString() if changed is None else changed
@@ -178,7 +178,7 @@ class PartitionRecord:
             self._allocations.end_application(name)
 
     def _with_walltime(self, new: si.AddApplicationRequest) -> bytes | None:
-        """Return a known application with the walltime that is sent now, `None` if that is no change."""
+        """Return a known application with the walltime of the request, `None` if that does not change it."""
         known = self._applications.there.get(new.applicationID)
         if known is None or WALLTIME_TAG not in new.tags:
             return None
@@ -187,17 +187,17 @@ class PartitionRecord:
         return changed.SerializeToString()
 
     def note_allocations(self, request: si.AllocationRequest, session: int) -> si.AllocationRequest:
-        """Note asks, allocations and releases; return what is to be sent instead.
+        """Note asks, allocations and releases; return the request to send instead.
 
-        What the RM confirms that an earlier session has announced is sent as `STOPPED_BY_RM`: the worker of
-        this one knows nothing of it.
+        Confirmations by the RM of announcements of an earlier session are sent as `STOPPED_BY_RM`: the worker
+        of this session does not know these announcements.
         """
         return self._allocations.note(request, session)
 
     # -------------------------------------------------------------------------------------- answers
 
     def expect_rejections(self, request: LinkRequest) -> None:
-        """Note that a request is sent that is of no partition: all but ends is going to be rejected."""
+        """Note that a request without a partition is sent: all entries except ends will be rejected."""
         match request:
             case si.NodeRequest():
                 for node in request.nodes:
@@ -212,9 +212,9 @@ class PartitionRecord:
                 pass
 
     def doubt(self, name: str, said: Any) -> str:
-        """Return what of a callback cannot be, after all that a worker was sent; empty if there is nothing.
+        """Return the part of a callback that contradicts the requests sent, as a text; empty without one.
 
-        Ask before it is taken: a worker that says such a thing is not the one that the record is of.
+        Call this before `take`: a worker with such an answer is not the worker of this record.
         """
         match name:
             case "update_allocation":
@@ -248,7 +248,7 @@ class PartitionRecord:
         return ""
 
     def take(self, name: str, said: Any, session: int) -> Any:
-        """Note what a worker says by a callback; return what the RM hears of it, `None` for nothing."""
+        """Note a callback of a worker; return the message for the RM, `None` for nothing."""
         match name:
             case "update_allocation":
                 heard: Any = self.take_allocations(said, session)
@@ -261,7 +261,7 @@ class PartitionRecord:
         return heard if heard.ListFields() else None
 
     def take_nodes(self, response: si.NodeResponse) -> si.NodeResponse:
-        """Note what a worker says about nodes; return what the RM is to hear of it."""
+        """Note the answers of a worker about nodes; return those for the RM."""
         unheard = [
             place for place, each in enumerate(response.accepted) if not self._nodes.accept(each.nodeID)
         ]
@@ -276,7 +276,7 @@ class PartitionRecord:
         return rest
 
     def take_applications(self, response: si.ApplicationResponse) -> si.ApplicationResponse:
-        """Note what a worker says about applications; return what the RM is to hear of it."""
+        """Note the answers of a worker about applications; return those for the RM."""
         rest = si.ApplicationResponse()
         rest.accepted.extend(each for each in response.accepted if self._accept(each.applicationID))
         for rejected in response.rejected:
@@ -302,12 +302,12 @@ class PartitionRecord:
             self._states.pop(name, None)
 
     def _enter(self, updated: si.UpdatedApplication) -> bool:
-        """Note the state of an application; return whether the RM is to hear it."""
+        """Note the state of an application; return whether the RM gets it."""
         name, state = updated.applicationID, updated.state
         known = self._states.get(name)
         if known is None:
             return True
-        if state == _S.NEW.value:  # It is no change, but a warning about what was sent.
+        if state == _S.NEW.value:  # It is not a change, but a warning about the request.
             return not known.repeats
         if state in _OVER:
             self._applications.forget(name)
@@ -320,19 +320,19 @@ class PartitionRecord:
         return is_news
 
     def take_allocations(self, response: si.AllocationResponse, session: int) -> si.AllocationResponse:
-        """Note what a worker says about asks and allocations; return what the RM is to hear of it."""
+        """Note the answers of a worker about asks and allocations; return those for the RM."""
         return self._allocations.take(_without_nudges(response), session)
 
     # ------------------------------------------------------------------------------------- recovery
 
     def begin_recovery(self, now_ns: int) -> PartsToRecover:
-        """Return what another worker gets, and what the RM hears before that.
+        """Return the contents for another worker, and the messages that the RM gets before that.
 
-        What the RM was ending has ended. Answers that are due are due from the new worker, without those that
-        the RM knows. It may be called again before that recovery has ended.
+        Allocations that the RM was ending have ended. Pending answers are expected from the new worker,
+        except those that the RM has. This may be called again before that recovery has ended.
 
         Args:
-            now_ns: The time, for what the RM hears; nanoseconds since 1970.
+            now_ns: The time for the messages to the RM; nanoseconds since 1970.
         """
         self._gone.clear()
         nodes = self._nodes.begin_recovery()
@@ -376,7 +376,7 @@ class PartitionRecord:
         )
 
     def end(self, now_ns: int) -> tuple[_Response, ...]:
-        """End all that there is, since the partition ends; return what the RM hears of that.
+        """End the whole contents, since the partition ends; return the messages for the RM.
 
         Args:
             now_ns: The time, nanoseconds since 1970.
@@ -392,17 +392,16 @@ class PartitionRecord:
     def end_recovery(
         self, rejections: Iterable[RecoveryRejection], left_out: Iterable[str]
     ) -> tuple[list[si.AllocationResponse], list[si.NodeRequest]]:
-        """Take over what the new worker could not have; call it when all answers of the recovery are taken.
+        """Drop the entries that the new worker rejected; called after all answers of the recovery.
 
-        The configuration may have changed so that an application is rejected, and what runs of it as well.
+        The configuration may have changed so that an application is rejected, and its allocations as well.
 
         Args:
-            rejections: Those of the recovery.
-            left_out: The nodes that have stayed drained in the recovery because of them.
+            rejections: The rejections of the recovery.
+            left_out: The nodes that have stayed drained in the recovery because of the rejections.
 
         Returns:
-            What the RM is to hear, and what is to be sent so that these nodes become schedulable; either may
-            be empty.
+            The messages for the RM, and the requests that make these nodes schedulable; either may be empty.
         """
         nodes: list[si.NodeInfo] = []
         for name in left_out:
@@ -426,10 +425,10 @@ class PartitionRecord:
         return known.state == _S.FAILING.value and not self._allocations.has_any(name)
 
     def _nudges(self) -> Iterator[si.AllocationRequest]:
-        """Yield what makes applications complete that have run and have nothing left.
+        """Yield requests that complete applications that have run and have nothing left.
 
-        Nothing completes on a worker that has had nothing. So one ask of each is sent and withdrawn by the
-        same request: nothing is placed, and nothing is answered but the states.
+        An application completes on a worker only if it has had something there. So one ask of each is sent
+        and withdrawn by the same request: nothing is placed, and only the states are answered.
         """
         for number, (name, known) in enumerate(self._states.items()):
             if not known.state or known.state == _S.FAILING.value or self._allocations.has_any(name):
@@ -449,7 +448,7 @@ class PartitionRecord:
 
 
 def _without_nudges(response: si.AllocationResponse) -> si.AllocationResponse:
-    """Return a response without the rejections of the door's own asks, whose applications are not taken."""
+    """Return a response without the rejections of the door's own asks, whose applications are rejected."""
     rejected = response.rejectedAllocations
     nudges = [place for place, each in enumerate(rejected) if each.allocationKey.startswith(_NUDGE)]
     if not nudges:
@@ -462,7 +461,7 @@ def _without_nudges(response: si.AllocationResponse) -> si.AllocationResponse:
 
 
 def _folded(entry: bytes, change: si.NodeInfo) -> bytes:
-    """Return a node as it is after a change: as the core, without the attributes of the change."""
+    """Return a node after a change: like the core, without the attributes of the change."""
     node = si.NodeInfo.FromString(entry)
     if change.action == si.NodeInfo.DRAIN_NODE:
         node.action = si.NodeInfo.CREATE_DRAIN

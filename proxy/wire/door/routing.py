@@ -1,4 +1,4 @@
-"""Splits requests by the partition that each of their entries names; the names that a configuration has."""
+"""Splits requests by the partitions of their entries, and reads the partitions of a configuration."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from ...si import si_pb2 as si
 from ...si.messages import BATCH_BYTES_MAX, MESSAGE_BYTES_MAX, SiRequest, entry_beyond
 
 LinkRequest: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | v1.Reconsideration"
-"""What a link sends."""
+"""The requests that a link sends."""
 _Entry = TypeVar("_Entry")
 ENTRY_BYTES_MAX: Final = BATCH_BYTES_MAX
-"""How many bytes a node, an application, an ask or an allocation has at most. Later changes of its size are
-added in its record: three times as much still fits in a message."""
+"""The largest size of a node, an application, an ask or an allocation, in bytes. Later changes of its size
+are added in its record: three times as much still fits in a message."""
 _REQUEST_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64
-"""How many bytes a request for a partition has at most: a session adds some to it."""
+"""The largest size of a request for a partition, in bytes: a session adds some to it."""
 _OLDER: Final = "the door does not speak the older generation of si.v1: {} is of that one"
 
 
 def short_name(name: str, rm_id: str) -> str:
-    """Return the name of a partition as the configuration has it; of another RM's partition the full name."""
+    """Return the name of a partition in the configuration; for a partition of another RM its full name."""
     full = full_partition_name(name, rm_id)
     short = short_partition_name(full)
     return short if full == f"[{rm_id}]{short}" else full
 
 
 def nodes_by_partition(request: si.NodeRequest) -> Mapping[str, si.NodeRequest]:
-    """Return what a request says of each partition, by its name.
+    """Return the parts of a request by the name of the partition.
 
     Raises:
-        RequestError: It has a field of the older generation of `si.v1`.
+        RequestError: The request has a field of the older generation of `si.v1`.
     """
     for node in request.nodes:
         if node.existingAllocations or node.HasField("occupiedResource"):
@@ -51,7 +51,7 @@ def nodes_by_partition(request: si.NodeRequest) -> Mapping[str, si.NodeRequest]:
 
 
 def applications_by_partition(request: si.ApplicationRequest) -> Mapping[str, si.ApplicationRequest]:
-    """Return what a request says of each partition, by its name."""
+    """Return the parts of a request by the name of the partition."""
     new = _split(request.new, lambda entry: entry.partitionName, request.rmID)
     gone = _split(request.remove, lambda entry: entry.partitionName, request.rmID)
     names = dict.fromkeys([*new, *gone])
@@ -64,10 +64,10 @@ def applications_by_partition(request: si.ApplicationRequest) -> Mapping[str, si
 
 
 def allocations_by_partition(request: si.AllocationRequest) -> Mapping[str, si.AllocationRequest]:
-    """Return what a request says of each partition, by its name.
+    """Return the parts of a request by the name of the partition.
 
     Raises:
-        RequestError: It has a field of the older generation of `si.v1`.
+        RequestError: The request has a field of the older generation of `si.v1`.
     """
     if request.asks or request.releases.allocationAsksToRelease:
         raise RequestError(_OLDER.format("a field for asks of their own"))
@@ -91,7 +91,7 @@ def _split(
 ) -> dict[str, list[_Entry]]:
     """Return the entries by the name of their partition, each in order."""
     found: dict[str, list[_Entry]] = {}
-    names: dict[str, str] = {}  # One request mostly names few partitions.
+    names: dict[str, str] = {}  # Most requests name few partitions.
     for entry in entries:
         written = partition_of(entry)
         name = names.get(written)
@@ -102,10 +102,10 @@ def _split(
 
 
 def check_size(request: SiRequest) -> None:
-    """Refuse what no worker would take now or in a recovery, before it is noted.
+    """Refuse a request that no worker would accept now or in a recovery, before it is noted.
 
     Raises:
-        RequestError: It is too large; the text names what.
+        RequestError: The request or an entry is too large; the text names it.
     """
     size_bytes = request.ByteSize()
     if size_bytes <= ENTRY_BYTES_MAX:
@@ -122,16 +122,16 @@ def check_size(request: SiRequest) -> None:
 def partition_names(
     configuration: str, what: str, wanted: Collection[str] | None, *, refuse_rules: bool = False
 ) -> list[str]:
-    """Return the names of the partitions of a configuration, or those of them that are named.
+    """Return the names of the partitions of a configuration, or a selection of them.
 
     Args:
-        configuration: Its text, empty for the default.
-        what: What needs it, for the error.
-        wanted: The names, `None` for all.
-        refuse_rules: Whether unusable placement rules are refused: there may be no worker that does so.
+        configuration: The text of the configuration, empty for the default.
+        what: The action that needs it, for the error.
+        wanted: The selected names, `None` for all.
+        refuse_rules: Whether unusable placement rules are refused: a worker may be missing to do so.
 
     Raises:
-        RequestError: The configuration is refused, or lacks one that is named.
+        RequestError: The configuration is refused, or lacks a selected partition.
     """
     try:
         config = load(configuration or DEFAULT_CONFIGURATION)

@@ -1,7 +1,7 @@
-"""One session of a link with a worker: how it begins, how it sends, and whether the worker is alive.
+"""One session of a link with a worker: its start, its requests, and the check that the worker is alive.
 
-Pings of gRPC are answered by threads of C, also where Python does nothing any more. So each session asks a
-question that passes through the turn of the partition.
+C threads answer pings of gRPC even when Python hangs. So each session asks a question that passes through the
+turn of the partition.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ...si.api import ResourceManagerCallback
 
 Connect: TypeAlias = "Callable[[LaunchedWorker, Callable[[RequestError], object]], RemoteScheduler]"
-"""Makes a session with a worker; the second argument is called when it is lost."""
+"""Returns a session with a worker; the second argument is called when the session is lost."""
 CALLBACKS: Final = {
     si.NodeResponse: "update_node",
     si.ApplicationResponse: "update_application",
@@ -42,15 +42,15 @@ CALLBACKS: Final = {
 }
 """The callback of each answer."""
 SILENCE_SECONDS: Final = 30
-"""A worker that says nothing for so long, and does not answer meanwhile, is lost."""
+"""The time after which a silent worker that does not answer is lost."""
 TICK_SECONDS: Final = 1.0
 _ASKED_AFTER_SECONDS: Final = 5
-"""A worker that says nothing for so long is asked."""
+"""The time after which a silent worker is asked."""
 _PLAIN: Final = (
     ("Failed parsing HTTP/2", "a server answers there that is no `licorne serve`, such as one for HTTP/1.1"),
     ("Socket closed", "it closes connections without TLS; with TLS, give its authority as --worker-ca"),
 )
-"""What the errors of gRPC without TLS have in their texts, and what they mean."""
+"""Parts of the texts of errors of gRPC without TLS, and their meanings."""
 _SECURE: Final = (
     ("WRONG_VERSION_NUMBER", "what answers there does not use TLS, which --worker-ca and --worker-cert want"),
     ("CERTIFICATE_VERIFY_FAILED", "the authority in --worker-ca does not vouch for its certificate"),
@@ -66,7 +66,7 @@ _BOTH: Final = (
     ("did not answer", "something listens there, and does not answer"),
 )
 _CONNECT_SECONDS: Final = 20.0
-"""How long a worker may take to listen, and to answer a call."""
+"""The time limit for a worker to listen, and to answer a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class WorkerSession:
     pulse: Pulse
 
     def halt(self, rm_id: str, halt: tuple[str, str] | None) -> None:
-        """Pause or stop a resource manager; a worker that is lost is halted when it is replaced."""
+        """Pause or stop a resource manager; a lost worker is halted when it is replaced."""
         if halt is not None:
             change, reason = halt
             method = self.scheduler.pause_manager if change == "pause" else self.scheduler.stop_manager
@@ -92,7 +92,7 @@ def send_at_once(scheduler: RemoteScheduler, request: LinkRequest) -> None:
 
     Raises:
         NotSentError: The worker does not read.
-        LicorneError: It is refused, or the worker is lost.
+        LicorneError: The request is refused, or the worker is lost.
     """
     match request:
         case si.AllocationRequest():
@@ -106,7 +106,7 @@ def send_at_once(scheduler: RemoteScheduler, request: LinkRequest) -> None:
 
 
 def is_refusal(loss: RequestError | None) -> bool:
-    """Return whether the worker itself has ended a session, and said why: it runs, and answers."""
+    """Return whether the worker itself has ended a session with a reason: it runs, and answers."""
     return isinstance(loss, ReplacedError) or (isinstance(loss, ConnectionLostError) and loss.by_server)
 
 
@@ -116,14 +116,14 @@ STEPS: Final[Mapping[int, Callable[[RemoteScheduler], object]]] = {
     v1.Step.DELIVER_EVENTS: RemoteScheduler.deliver_events,
     v1.Step.RECORD_HISTORY: RemoteScheduler.record_history,
 }
-"""What a scheduler does that runs by itself, too."""
+"""The steps of a stepped scheduler that a running scheduler can carry out as well."""
 
 
 @final
 class Pulse:
-    """The signs of life in one session; its owner guards it, and calls `tick` once a second.
+    """The signs of life in one session; the owner guards it, and calls `tick` once a second.
 
-    Seconds are counted by calls: a door that was stopped itself has not waited meanwhile.
+    Seconds are counted by calls: a door that was suspended itself has not waited in that time.
 
     Args:
         connection: Returns the session.
@@ -136,17 +136,17 @@ class Pulse:
         self._question: Future[v1.Answer] | None = None
         self._asked_behind = 0
         self.hangs_behind: int | None = None
-        """How many requests the worker was sent before the question that it does not answer, when the session
-        was ended for that."""
+        """The number of requests that were sent to the worker before the question that it does not answer, if
+        the session was ended for that."""
 
     def tick(self, sent: int) -> int | None:
-        """Note that a second has passed; ask the worker if it is time, and end a session that is silent.
+        """Note that a second has passed; ask the worker if it is time, and end a silent session.
 
         Args:
-            sent: How many requests the worker was sent that are not known to be carried out.
+            sent: The number of sent requests that are not known to be carried out.
 
         Returns:
-            How many of them are carried out, as an answer says that has come; `None` if none has.
+            The number of these that are carried out, by the last answer; `None` without a new answer.
 
         Raises:
             RequestError: The session is lost.
@@ -163,7 +163,7 @@ class Pulse:
         self._silent_seconds = self._silent_seconds + 1 if is_silent else 0
         open_now = max(sent - (through or 0), 0)
         if self._question is None and (open_now or self._silent_seconds >= _ASKED_AFTER_SECONDS):
-            with suppress(NotSentError, ConnectionLostError):  # It does not read: that is silence, too.
+            with suppress(NotSentError, ConnectionLostError):  # It does not read, which counts as silence.
                 self._question = connection.ask_sign()
                 self._asked_behind = open_now
         if self._silent_seconds >= SILENCE_SECONDS:
@@ -173,34 +173,34 @@ class Pulse:
 
 
 class LinkOwner(Protocol):
-    """The RM of a link, as the door knows it."""
+    """The RM of a link, as the door has it."""
 
     @property
     def rm_id(self) -> str:
-        """Its id."""
+        """The id of the RM."""
 
     @property
     def callback(self) -> ResourceManagerCallback:
-        """Its callback, which workers ask by predicates."""
+        """Its callback, which workers use for predicates."""
 
     def registration(self) -> si.RegisterResourceManagerRequest:
-        """Return how it registers at a worker: with the configuration that it has now."""
+        """Return the registration of the RM at a worker, with its current configuration."""
 
     def kept_use(self, partition: str) -> Document | None:
-        """Return what a worker of a partition is to go on from, `None` for nothing."""
+        """Return the use from which a worker of a partition continues, `None` for nothing."""
 
     def deliver(self, name: str, argument: Message | Sequence[si.EventRecord]) -> None:
-        """Queue a callback; wait while too many wait."""
+        """Queue a callback; wait while the queue is full."""
 
     def give_up(self, partition: str, error: ReplacedError) -> None:
         """End all links of the RM: another door, or another program, has registered it at a worker."""
 
     def note_failure(self, what: str, error: BaseException) -> None:
-        """Report what could not be done."""
+        """Report a failed action."""
 
 
 def report_doubt(owner: LinkOwner, partition: str, doubt: str, now_ns: int) -> None:
-    """Report what the worker of a partition has said that cannot be, as a failure and as an event."""
+    """Report an impossible answer of the worker of a partition, as a failure and as an event."""
     text = f"the worker of partition {partition!r} is not believed, and replaced: {doubt}"
     owner.note_failure(f"partition {partition!r}", LicorneError(text))
     event = si.EventRecord(objectID=partition, message=text, timestampNano=now_ns)
@@ -209,12 +209,12 @@ def report_doubt(owner: LinkOwner, partition: str, doubt: str, now_ns: int) -> N
 
 @final
 class WorkerConnector:
-    """Makes sessions with workers; each says which door it is of, and when that was started.
+    """Opens sessions with workers; each session names the door, and the time of its start.
 
     Args:
-        token: The bearer token of the workers, if they want one.
-        tls: The files with the authorities that vouch for them, a client certificate, and its key.
-        note_failure: Gets the id of a resource manager, the name of a callback, and what failed there.
+        token: The bearer token of the workers, if they require one.
+        tls: The files with the certificate authorities of workers, a client certificate, and its key.
+        note_failure: Called with the id of a resource manager, the name of a callback, and its error.
     """
 
     def __init__(
@@ -230,13 +230,13 @@ class WorkerConnector:
         self._door = v1.DoorStart(
             epoch=time.time_ns(), name=f"process {os.getpid()} on {socket.gethostname()}"
         )
-        """Workers refuse a door that is older than the one that has registered a resource manager last."""
+        """The start of this door: workers refuse a door that is older than the last one that registered."""
 
     def __call__(self, worker: LaunchedWorker, on_lost: Callable[[RequestError], object]) -> RemoteScheduler:
         """Return a session with a worker.
 
         Raises:
-            LicorneError: It cannot be reached, or refuses the session.
+            LicorneError: The worker cannot be reached, or refuses the session.
         """
         root_certificates, certificate, key = self._tls
         try:
@@ -267,11 +267,11 @@ class WorkerConnector:
 def unusable_worker(
     worker: LaunchedWorker, error: ConnectionLostError, *, with_tls: bool
 ) -> ConnectionLostError:
-    """Return the error for operators that a worker could not be connected with.
+    """Return the error, for operators, for a failed connection to a worker.
 
     Args:
         worker: The worker.
-        error: What the client of its server says.
+        error: The error of the client.
         with_tls: Whether the door uses TLS towards workers.
     """
     said = str(error)
@@ -281,16 +281,16 @@ def unusable_worker(
 
 
 def check_build(worker: LaunchedWorker, version: str, build: str, own: str) -> None:
-    """Refuse a worker of another build of Licorne: it may decide otherwise than those beside it.
+    """Refuse a worker of another build of Licorne: its decisions may differ from those of other workers.
 
     Args:
         worker: The worker.
-        version: What it says in its answer to `hello`; empty for one that is too old to say it.
-        build: The hash of its sources; empty for one that does not say it.
-        own: That of this door.
+        version: The version in its answer to `hello`; empty for a worker that is too old to send it.
+        build: The hash of its sources; empty for a worker that does not send it.
+        own: The hash of the sources of this door.
 
     Raises:
-        LaunchError: It is not the version or the build of this door.
+        LaunchError: The version or the build differs from that of this door.
     """
     if version == __version__ and build != own:
         raise LaunchError(
@@ -303,7 +303,7 @@ def check_build(worker: LaunchedWorker, version: str, build: str, own: str) -> N
 
 
 def lasts(error: BaseException) -> bool:
-    """Return whether another worker, or another try, would end in the same way: no worker will ever run."""
+    """Return whether another worker, or another try, would fail in the same way: no worker can run."""
     if isinstance(error, ConnectionLostError):
         return False
     return isinstance(error, RequestError | LaunchError) or not isinstance(error, LicorneError)

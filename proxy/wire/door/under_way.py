@@ -1,8 +1,9 @@
-"""What a worker was sent and has not carried out yet: which of it may have ended or held the worker.
+"""The requests that a worker has not carried out yet, and which of them may have ended or blocked it.
 
-When a worker is lost, what was under way is sent to the next one behind everything else, entry by entry, and
-each waits until the one before it is carried out. An entry that was alone under way when two workers in a
-row were lost is *set aside*: the resource manager (RM) hears that it is rejected, and no worker gets it.
+When a worker is lost, the requests that were under way are sent to the next one after everything else, entry
+by entry, and each waits until the one before it is carried out. An entry that was under way alone when two
+workers in a row were lost is *set aside*: the resource manager (RM) gets a rejection, and no worker gets the
+entry.
 """
 
 from __future__ import annotations
@@ -20,28 +21,28 @@ from ...si import si_pb2 as si
 from .record import PartsToRecover
 
 SUSPECTS_MAX: Final = 64
-"""Where more was under way when a worker was lost, the next one gets all of it together, as fast as it can;
-only if that one is lost, too, the entries are sent one by one."""
+"""If more entries were under way when a worker was lost, the next one gets all of them together, as fast as
+possible; only if that one is lost as well, the entries are sent one by one."""
 _BATCH_MAX: Final = 1_000
 _NOTED_MAX: Final = 16_384
-"""How many requests are noted; the oldest of more are suspected no longer. A worker that reads as fast as it
-can all the time may not be asked for long."""
+"""The number of requests that are noted; older ones are no longer suspected. A worker that reads as fast as
+it can all the time may not be asked for long."""
 
 _Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
 
 
 class SentEntry(NamedTuple):
-    """Something new that an RM has sent: a node, an application, an ask or an allocation."""
+    """A new entry from an RM: a node, an application, an ask or an allocation."""
 
     kind: str
     """`node`, `application` or `allocation`."""
     name: str
     """The id, or the key."""
     application_id: str = ""
-    """Of an allocation, empty for one of others."""
+    """The application of an allocation, empty for an allocation of others."""
 
     def __str__(self) -> str:
-        """Return how it is named to people."""
+        """Return the name of the entry for people."""
         of = f" of application {self.application_id!r}" if self.application_id else ""
         return f"{self.kind} {self.name!r}{of}"
 
@@ -49,26 +50,26 @@ class SentEntry(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A request that a recovery sends behind everything else."""
+    """A request that a recovery sends after everything else."""
 
     request: _Request
     suspect: SentEntry | None
-    """Its only entry, if the next request waits until it is carried out."""
+    """The only entry of the request, if the next request waits until it is carried out."""
 
 
 class SetAside(NamedTuple):
-    """What is set aside."""
+    """An entry that is set aside, as a rejection."""
 
     callback: str
-    """The name of the callback by which the RM hears it."""
+    """The name of the callback that informs the RM."""
     response: si.NodeResponse | si.ApplicationResponse | si.AllocationResponse
-    """What the RM hears."""
+    """The argument of the callback."""
     reason: str
 
 
 @final
 class UnderWay:
-    """The requests of one partition that its worker is not known to have carried out; its owner guards it.
+    """The requests of one partition that the worker may not have carried out; the owner guards it.
 
     Args:
         rm_id: The id of the RM.
@@ -77,35 +78,35 @@ class UnderWay:
     def __init__(self, rm_id: str) -> None:
         self._rm_id = rm_id
         self._requests: deque[tuple[type[_Request], bytes]] = deque(maxlen=_NOTED_MAX)
-        """In order. They are bytes: that is cheaper than a copy, and mostly they are not read."""
+        """The requests in order, as bytes: that is cheaper than copies, and most of them are never read."""
         self._is_sent = False
-        """Whether the present worker gets what is noted."""
+        """Whether the present worker gets the noted requests."""
         self._losses = 0
-        """How many workers were lost since one has answered."""
+        """The number of workers that were lost since one has answered."""
         self._suspects: dict[SentEntry, None] = {}
         self._alone: SentEntry | None = None
-        """What the present worker carries out alone."""
+        """The entry that the present worker carries out alone."""
         self._was_alone: SentEntry | None = None
-        """What was alone under way when the last worker was lost."""
+        """The entry that was under way alone when the last worker was lost."""
         self._aside: SentEntry | None = None
 
     def __len__(self) -> int:
-        """Return how many requests there are."""
+        """Return the number of requests."""
         return len(self._requests)
 
     def note(self, request: _Request) -> None:
-        """Note a request that is about to be sent."""
+        """Note a request before it is sent."""
         self._requests.append((type(request), request.SerializeToString()))
 
     def send(self, entry: SentEntry | None) -> None:
-        """Note that the worker gets one entry alone, or from now on all that is noted."""
+        """Note that the worker gets one entry alone, or all noted requests from now on."""
         self._alone = entry
         self._is_sent = entry is None
 
     def carried_out(self, count: int) -> None:
-        """Note that the worker goes on, and has carried out the oldest requests."""
+        """Note that the worker is alive, and has carried out the oldest requests."""
         if not count and self._requests:
-            return  # What is suspected may be to come yet.
+            return  # The suspected request may not be sent yet.
         for _ in range(min(count, len(self._requests))):
             self._requests.popleft()
         self._losses = 0
@@ -116,8 +117,8 @@ class UnderWay:
         """Note that the worker is lost.
 
         Args:
-            asked_behind: If it hangs, how many of the requests it was sent before the question that it does
-                not answer: the later ones have not caused it. `None` if it was lost otherwise.
+            asked_behind: If the worker hangs, the number of requests before the question that it does not
+                answer: the later ones have not caused it. `None` if it was lost for another reason.
         """
         self._losses += 1
         alone, self._alone = self._alone, None
@@ -132,10 +133,10 @@ class UnderWay:
         self._was_alone = alone
 
     def set_aside(self, last_reason: str) -> SetAside | None:
-        """Return what no worker gets any more, if there is anything: the record has to forget it.
+        """Return the entry that no worker gets any longer, if any: the record has to forget it.
 
         Args:
-            last_reason: Why the last worker was lost.
+            last_reason: The reason for the loss of the last worker.
         """
         entry, self._aside = self._aside, None
         if entry is None:
@@ -149,12 +150,12 @@ class UnderWay:
     def split(
         self, known: PartsToRecover, nodes: Collection[str], applications: Collection[str]
     ) -> tuple[PartsToRecover, list[Replayed]]:
-        """Return what a recovery sends together, and what it sends behind that.
+        """Return the part that a recovery sends together, and the requests that follow.
 
         Args:
-            known: What the partition has.
-            nodes: The ids of nodes that a worker had accepted: what it was sent later may refer to them.
-            applications: Likewise.
+            known: The contents of the partition.
+            nodes: The ids of accepted nodes, which later requests may refer to.
+            applications: The ids of accepted applications, likewise.
         """
         if not self._suspects or (len(self._suspects) > SUSPECTS_MAX and self._losses < 2):
             return known, []
@@ -163,11 +164,11 @@ class UnderWay:
         wanted -= {SentEntry("application", name) for name in applications}
         rest, apart = _taken_apart(known, wanted)
         noted = [each for each in _entries(self._requests) if each is not None and each in apart]
-        order = dict.fromkeys([*noted, *apart])  # What others run on a node that is apart may not be noted.
+        order = dict.fromkeys([*noted, *apart])  # Allocations of others on a separate node may not be noted.
         return rest, [*self._in_order(apart, order)]
 
     def _in_order(self, apart: Mapping[SentEntry, Message], order: Iterable[SentEntry]) -> Iterator[Replayed]:
-        """Yield suspects each by itself, and what lies between them together."""
+        """Yield each suspect separately, and the entries between them together."""
         held: _Request | None = None
         count = 0
         for entry in order:
@@ -188,7 +189,7 @@ class UnderWay:
 
 
 def _entries(requests: Iterable[tuple[type[_Request], bytes]]) -> Iterator[SentEntry | None]:
-    """Yield what is new in requests, and `None` for each change and each end."""
+    """Yield the new entries in requests, and `None` for each change and each end."""
     for kind, data in requests:
         match kind.FromString(data):
             case si.NodeRequest() as request:
@@ -210,7 +211,7 @@ def _of_allocation(message: si.Allocation) -> SentEntry:
 def _taken_apart(
     known: PartsToRecover, wanted: Collection[SentEntry]
 ) -> tuple[PartsToRecover, dict[SentEntry, Message]]:
-    """Return what is left of what a recovery gets, and these entries of it with what is on their nodes."""
+    """Return the rest of the contents of a recovery, and these entries with what runs on their nodes."""
     apart: dict[SentEntry, Message] = {}
 
     def takes(entry: SentEntry, message: Message) -> bool:

@@ -1,4 +1,4 @@
-"""The worker of a partition, where it runs, and what a launcher is: it starts and replaces workers."""
+"""The worker of a partition, its place, and the interface of launchers, which start and replace workers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Final, Protocol, final
 from ....model.errors import LicorneError
 
 _LASTING_SECONDS: Final = 10.0
-"""A worker that was there so long did well: the next one does not wait."""
+"""The lifetime after which a worker counts as successful: the next one does not wait."""
 _FIRST_SECONDS: Final = 0.2
 _LONGEST_SECONDS: Final = 5.0
 
 
 class LaunchError(LicorneError):
-    """There is no worker for a partition, and trying again does not help; the text says why."""
+    """A partition has no worker, and another try does not help; the text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class LaunchedWorker:
     """A process that schedules one partition, for each resource manager that has a partition of that name."""
 
     partition: str
-    """The name of the partition, as the configuration has it."""
+    """The name of the partition in the configuration."""
     address: str
-    """Where it serves `licorne.v1`: `HOST:PORT`."""
+    """The address at which it serves `licorne.v1`: `HOST:PORT`."""
     number: int
-    """Counts the workers of the partition, from 1."""
+    """The number of the worker among those of the partition, from 1."""
     token: str = field(default="", repr=False, compare=False)
-    """The bearer token that its launcher has given it; empty for that of all workers, if there is one."""
+    """The bearer token from its launcher; empty if it has the common one, if any."""
     has_listened: bool = field(default=False, compare=False)
     """Whether it listened when its launcher returned it: if nothing listens there, it has ended."""
 
@@ -41,27 +41,28 @@ class Launcher(Protocol):
     """Starts the workers of partitions. Its methods are called by several threads."""
 
     def start(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
-        """Return a worker of a partition that has none; wait until its address is known.
+        """Start a worker of a partition without one; wait until its address is known, and return it.
 
         The worker may not listen yet.
 
         Args:
             partition: The name of the partition.
-            given_up: Set when the caller does not want it any more.
+            given_up: Set when the caller gives up.
 
         Raises:
-            LaunchError: There can be no worker.
-            LicorneError: There is none now, and a later attempt may find one; or it was given up.
+            LaunchError: The partition cannot have a worker.
+            LicorneError: No worker is available now, but a later attempt may succeed; or the start was given
+                up.
         """
 
     def lost(self, worker: LaunchedWorker) -> None:
-        """Note that a worker does not answer any more; return at once.
+        """Note that a worker does not answer any longer; return at once.
 
         A process that still runs is ended. `start` returns another one.
         """
 
     def stop(self) -> None:
-        """End all workers that were started, and what starts them."""
+        """End all started workers, and the threads that start them."""
 
 
 @final
@@ -69,10 +70,10 @@ class WorkerTable:
     """The worker of each partition; resource managers with a partition of one name share it.
 
     Args:
-        launcher: Starts and replaces them.
+        launcher: The launcher of the workers.
 
     Raises:
-        LicorneError: That is not a launcher.
+        LicorneError: The argument is not a launcher.
     """
 
     def __init__(self, launcher: Launcher) -> None:
@@ -86,11 +87,11 @@ class WorkerTable:
         self._workers: dict[str, LaunchedWorker] = {}
 
     def worker_of(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
-        """Return the worker of a partition; start one if there is none. The arguments are those of `start`.
+        """Return the worker of a partition; start one if necessary. The arguments are those of `start`.
 
         Raises:
-            LaunchError: There can be no worker.
-            LicorneError: There is none now, or it was given up.
+            LaunchError: The partition cannot have a worker.
+            LicorneError: No worker is available now, or the start was given up.
         """
         with self._lock:
             starting = self._starting.setdefault(partition, threading.Lock())
@@ -101,10 +102,10 @@ class WorkerTable:
             return worker
 
     def registering(self, partition: str) -> threading.Lock:
-        """Return what is held while a link registers at a worker of a partition.
+        """Return the lock for the registration of a link at a worker of a partition.
 
-        So what a link does that is being closed comes before what the next link of the same resource manager
-        does.
+        So the actions of a link that is being closed come before those of the next link of the same resource
+        manager.
         """
         with self._lock:
             return self._registering.setdefault(partition, threading.Lock())
@@ -117,7 +118,7 @@ class WorkerTable:
             self._launcher.lost(worker)
 
     def lost(self, worker: LaunchedWorker) -> None:
-        """Note that a worker does not answer any more; a second report of the same one has no effect."""
+        """Note that a worker does not answer any longer; a second report of the same one has no effect."""
         with self._lock:
             if self._workers.get(worker.partition) != worker:
                 return
@@ -126,12 +127,12 @@ class WorkerTable:
 
 
 class LinkState(Enum):
-    """How the link to the worker of a partition is."""
+    """The state of the link to the worker of a partition."""
 
     STARTING = "Starting"
-    """There is no worker yet."""
+    """The partition does not have a worker yet."""
     RECOVERING = "Recovering"
-    """A worker gets what the partition holds; nothing is placed meanwhile."""
+    """A worker gets the contents of the partition; nothing is placed in the meantime."""
     RUNNING = "Running"
     CLOSED = "Closed"
     """The resource manager has registered again, here or elsewhere, or has stopped."""
@@ -139,29 +140,29 @@ class LinkState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPlace:
-    """A partition of a resource manager, and the worker that it is on."""
+    """A partition of a resource manager, and its worker."""
 
     rm_id: str
     partition: str
-    """Its name as the configuration has it, without the resource manager."""
+    """The name of the partition in the configuration, without the resource manager."""
     state: LinkState
     since_ns: int
-    """Since when it is in this state, nanoseconds since 1970."""
+    """The start of the present state, nanoseconds since 1970."""
     reason: str
-    """Why the worker before was lost, or why there is none; empty if nothing went wrong."""
+    """The reason for the loss or the lack of a worker; empty without a failure."""
     address: str
-    """Where the worker serves `licorne.v1`; empty while there is none."""
+    """The address at which the worker serves `licorne.v1`; empty without a worker."""
     rest_address: str
-    """Where the worker's REST interface listens, `HOST:PORT`; empty if that is not known, or it has none."""
+    """The address of the worker's REST interface, `HOST:PORT`; empty if it is unknown, or missing."""
     worker_number: int
-    """Counts the workers of the partition, from 1; 0 while there is none."""
+    """The number of the worker among those of the partition, from 1; 0 without a worker."""
     waiting: int
-    """How many requests wait in the door."""
+    """The number of requests that wait in the door."""
     token: str = field(default="", repr=False, compare=False)
-    """The bearer token that this worker alone requires; empty if it has none of its own."""
+    """The bearer token that only this worker requires; empty without one."""
 
     def refusal(self, now_ns: int) -> str:
-        """Return what is said to those who ask the partition something while it does not run."""
+        """Return the error text for questions to the partition while it does not run."""
         seconds = (now_ns - self.since_ns) / 1e9
         why = f": {self.reason}" if self.reason else ""
         state = self.state.value.lower()
@@ -169,7 +170,7 @@ class PartitionPlace:
 
     @classmethod
     def starting(cls, rm_id: str, partition: str, since_ns: int) -> PartitionPlace:
-        """Return the place of a partition that has had no worker yet."""
+        """Return the place of a partition that has not had a worker yet."""
         return cls(
             rm_id=rm_id,
             partition=partition,
@@ -183,7 +184,7 @@ class PartitionPlace:
         )
 
     def entered(self, state: LinkState, reason: str | None, now_ns: int) -> PartitionPlace:
-        """Return the same in another state; without a reason the one before stays."""
+        """Return the same in another state; without a reason the earlier one stays."""
         return replace(self, state=state, since_ns=now_ns, reason=self.reason if reason is None else reason)
 
     def at(self, worker: LaunchedWorker, rest_address: str) -> PartitionPlace:
@@ -202,17 +203,17 @@ class _Tries:
     """The workers of one partition."""
 
     failures: int = 0
-    """How many failed one after the other."""
+    """The number of failures in a row."""
     started_at: float | None = None
-    """When the present one was there; `None` if there is none."""
+    """The start of the present worker; `None` without one."""
 
 
 @final
 class GrowingPauses:
     """The pauses before the workers of partitions.
 
-    The first worker after one that did well starts at once. Those after workers that were lost soon, or did
-    not start, wait longer each time: 0.2 s, then twice as long, up to 5 s.
+    The first worker after a successful one starts at once. After workers that were lost soon, or did not
+    start, the pauses grow: 0.2 s, then twice as long each time, up to 5 s.
 
     Args:
         clock: Returns seconds.
@@ -238,16 +239,16 @@ class GrowingPauses:
             tries.started_at = None
 
     def next_seconds(self, partition: str) -> float:
-        """Return how long the next worker of a partition is to wait."""
+        """Return the pause before the next worker of a partition."""
         with self._lock:
             failures = self._tries.setdefault(partition, _Tries()).failures
         return min(_FIRST_SECONDS * 2.0 ** (failures - 2), _LONGEST_SECONDS) if failures > 1 else 0.0
 
     def wait(self, partition: str, given_up: threading.Event) -> None:
-        """Wait as long as the next worker of a partition is to wait.
+        """Wait for the pause before the next worker of a partition.
 
         Raises:
-            LicorneError: It was given up.
+            LicorneError: The start was given up.
         """
         if given_up.wait(self.next_seconds(partition)):
             raise LicorneError(f"the worker of partition {partition!r} was given up before it started")

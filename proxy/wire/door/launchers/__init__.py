@@ -1,1 +1,1 @@
-"""How workers are started, found and replaced."""
+"""The launchers, which start, find and replace workers."""

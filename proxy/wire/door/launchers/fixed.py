@@ -16,7 +16,7 @@ _FORM: Final = "expected PARTITION=HOST:PORT,..., for example batch=10.0.0.7:333
 
 @final
 class FixedLauncher:
-    """Knows the workers of partitions by their addresses; it starts nothing, and ends nothing.
+    """A launcher for workers at known addresses; it does not start or end any process.
 
     Args:
         addresses: The address `HOST:PORT` of each partition's worker, see `read_worker_addresses`.
@@ -28,16 +28,16 @@ class FixedLauncher:
         self._pauses = GrowingPauses()
         self._lock = threading.Lock()
         self._counts: dict[str, int] = {}
-        """How many workers each partition has had."""
+        """The number of workers that each partition has had."""
 
     def start(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
-        """Return the worker of a partition; its address is the same each time.
+        """Return the worker of a partition; its address is always the same.
 
-        Where it was lost soon after it was returned last, there is a pause first, see `GrowingPauses`.
+        If it was lost soon after the last call, there is a pause first, see `GrowingPauses`.
 
         Raises:
-            LaunchError: The partition has no address; the text says which ones have.
-            LicorneError: It was given up.
+            LaunchError: The partition has no address; the text names those with one.
+            LicorneError: The start was given up.
         """
         address = self._addresses.get(partition)
         if address is None:
@@ -58,12 +58,12 @@ class FixedLauncher:
 
 
 def read_worker_addresses(text: str) -> dict[str, str]:
-    """Read `PARTITION=HOST:PORT,...`: where the worker of each partition serves `licorne.v1`.
+    """Read `PARTITION=HOST:PORT,...`: the address at which the worker of each partition serves `licorne.v1`.
 
-    Each partition has a worker of its own: a resource manager registers at a worker once, with one partition.
+    Each partition has its own worker: a resource manager registers at a worker once, with one partition.
 
     Raises:
-        LicorneError: It is no such text, or a partition or an address stands there twice; it is quoted.
+        LicorneError: The text has another form, or has a partition or an address twice; the error quotes it.
     """
     found: dict[str, Address] = {}
     for part in text.split(","):

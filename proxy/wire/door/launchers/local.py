@@ -1,4 +1,4 @@
-"""Workers that are child processes of the door, on its machine."""
+"""Workers that are child processes of the door, on the same machine."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..workers import GrowingPauses, LaunchedWorker
 from .serving_process import ServingProcess
 
 _LISTENING_SECONDS: Final = 120.0
-"""How long a worker may take until it listens; on a machine with too much to do it took 18 s."""
+"""The time limit until a worker listens; on an overloaded machine it took 18 s."""
 _SPARE_AFTER_SECONDS: Final = 10.0
-"""From the moment when a spare is taken to the start of the next one. That takes a core for more than a
-second, which a partition that recovers, and those beside it, need more."""
+"""The time from taking a spare to the start of the next one. The start uses a core for more than a second,
+which the recovering partition and the others need more."""
 _ORDERLY_SECONDS: Final = 2.5
-"""How long the end of all workers may take: the door itself has 5 s."""
+"""The time limit for the end of all workers; the door itself has 5 s."""
 _STACKS_SECONDS: Final = 0.2
 _KILLED_SECONDS: Final = 1.0
 _ADDRESSES: Final = ("--address", "127.0.0.1:0", "--rest-address", "127.0.0.1:0")
@@ -29,15 +29,15 @@ _ADDRESSES: Final = ("--address", "127.0.0.1:0", "--rest-address", "127.0.0.1:0"
 class LocalLauncher:
     """Starts workers as processes that listen on the loopback interface, and keeps a spare one ready.
 
-    The spare has loaded all and listens; it is for any partition, since a worker learns its partition when
-    a resource manager registers. It is started when the first worker listens, and again some seconds after
-    it was taken. All workers end when this process has ended, however that came about. Each
-    requires a bearer token of its own, which the door alone knows.
+    The spare has loaded everything and listens. It can serve any partition, since a worker learns its
+    partition when a resource manager registers. It is started when the first worker listens, and again some
+    seconds after it was taken. All workers end when this process has ended, for whatever reason. Each
+    requires its own bearer token, which only the door knows.
 
     Args:
-        arguments: Of `licorne serve`, for each worker, such as `--engine threads`.
-        write: Gets each line that a worker says, with its name in front.
-        spare_after_seconds: How long after a spare was taken the next one is started.
+        arguments: The arguments of `licorne serve`, for each worker, such as `--engine threads`.
+        write: Called with each line of output of a worker, after its name.
+        spare_after_seconds: The time from taking a spare to the start of the next one.
     """
 
     def __init__(
@@ -55,22 +55,23 @@ class LocalLauncher:
         self._spare: ServingProcess | None = None
         self._had_spare = False
         self._spare_timer: threading.Timer | None = None
-        """Starts the next spare; `None` if none is due."""
+        """The timer that starts the next spare; `None` if none is due."""
         self._processes: dict[LaunchedWorker, ServingProcess] = {}
         self._starting: set[ServingProcess] = set()
         self._counts: dict[str, int] = {}
-        """How many workers each partition has had."""
+        """The number of workers that each partition has had."""
         self._is_stopped = False
 
     def start(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
         """Return the spare process as the worker of a partition; the next spare is started later.
 
-        Where there is none it starts a process, and waits until it listens.
-        After workers that were lost soon there is a pause, see `GrowingPauses`.
+        Without a spare it starts a process, and waits until it listens. After workers that were lost soon
+        there is a pause, see `GrowingPauses`.
 
         Raises:
-            LaunchError: It refuses its arguments.
-            LicorneError: It ended before it listened, or it was given up, or this has been stopped.
+            LaunchError: The process refuses its arguments.
+            LicorneError: The process ended before it listened, the start was given up, or the launcher has
+                stopped.
         """
         self._pauses.wait(partition, given_up)
         process, number = self._take(partition)
@@ -88,7 +89,7 @@ class LocalLauncher:
         return worker
 
     def lost(self, worker: LaunchedWorker) -> None:
-        """Kill the process of a worker; one that is not known is left alone."""
+        """Kill the process of a worker; an unknown worker is ignored."""
         with self._lock:
             process = self._processes.pop(worker, None)
         if process is not None:
@@ -96,7 +97,7 @@ class LocalLauncher:
             process.kill()
 
     def stop(self) -> None:
-        """End all processes; those that do not end in order, within 2.5 s, are killed."""
+        """End all processes; those that do not end within 2.5 s are killed."""
         with self._lock:
             self._is_stopped = True
             if self._spare_timer is not None:
@@ -116,7 +117,7 @@ class LocalLauncher:
         _left(hung, _KILLED_SECONDS)
 
     def process_of(self, worker: LaunchedWorker) -> ServingProcess | None:
-        """Return the process of a worker, `None` if it is lost or not known."""
+        """Return the process of a worker, `None` if it is lost or unknown."""
         with self._lock:
             return self._processes.get(worker)
 
@@ -124,7 +125,7 @@ class LocalLauncher:
         """Return a process for a partition, and its number: the spare if there is one.
 
         Raises:
-            LicorneError: The system starts no process, or this has been stopped.
+            LicorneError: The system cannot start a process, or the launcher has stopped.
         """
         with self._lock:
             if self._is_stopped:
@@ -141,10 +142,10 @@ class LocalLauncher:
         return ServingProcess(self._arguments, self._write, killed_with_parent=True)
 
     def _keep(self, worker: LaunchedWorker, process: ServingProcess) -> None:
-        """Note that a process is a worker; a spare is started later if there is none."""
+        """Note that a process is a worker; a new spare is started later if one is missing."""
         with self._lock:
             self._processes[worker] = process
-            if self._is_stopped:  # `stop` did not know of it.
+            if self._is_stopped:  # `stop` did not have it.
                 process.kill()
             elif self._spare is None and self._spare_timer is None:
                 seconds = self._spare_after_seconds if self._had_spare else 0.0
@@ -157,11 +158,11 @@ class LocalLauncher:
             self._spare_timer = None
             self._had_spare = True
             if self._spare is None and not self._is_stopped:
-                with suppress(LicorneError):  # The next start tries again, and says why it fails.
+                with suppress(LicorneError):  # The next start tries again, and raises the error.
                     self._spare = self._new_process()
 
 
 def _left(processes: Sequence[ServingProcess], seconds: float) -> list[ServingProcess]:
-    """Return which processes have not ended within so many seconds for all of them."""
+    """Return the processes that have not all ended within a number of seconds."""
     deadline = time.monotonic() + seconds
     return [each for each in processes if not each.wait_for_end(max(deadline - time.monotonic(), 0.0))]

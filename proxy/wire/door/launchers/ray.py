@@ -1,8 +1,8 @@
-"""Workers that Ray places on its machines, restarts and moves; Ray carries no messages.
+"""Workers that Ray places on its machines, restarts and moves; Ray does not carry messages.
 
 The door must not be a driver of Ray: Ray ends the process of a driver when it has lost its head for 60 s. So
-a program beside the door is the driver (`ray_side.py`). If it dies, the workers and their sessions go on,
-there are no new workers, and it is started again.
+a helper program (`ray_side.py`) is the driver. If it dies, the workers and their sessions continue, no new
+workers start, and the door starts it again.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ if TYPE_CHECKING:
     from .ray_worker import WorkerSeen
 
 _SPARES: Final = 2
-"""Ray spreads them over its nodes: a node that dies takes one of them at most, where there are two."""
+"""Ray spreads them over its nodes: if there are two nodes, the death of one takes at most one spare."""
 _WORKER_SECONDS: Final = 120.0
-"""How long a worker is waited for; Ray notes after some 25 s that a node is gone."""
+"""The time limit of the wait for a worker; Ray detects after about 25 s that a node is gone."""
 _PAUSE_SECONDS: Final = 1.0
 _PAUSE_MAX_SECONDS: Final = 30.0
-"""The pauses before the program beside the door is started again; they double."""
+"""The longest pause before the helper program is started again; pauses double."""
 _CONNECTED_WELL_SECONDS: Final = 60.0
 _ORDERLY_SECONDS: Final = 10.0
-"""How long the end of the program beside the door may take."""
+"""The time limit for the end of the helper program."""
 _LAST_LINE_SECONDS: Final = 2.0
 _NOISE: Final = re.compile(r"\x1b\[[0-9;]*m|^\[[^\]]*\] \(?[\w.]+\)?:?[0-9]*:? ")
-"""What is in a line of Ray besides its text: colours; the time, the level and the place in its source."""
+"""The parts of a line of Ray besides its text: colours; the time, the level and the place in its source."""
 _LINE_MAX: Final = 300
 _SIDE: Final = "licorne.proxy.wire.door.launchers.ray_side"
 _LOST_MAX: Final = 1_000
-"""How many lost workers are remembered."""
+"""The number of lost workers that are remembered."""
 
 
 @final
 class RayLauncher:
-    """Has workers started by Ray: an actor for each partition that has a worker, and two spare ones.
+    """A launcher that lets Ray start workers: an actor for each partition with a worker, and two spares.
 
-    A worker that is lost is replaced by a spare one at once, on another node if there is one; what Ray
-    restarts becomes a spare. A worker that Ray takes for dead stays, as long as it is not lost for the door.
+    A lost worker is replaced by a spare at once, on another node if possible; an actor that Ray restarts
+    becomes a spare. A worker that Ray considers dead stays in use as long as the door has not lost it.
 
-    Each worker listens on the address of its node. Without certificates `licorne serve` refuses that, so the
-    arguments have `--tls-cert` and `--tls-key`, files on each node, or `--insecure-public`.
+    Each worker listens on the address of its node. `licorne serve` refuses that without certificates, so the
+    arguments need `--tls-cert` and `--tls-key`, files on each node, or `--insecure-public`.
 
     Args:
         address: The head of Ray, `HOST:PORT`; `auto` for the cluster that this machine belongs to, which the
             environment variable `RAY_ADDRESS` may name.
-        arguments: Of `licorne serve`, for each worker.
-        write: Gets a line when Ray cannot be used any more. What workers say is in Ray's logs.
+        arguments: The arguments of `licorne serve`, for each worker.
+        write: Called with a line when Ray becomes unusable. The output of workers is in Ray's logs.
 
     Raises:
         LicorneError: Ray is not installed.
@@ -80,24 +80,24 @@ class RayLauncher:
         self._write = write
         self._pauses = GrowingPauses()
         self._changed = threading.Condition()
-        """Guards all below."""
+        """The lock for all attributes below."""
         self._workers = RayWorkers()
         self._side: subprocess.Popen[str] | None = None
-        """The program beside the door; `None` while there is none."""
+        """The helper program; `None` if it does not run."""
         self._reason = ""
-        """Why there is no worker, as far as that is known."""
+        """The reason for missing workers, if known."""
         self._failed = ""
-        """Why the program beside the door ends, as far as it has said that."""
+        """The reason for the end of the helper program, if it has given one."""
         self._is_stopped = False
         self._stopping = threading.Event()
         self._keeper = start_thread(self._keep_side, "licorne-ray")
 
     def start(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
-        """Return a worker that Ray has started for no partition yet; wait for one.
+        """Return a worker that Ray has started and no partition uses; wait for one.
 
         Raises:
             LaunchError: `licorne serve` refuses its arguments.
-            LicorneError: Ray cannot be used now, or starts no worker; or it was given up.
+            LicorneError: Ray cannot be used now, or does not start a worker, or the start was given up.
         """
         self._pauses.wait(partition, given_up)
         deadline = time.monotonic() + _WORKER_SECONDS
@@ -111,7 +111,7 @@ class RayLauncher:
         return worker
 
     def lost(self, worker: LaunchedWorker) -> None:
-        """Have the process of a worker ended, if Ray reaches it."""
+        """End the process of a worker, if Ray reaches it."""
         with self._changed:
             end = self._workers.lose(worker)
             if end is not None:
@@ -119,7 +119,7 @@ class RayLauncher:
         self._pauses.failed(worker.partition)
 
     def stop(self) -> None:
-        """End all workers and the program beside the door; within 10 s."""
+        """End all workers and the helper program, within 10 s."""
         with self._changed:
             self._is_stopped = True
             self._stopping.set()
@@ -137,11 +137,11 @@ class RayLauncher:
             self._keeper.join(_ORDERLY_SECONDS)
 
     def _check(self, partition: str, given_up: threading.Event, deadline: float) -> None:
-        """Refuse to wait on.
+        """Raise an error if further waiting is useless.
 
         Raises:
             LaunchError: `licorne serve` refuses its arguments.
-            LicorneError: There is no sense in it now.
+            LicorneError: Ray cannot be used now, or the start was given up.
         """
         why = ""
         if self._is_stopped:
@@ -159,16 +159,16 @@ class RayLauncher:
             raise LicorneError(f"Ray has no worker for partition {partition!r}: {why}")
 
     def _order(self, order: dict[str, Any]) -> None:
-        """Tell the program beside the door something; nothing happens where there is none."""
+        """Send an order to the helper program; do nothing without one."""
         if self._side is not None and self._side.stdin is not None:
-            with suppress(OSError, ValueError):  # It has just died.
+            with suppress(OSError, ValueError):  # The helper program has just died.
                 self._side.stdin.write(json.dumps(order) + "\n")
                 self._side.stdin.flush()
 
     # ----------------------------------------------------------------------- on a thread of its own
 
     def _keep_side(self) -> None:
-        """Keep the program beside the door running."""
+        """Keep the helper program running."""
         pause = _PAUSE_SECONDS
         while not self._stopping.is_set():
             started_at = time.monotonic()
@@ -179,7 +179,7 @@ class RayLauncher:
             pause = min(2 * pause, _PAUSE_MAX_SECONDS)
 
     def _run_side(self) -> None:
-        """Start the program beside the door, and hear it to its end."""
+        """Start the helper program, and read its output to its end."""
         settings = json.dumps({**self._settings, "arguments": self._arguments})
         try:
             side = piped_process([_SIDE, settings])
@@ -234,7 +234,7 @@ class RayLauncher:
 
 
 def _hear_errors(side: subprocess.Popen[str], last: list[str]) -> None:
-    """Keep the first sentence of the last line that is no part of a state, of which Ray prints many lines."""
+    """Keep the first sentence of the last line that is not part of a state, which Ray prints in full."""
     assert side.stderr is not None
     with side.stderr as lines:
         for line in lines:
@@ -243,7 +243,7 @@ def _hear_errors(side: subprocess.Popen[str], last: list[str]) -> None:
 
 
 class WorkerToEnd(TypedDict):
-    """A process that is to end: the number of its actor, and its id."""
+    """A process that has to end: the number of its actor, and its id."""
 
     actor: int
     id: str
@@ -262,31 +262,31 @@ class _Placed:
 
 @final
 class RayWorkers:
-    """The table of workers: spare ones, and those in use. Its user makes one call at a time."""
+    """The table of workers: spares, and workers in use. Its user makes one call at a time."""
 
     def __init__(self) -> None:
         self.refusal = ""
-        """Why `licorne serve` starts nowhere; empty if it does."""
+        """The reason why `licorne serve` starts nowhere; empty if it starts."""
         self._spares: dict[str, _Placed] = {}
         self._used: dict[LaunchedWorker, _Placed] = {}
         self._counts: dict[str, int] = {}
-        """How many workers each partition has had."""
+        """The number of workers that each partition has had."""
         self._left: dict[str, str] = {}
         """The node on which each partition has lost its last worker."""
         self._lost: dict[str, None] = {}
-        """The ids of workers that were lost, the latest last."""
+        """The ids of lost workers, the latest last."""
 
     @property
     def partitions(self) -> int:
-        """How many partitions have asked for a worker."""
+        """The number of partitions that have asked for a worker."""
         return len(self._counts)
 
     def want(self, partition: str) -> None:
-        """Note that a partition wants a worker."""
+        """Note that a partition needs a worker."""
         self._counts.setdefault(partition, 0)
 
     def take(self, partition: str) -> LaunchedWorker | None:
-        """Return a spare as the worker of a partition, on another node than its last one if there is one."""
+        """Return a spare as the worker of a partition, if possible on another node than its last one."""
         left = self._left.get(partition)
         placed = min(self._spares.values(), key=lambda spare: spare.node == left, default=None)
         if placed is None:
@@ -298,7 +298,7 @@ class RayWorkers:
         return worker
 
     def lose(self, worker: LaunchedWorker) -> WorkerToEnd | None:
-        """Note that a worker is lost; return what is to end, `None` for one that is not known."""
+        """Note that a worker is lost; return the process to end, `None` for an unknown worker."""
         placed = self._used.pop(worker, None)
         if placed is None:
             return None
@@ -309,7 +309,7 @@ class RayWorkers:
         return WorkerToEnd(actor=placed.actor, id=placed.id)
 
     def seen(self, actor: int, seen: WorkerSeen) -> WorkerToEnd | None:
-        """Note a worker that Ray has started; return what is to end if it is one that was lost."""
+        """Note a worker that Ray has started; return the process to end if the worker was lost before."""
         self.refusal = seen["refusal"]
         if self.refusal:
             return None
@@ -321,9 +321,9 @@ class RayWorkers:
         return None
 
     def gone(self, worker_id: str) -> None:
-        """Note that Ray does not reach a worker; one that is in use is lost when the door says so."""
+        """Note that Ray does not reach a worker; one in use is lost only when the door reports it."""
         self._spares.pop(worker_id, None)
 
     def forget_spares(self) -> None:
-        """Note that nothing is known of the spares any more."""
+        """Note that the state of the spares is unknown."""
         self._spares.clear()

@@ -1,10 +1,10 @@
-"""The program beside the door that is a driver of Ray: Ray ends its drivers when it loses its head.
+"""The helper program of the door that is a driver of Ray: Ray ends its drivers when it loses its head.
 
-It is started with one argument, an object in JSON: `address`, `namespace` and `arguments`. It reads a line of
-JSON for each order: `{"actors": 3}`, have so many workers; `{"end": {"actor": 0, "id": "..."}}`, that
-worker is lost. It writes one for each change: `{"connected": true}`; `{"worker": {...}, "actor": 0}`, there
-is one; `{"gone": "...", "reason": "..."}`, it does not answer; `{"failed": "..."}`, Ray cannot be used. When
-its standard input closes, all is over.
+It is started with one argument, a JSON object: `address`, `namespace` and `arguments`. It reads a line of
+JSON for each order: `{"actors": 3}` sets the number of workers; `{"end": {"actor": 0, "id": "..."}}` ends a
+lost worker. It writes a line for each change: `{"connected": true}`; `{"worker": {...}, "actor": 0}` for a
+running worker; `{"gone": "...", "reason": "..."}` for one that does not answer; `{"failed": "..."}` if Ray
+cannot be used. When its standard input closes, it ends.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from ...server.access import read_address
 from .ray_worker import RayWorker, WorkerSeen
 
 _LOOK_SECONDS: Final = 1.0
-"""How often an actor is asked for its process."""
+"""The interval at which an actor is asked for its process."""
 _ANSWER_SECONDS: Final = 5.0
-"""An actor that takes longer to answer is gone, until it does."""
+"""The time after which an actor without an answer counts as gone, until it answers."""
 _KEEP_CHILDREN: Final = {"RAY_kill_child_processes_on_worker_exit": "0"}
-"""An actor that Ray ends, having lost its head or the raylet of the node, leaves its process to the door."""
+"""An actor that Ray ends after a loss of its head or of the node's raylet leaves its process to the door."""
 
 
 @final
 class _Voice:
-    """Writes lines to the door; several threads do."""
+    """Writes lines to the door, from several threads."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._lock = threading.Lock()
 
     def say(self, document: dict[str, Any]) -> None:
-        with self._lock, suppress(OSError):  # The door is gone: the standard input has closed, too.
+        with self._lock, suppress(OSError):  # The door is gone, and the standard input has closed as well.
             self._stream.write(json.dumps(document) + "\n")
             self._stream.flush()
 
 
 @final
 class _WatchedActor:
-    """One actor, and a thread that asks it."""
+    """One actor, and a thread that asks it for its state."""
 
     def __init__(self, number: int, arguments: Sequence[str], voice: _Voice) -> None:
         self._number = number
@@ -56,11 +56,11 @@ class _WatchedActor:
         self._voice = voice
         self._handle: Any = None
         self._seen: WorkerSeen | None = None
-        """What was said of it last; `None` if it was said to be gone."""
+        """The last report about the actor; `None` if it was reported as gone."""
         threading.Thread(target=self._run, name=f"actor-{number}", daemon=True).start()
 
     def end(self, worker_id: str) -> None:
-        """Have a process ended, if it is still there."""
+        """End a process, if it still runs."""
         handle = self._handle
         if handle is not None:
             from ray.exceptions import RayError
@@ -69,13 +69,13 @@ class _WatchedActor:
                 handle.end.remote(worker_id)
 
     def end_any(self) -> None:
-        """Have its process ended, whichever it is."""
+        """End the current process of the actor."""
         seen = self._seen
         if seen is not None:
             self.end(seen["id"])
 
     def remove(self) -> None:
-        """End the actor for good."""
+        """End the actor permanently."""
         handle = self._handle
         if handle is not None:
             import ray
@@ -102,11 +102,11 @@ class _WatchedActor:
                 self._lose(_first_line(error))
                 answer = None
                 if isinstance(error, ray.exceptions.ActorDiedError):
-                    self._handle = None  # It does not come back by itself.
+                    self._handle = None  # It does not restart by itself.
             time.sleep(_LOOK_SECONDS)
 
     def _there(self) -> Any:
-        """Return the actor: that of an earlier program beside the same door if it is there."""
+        """Return the actor: the one of an earlier helper program of the same door if it exists."""
         import ray
 
         return (
@@ -136,7 +136,7 @@ class _WatchedActor:
 
 
 def _first_line(error: Exception) -> str:
-    """Return what an error says, in one line: errors of Ray end with what went wrong."""
+    """Return the text of an error, in one line: errors of Ray end with the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else 'no reason is given'}"
 
@@ -145,21 +145,21 @@ def _connect(address: str, namespace: str) -> None:
     """Become a driver of Ray.
 
     Raises:
-        Exception: Of any kind: it cannot be used.
+        Exception: Any error of Ray: it cannot be used.
     """
     import ray
 
-    if address != "auto":  # Ray itself needs more than three minutes to see that nothing listens there.
+    if address != "auto":  # Ray itself takes more than three minutes to find that nothing listens.
         where = read_address(address)
         socket.create_connection((where.host, where.port), _ANSWER_SECONDS).close()
     ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level=logging.ERROR)
 
 
 def main() -> None:
-    """Connect to Ray, and keep as many workers as the door wants."""
+    """Connect to Ray, and keep the number of workers that the door has ordered."""
     settings = json.loads(sys.argv[1])
     voice = _Voice(os.fdopen(os.dup(1), "w", encoding="utf-8"))
-    os.dup2(2, 1)  # What else is printed must not come between the lines.
+    os.dup2(2, 1)  # Other output must not mix with the lines.
     try:
         _connect(settings["address"], settings["namespace"])
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the reason
@@ -179,8 +179,8 @@ def main() -> None:
     time.sleep(_LOOK_SECONDS)
     for actor in actors:
         actor.remove()
-    time.sleep(_LOOK_SECONDS)  # The orders to Ray are on their way.
-    os._exit(0)  # Without the head of Ray its own end takes for ever.
+    time.sleep(_LOOK_SECONDS)  # This lets Ray send the orders.
+    os._exit(0)  # Without the head of Ray an ordinary exit never ends.
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The actor that Ray places, restarts and moves: it holds one `licorne serve`, and says where that listens.
+"""The actor that Ray places, restarts and moves: it runs one `licorne serve`, and reports its address.
 
-It carries no messages. Ray imports this module on the machines of its cluster; nothing else imports Ray when
-it is loaded.
+It does not carry messages. Ray imports this module on the machines of its cluster; nothing else imports Ray
+when this module is loaded.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from .serving_process import ServingProcess
 _LISTENING_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 1.0
 _FORGOTTEN_SECONDS: Final = 600.0
-"""An actor that was not asked for so long removes itself: the door and what is beside it are gone."""
+"""The time after which an actor that was not asked ends itself: the door and its helper program are gone."""
 
 
 class WorkerSeen(TypedDict):
-    """What an actor says of its process."""
+    """The report of an actor about its process."""
 
     id: str
-    """Another one each time that Ray starts the actor."""
+    """A new id each time that Ray starts the actor."""
     address: str
-    """Where the process serves `licorne.v1`."""
+    """The address at which the process serves `licorne.v1`."""
     token: str
-    """The bearer token that it requires."""
+    """The bearer token that the process requires."""
     node: str
-    """The node of Ray that it is on."""
+    """The node of Ray with the actor."""
     refusal: str
-    """Why there is none, and why another attempt does not help; empty if there is one."""
+    """The reason why the process cannot run and another attempt does not help; empty if it runs."""
 
 
 @final
 class RayWorker:
-    """Starts a process that serves at the address of its node; they end together, and Ray starts both again.
+    """Starts a process that serves at the address of its node; they end together, and Ray restarts both.
 
-    If the actor alone ends, because Ray has lost its head or the node has lost its raylet, then the process
-    serves who is connected to it to the end.
+    If only the actor ends, because Ray has lost its head or the node has lost its raylet, the process
+    continues to serve its connected clients.
 
     Args:
-        arguments: Of `licorne serve`.
+        arguments: The arguments of `licorne serve`.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -66,18 +66,18 @@ class RayWorker:
             self._seen["refusal"] = str(error)
             return
         except LicorneError:
-            os._exit(1)  # Ray starts it again, maybe elsewhere.
+            os._exit(1)  # Ray starts it again, possibly on another node.
         self._itself = ray.get_runtime_context().current_actor
         self._raylet = os.getppid()
         threading.Thread(target=self._watch, name="licorne-ray-worker", daemon=True).start()
 
     def seen(self) -> WorkerSeen:
-        """Return what there is to know of the process."""
+        """Return the report about the process."""
         self._asked_at = time.monotonic()
         return self._seen
 
     def end(self, worker_id: str) -> None:
-        """End the process if it is still the one that is meant; Ray starts another one."""
+        """End the process if it still has this id; Ray starts another one."""
         if worker_id == self._seen["id"] and not self._seen["refusal"]:
             self._process.kill()
 
@@ -85,7 +85,7 @@ class RayWorker:
         import ray
 
         while not self._process.wait_for_end(_LOOK_SECONDS):
-            if os.getppid() != self._raylet:  # Ray's own look for this may take minutes to end the actor.
+            if os.getppid() != self._raylet:  # Ray's own check may take minutes to end the actor.
                 break
             if time.monotonic() - self._asked_at > _FORGOTTEN_SECONDS:
                 ray.kill(self._itself, no_restart=True)

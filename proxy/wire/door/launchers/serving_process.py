@@ -1,4 +1,4 @@
-"""A `licorne serve` that this process starts: where it listens, what it says, and its end."""
+"""A `licorne serve` that this process starts: its address, its output, and its end."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ...server.watchdog_process import DUMP_SIGNAL
 from ..workers import LaunchError
 
 _LOOK_SECONDS: Final = 0.05
-"""How often who waits for a process looks whether it was given up."""
+"""The interval at which a wait for a process checks whether it was given up."""
 _LAST_LINES_SECONDS: Final = 2.0
-"""How long what an ended process has said is waited for: what it has started may hold its standard error."""
+"""The time limit for the last output of an ended process: its children may hold its standard error."""
 
 
 def piped_process(arguments: Sequence[str]) -> subprocess.Popen[str]:
-    """Start a module of Python, given with its arguments; it is in a session of its own.
+    """Start a module of Python, given with its arguments, in a new session.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: The process cannot be started.
     """
     return subprocess.Popen(  # noqa: S603 - our own programs
         [sys.executable, "-m", *arguments],
@@ -49,16 +49,16 @@ def piped_process(arguments: Sequence[str]) -> subprocess.Popen[str]:
 class ServingProcess:
     """A process that serves `licorne.v1`; it ends when this process has ended, and no RM is connected to it.
 
-    It is in a session of its own: Ctrl-C in the terminal of this process does not reach it. It lets in
-    clients with its token, and others only if its arguments say so.
+    It runs in a separate session: Ctrl-C in the terminal of this process does not reach it. It accepts
+    clients with its token, and others only if its arguments allow it.
 
     Args:
-        arguments: Those of `licorne serve`, `--address` among them.
-        write: Gets each line that it says, with its name in front.
-        killed_with_parent: Whether Linux kills it when this process ends: also one whose interpreter hangs.
+        arguments: The arguments of `licorne serve`, including `--address`.
+        write: Called with each line of its output, after its name.
+        killed_with_parent: Whether Linux kills it when this process ends, even if its interpreter hangs.
 
     Raises:
-        LicorneError: The system starts no process.
+        LicorneError: The system cannot start a process.
     """
 
     def __init__(
@@ -69,41 +69,41 @@ class ServingProcess:
         killed_with_parent: bool = False,
     ) -> None:
         self.name = "spare worker"
-        """Who it is, for people."""
+        """The name of the process, for people."""
         self.address = ""
-        """Where it serves `licorne.v1`; empty until that is known."""
+        """The address at which it serves `licorne.v1`; empty until it is known."""
         self.token: Final = secrets.token_urlsafe(32)
         """The bearer token that it requires, over gRPC and over REST."""
         self._write = write
         self._last_line = ""
         self._failure: LicorneError | None = None
         self._known = threading.Event()
-        """Its address is known, or it has ended before."""
+        """Set when its address is known, or it has ended before."""
         self._ended = threading.Event()
         self._errors_end = threading.Event()
         command = ["licorne", "serve", *arguments, "--json", "--until-stdin-closes"]
         orders = orders_line(self.token, killed_with_parent=killed_with_parent)
         started: Future[subprocess.Popen[str]] = Future()
-        # Linux kills it when the thread that has started it ends: this one ends after it.
+        # Linux kills it when the thread that has started it ends: this thread ends after the process.
         start_thread(partial(self._run, command, orders, started), "licorne-worker")
         self._process = started.result()
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The id of the process."""
         return self._process.pid
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended; nothing of it is left then."""
+        """Whether the process has ended completely."""
         return self._ended.is_set()
 
     def wait_for_address(self, given_up: threading.Event, seconds: float) -> str:
-        """Return where it serves `licorne.v1`, when that is known; a process that is not in time is killed.
+        """Return the address of `licorne.v1` once it is known; a process that takes too long is killed.
 
         Raises:
-            LaunchError: It refused its arguments.
-            LicorneError: It ended before it listened, does not listen in time, or was given up.
+            LaunchError: The process refused its arguments.
+            LicorneError: The process ended before it listened, did not listen in time, or was given up.
         """
         deadline = time.monotonic() + seconds
         while not self._known.wait(_LOOK_SECONDS):
@@ -118,23 +118,23 @@ class ServingProcess:
         return self.address
 
     def wait_for_end(self, seconds: float) -> bool:
-        """Return whether it ends within so many seconds."""
+        """Return whether it ends within a number of seconds."""
         return self._ended.wait(seconds)
 
     def kill(self) -> None:
-        """End it at once, and do not wait for that."""
+        """End it at once, without waiting for its end."""
         self._process.kill()
 
     def write_stacks(self) -> None:
-        """Have it write where its threads are, if it can; do not wait for that."""
+        """Ask it to write the stacks of its threads, if it can, without waiting for that."""
         self._process.send_signal(DUMP_SIGNAL)
 
     def ask_to_end(self) -> None:
-        """Have it end in order, which takes 5 s at most, and do not wait for that."""
+        """Ask it to end in order, which takes at most 5 s, without waiting for that."""
         self._process.terminate()
 
     def _run(self, command: Sequence[str], orders: str, started: Future[subprocess.Popen[str]]) -> None:
-        """Start the process, and stay until it has ended."""
+        """Start the process, and wait until it has ended."""
         try:
             self._process = process = piped_process(command)
         except OSError as error:
@@ -143,7 +143,7 @@ class ServingProcess:
         assert process.stdin is not None
         with suppress(
             OSError
-        ):  # It has ended already. After the line it only sees when this process is gone.
+        ):  # It has ended already. After the line, the pipe only shows when this process is gone.
             process.stdin.write(orders)
             process.stdin.flush()
         started.set_result(process)
@@ -180,7 +180,7 @@ class ServingProcess:
 
 
 def _failure(status: int, last_line: str) -> LicorneError:
-    """Return why a process that has ended never listened."""
+    """Return the reason why a process that has ended never listened."""
     how = f"with status {status}" if status >= 0 else f"by signal {-status}"
     text = f"a worker ended {how} before it listened: {last_line or 'it said nothing'}"
     return LaunchError(text) if status == BAD_INPUT else LicorneError(text)
@@ -192,7 +192,7 @@ def _closed(stream: IO[str] | None) -> None:
 
 
 def line_of(name: str, line: str) -> str:
-    """Return a line that a worker said, with its name: in front of it, or as a field of an object in JSON."""
+    """Return a line of a worker with its name: in front of the line, or as a field of a JSON object."""
     if line.startswith("{"):
         with suppress(ValueError):
             return json.dumps({**json.loads(line), "worker": name})

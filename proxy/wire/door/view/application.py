@@ -1,4 +1,4 @@
-"""The REST interface of a door: the paths of that of a scheduler, with other endpoints behind them."""
+"""The REST interface of a door: the paths of a scheduler, with other endpoints behind them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ENDPOINTS: Final[Mapping[str, Callable[..., Any]]] = {
 OWN_PATHS: Final = frozenset(
     {"/openapi.yaml", "/ws/v1/validate-conf", "/ws/v1/stack", "/ws/v1/fullstatedump", "/debug/stack"}
 )
-"""The paths that the process of the door answers as a scheduler's does, as well as those of profiles."""
+"""The paths that the process of the door answers like a scheduler, including those of profiles."""
 _PROFILES: Final = "/debug/pprof/"
 
 
@@ -63,12 +63,13 @@ def door_app(
     """Return the REST interface of a door, with the page at `/`.
 
     Args:
-        door: What readers see.
-        client: Asks the workers.
-        tokens: The bearer tokens that are let in; without any, each reader is.
+        door: The door that readers see.
+        client: The client for the workers.
+        tokens: The accepted bearer tokens; without any, all readers are accepted.
         hosts: As for `rest_app`.
-        limits: What readers may ask; those of `LimitsSettings` unless said otherwise.
-        ui_dir: A folder with the build of another user interface, served at `/` in place of the page.
+        limits: The limits of readers; by default those of `LimitsSettings`.
+        ui_dir: A folder with the build of another user interface, ` in place of the page/served at `/`
+            instead of the page/` in place of the page.
 
     Raises:
         LicorneError: The folder has no `index.html`.
@@ -106,15 +107,15 @@ def _end_streams(application: Starlette) -> None:
 
 @final
 class DoorRest(ApplicationServer):
-    """A REST server for a door of this process; `with` starts and stops it. The door goes on.
+    """A REST server for a door of this process; `with` starts and stops it, without the door.
 
     Args:
-        door: What readers see.
-        settings: How it listens.
-        client: Asks the workers: with their token, and as TLS wants it.
+        door: The door that readers see.
+        settings: The address, the tokens and the limits.
+        client: The client for the workers, with their token and TLS settings.
 
     Raises:
-        LicorneError: The address cannot be listened on, or the server does not start.
+        LicorneError: The server cannot listen on the address, or does not start.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The state dump of a door: those of all workers as one.
+"""The state dump of a door: the dumps of all workers, merged.
 
-A dump has each entry of a list on a line of its own. So the lists are put together line by line, and no
-worker's dump is ever in memory as a whole.
+A dump has each entry of a list on a separate line. So the lists are merged line by line, and the dump of a
+worker is never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .worker_client import WorkerSilentError
 _IN_MEMORY_MAX: Final = 1 << 20
 _HEAD: Final = re.compile(rb'  "(\w+)": (.*?),?\n', re.DOTALL)
 _LISTS: Final = ("partitions", "applications", "nodes", "queues", "placementRules")
-"""The sections whose entries come one after the other, worker by worker."""
+"""The sections whose entries are concatenated, worker by worker."""
 _PIECE: Final = 1 << 16
 
 
 @final
 class WorkerDump:
-    """The dump of one worker in a temporary file, and where its sections begin; to be closed."""
+    """The dump of one worker in a temporary file, and the positions of its sections; to be closed."""
 
     def __init__(self, worker: AskedWorker) -> None:
         self.worker = worker
@@ -49,7 +49,7 @@ class WorkerDump:
         """Find the sections.
 
         Raises:
-            WorkerSilentError: It is no dump.
+            WorkerSilentError: The file is not a dump.
         """
         self._file.seek(0)
         while line := self._file.readline():
@@ -71,16 +71,16 @@ class WorkerDump:
             yield line.strip().removesuffix(b",")
 
     def list_of(self, name: str) -> list[Json]:
-        """Return the entries of a list that is short."""
+        """Return the entries of a short list."""
         return [json.loads(entry) for entry in self.entries(name)]
 
     def value(self, name: str) -> Any:
-        """Return the value of a section that is no list."""
+        """Return the value of a section that is not a list."""
         return json.loads(self._values.get(name, b"null"))
 
 
 async def _state_dump(request: Request) -> Response:
-    """Read the dumps of all workers, put them together, then send the file."""
+    """Read the dumps of all workers, merge them, then send the file."""
     reader = reader_of(request)
     if request.app.state.door_dumping:
         text = "a state dump is being made already; ask again when it is done"
@@ -114,7 +114,7 @@ async def _read(reader: DoorReader, stack: ExitStack) -> tuple[list[WorkerDump],
     """Read the dump of each worker into a file.
 
     Raises:
-        RestError: There are partitions, and none of their workers gives a dump.
+        RestError: No worker of the existing partitions gives a dump.
     """
     missing = reader.missing()
     dumps = []
@@ -146,10 +146,10 @@ async def _parts(reader: DoorReader, worker: AskedWorker) -> AsyncGenerator[byte
 def merged_dump(
     file: IO[bytes], reader: DoorReader, dumps: Sequence[WorkerDump], streams: Sequence[OpenStreamDocument]
 ) -> None:
-    """Write the dump of all workers, and go to its beginning.
+    """Write the dump of all workers, and seek to its start.
 
     Args:
-        file: Where it is written.
+        file: The file to write.
         reader: The door.
         dumps: The dumps of the workers.
         streams: The streams of events of the door.
@@ -198,7 +198,7 @@ def _sections(
 
 
 def _diagnostics(dumps: Sequence[WorkerDump]) -> Json:
-    """Return what the RMs say of their own state: of one as it is, of several by their ids."""
+    """Return the reports of the RMs on their state: a single one as it is, several by their ids."""
     found: Json = {}
     for dump in dumps:
         own = list(dict.fromkeys(place.rm_id for place in dump.worker.places))

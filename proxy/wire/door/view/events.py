@@ -1,6 +1,6 @@
 """The events of all workers, in one order and with ids of the door.
 
-Workers are followed while there are readers, and for a while after that; for a later reader they go on
+Workers are followed while there are readers, and for some time afterwards; for a later reader they continue
 after the last event that was read. The order of each worker is kept.
 """
 
@@ -27,19 +27,19 @@ from .reading import AskedWorker, DoorReader
 from .worker_client import WorkerClient, WorkerSilentError
 
 KEPT_MAX: Final = 20_000
-"""How many events the door keeps."""
+"""The number of events that the door keeps."""
 _HISTORY: Final = 10_000
-"""With how many of its newest events a worker begins that is followed for the first time."""
+"""The number of the newest events with which a worker starts when it is followed for the first time."""
 _IDLE_SECONDS: Final = 60.0
-"""How long workers are followed after the last reader."""
+"""The time for which workers are followed after the last reader."""
 _LOOK_SECONDS: Final = 1.0
-"""How often the door looks for workers that have come, and after how long it tries again."""
+"""The interval at which the door looks for new workers, and tries again."""
 _CATCH_UP_SECONDS: Final = 2.0
-"""How long a reader waits for what the workers have now."""
+"""The time limit of a reader's wait for the present events of the workers."""
 _EARLIER_MAX: Final = 256
-"""How many workers that are away are remembered."""
+"""The number of absent workers that are remembered."""
 _SILENCE_SECONDS: Final = 60.0
-"""After so long without a sign a stream of a worker counts as lost: it gives one each 15 s."""
+"""The time after which a silent stream of a worker counts as lost: it gives a sign each 15 s."""
 _SETTINGS: Final = ExtraConfig()
 
 
@@ -61,12 +61,12 @@ class _Kept:
 
     def add(self, text: bytes) -> None:
         self._texts.append(text)
-        if len(self._texts) > 2 * KEPT_MAX:  # Seldom: it moves all others.
+        if len(self._texts) > 2 * KEPT_MAX:  # This is rare, since it moves all other events.
             del self._texts[:KEPT_MAX]
             self._first += KEPT_MAX
 
     def read(self, start: int, count: int) -> list[bytes]:
-        """Return up to `count` events from an id on; none if that is not kept."""
+        """Return up to `count` events from an id on, or an empty list if that event is not kept."""
         if start < self.lowest_id:
             return []
         place = start - self._first
@@ -75,7 +75,7 @@ class _Kept:
 
 @final
 class _DoorStream:
-    """One reader's place; ids that it has not read and that are gone end it."""
+    """The position of one reader; the stream ends if events that it has not read are gone."""
 
     def __init__(self, kept: _Kept, next_id: int, host: str, ended: Callable[[_DoorStream], None]) -> None:
         self.host = host
@@ -104,7 +104,7 @@ class _DoorStream:
         return texts
 
     def finish(self) -> None:
-        """Give what there is now, then no more."""
+        """Send the present events, then end."""
         self._end_id = self._kept.next_id
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class _DoorStream:
 
 @final
 class _Follower:
-    """Follows one worker; what it has read stays known when it pauses."""
+    """Follows one worker; its position is kept while it pauses."""
 
     def __init__(self, worker: AskedWorker, client: WorkerClient, add: Callable[[bytes], None]) -> None:
         self._worker = worker
@@ -123,7 +123,7 @@ class _Follower:
         self.instance = ""
         self.next_id = 0
         self.is_off = False
-        """Whether the worker says that it keeps no events."""
+        """Whether the worker reports that it keeps no events."""
         self._read_more = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -138,7 +138,7 @@ class _Follower:
             await asyncio.gather(task, return_exceptions=True)
 
     async def catch_up(self) -> None:
-        """Wait until what the worker has now has been read."""
+        """Wait until the present events of the worker have been read."""
         with suppress(WorkerSilentError, TimeoutError, ValueError, KeyError):
             async with asyncio.timeout(_CATCH_UP_SECONDS):
                 target = b"/ws/v1/events/batch?start=0&count=1"
@@ -158,7 +158,7 @@ class _Follower:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _read(self) -> None:
-        """Read the stream until it ends; a worker that has begun anew is read from its newest on."""
+        """Read the stream until it ends; a restarted worker is read from its newest event on."""
         last = [(b"last-event-id", b"%d" % (self.next_id - 1))] if self.instance and self.next_id else []
         answer = await self._client.ask(
             self._worker.address,
@@ -182,7 +182,7 @@ class _Follower:
                     return
 
     def _knows(self, instance: str) -> bool:
-        """Note the instance of a worker; return whether its ids go on from those that are known."""
+        """Note the instance of a worker; return whether its ids continue the known ones."""
         goes_on = self.instance in ("", instance) or not self.next_id
         if not goes_on:
             self.next_id = 0
@@ -192,7 +192,7 @@ class _Follower:
 
 @final
 class DoorEvents:
-    """The events of the workers of a door; the event loop alone calls."""
+    """The events of the workers of a door; only the event loop may call."""
 
     def __init__(self, reader: DoorReader) -> None:
         self._reader = reader
@@ -202,7 +202,7 @@ class DoorEvents:
         self._streams: dict[_DoorStream, None] = {}
         self._followers: dict[str, _Follower] = {}
         self._earlier: dict[str, _Follower] = {}
-        """Those of workers that are away: one that comes back goes on where it was."""
+        """The followers of absent workers: one that comes back continues at its old position."""
         self._keeper: asyncio.Task[None] | None = None
         self._used_at = 0.0
 
@@ -213,7 +213,7 @@ class DoorEvents:
         return not followers or not all(each.is_off for each in followers)
 
     async def catch_up(self) -> None:
-        """Follow the workers from now on, and wait for what they have."""
+        """Follow the workers from now on, and wait for their present events."""
         loop = asyncio.get_running_loop()
         self._used_at = loop.time()
         if self._keeper is None or self._keeper.done():
@@ -222,15 +222,15 @@ class DoorEvents:
         await asyncio.gather(*(each.catch_up() for each in self._followers.values()))
 
     def batch(self, start: int, count: int) -> TextBatch:
-        """Return up to `count` events from an id on; if that is not kept there are none."""
+        """Return up to `count` events from an id on, or an empty batch if that event is not kept."""
         highest = max(0, self._kept.next_id - 1)
         return TextBatch(self._kept.lowest_id, highest, self._kept.read(start, count))
 
     def stream(self, history: int, *, start: int | None, host: str) -> EventTextStream:
-        """Return a stream of all events from now on, after up to `history` of those that are kept.
+        """Return a stream of all events from now on, after up to `history` of the kept ones.
 
         Raises:
-            TooManyStreamsError: There are as many streams as there may be.
+            TooManyStreamsError: The limit of open streams is reached.
         """
         hosts = [each.host for each in self._streams]
         if len(hosts) >= _SETTINGS.event_max_streams:
@@ -244,16 +244,16 @@ class DoorEvents:
         return stream
 
     def open_streams(self) -> list[OpenStreamDocument]:
-        """Return the documents of the streams that are open, the oldest first."""
+        """Return the documents of the open streams, the oldest first."""
         return [{"Name": each.host, "CreatedAt": time_text(each.created_ns)} for each in self._streams]
 
     def finish(self) -> None:
-        """End all streams: each gives what there is, then no more; any thread may call."""
+        """End all streams after their present events; any thread may call."""
         for stream in list(self._streams):
             stream.finish()
 
     async def close(self) -> None:
-        """Follow no worker any more."""
+        """Stop following workers."""
         self.finish()
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
@@ -266,7 +266,7 @@ class DoorEvents:
         self._used_at = asyncio.get_running_loop().time()
 
     async def _keep(self) -> None:
-        """Follow the workers that there are, until there was no reader for a while."""
+        """Follow the present workers, until there was no reader for a while."""
         loop = asyncio.get_running_loop()
         while self._streams or loop.time() < self._used_at + _IDLE_SECONDS:
             await asyncio.sleep(_LOOK_SECONDS)
@@ -274,7 +274,7 @@ class DoorEvents:
         await self._pause()
 
     async def _refresh(self) -> None:
-        """Follow each worker that there is, and forget those that are gone."""
+        """Follow each present worker, and forget those that are gone."""
         there = {worker.address: worker for worker in self._reader.workers()}
         for address in self._followers.keys() - there.keys():
             follower = self._earlier[address] = self._followers.pop(address)

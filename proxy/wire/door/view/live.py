@@ -1,4 +1,4 @@
-"""The live data of the page: the streams of all workers as one, for each viewer."""
+"""The live data of the page: the streams of all workers merged, for each viewer."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .worker_client import WorkerAnswer, WorkerSilentError
 
 _RETRY_MS: Final = 1000
 _BEGIN_SECONDS: Final = 2.0
-"""How long the first document waits for the workers; those that are later come as changes."""
+"""The time limit of the wait for the workers' first documents; later ones are sent as changes."""
 _LOOK_SECONDS: Final = 0.5
-"""How often a viewer's stream looks for workers that have come or gone."""
+"""The interval at which a viewer's stream looks for new and lost workers."""
 _SILENCE_SECONDS: Final = 30.0
-"""After so long without a sign a stream of a worker counts as lost: it gives one each 10 s."""
+"""The time after which a silent stream of a worker counts as lost: it gives a sign each 10 s."""
 _MESSAGES_MAX: Final = 16
-"""How many messages wait for a viewer; then the workers wait, and drop what is too much."""
+"""The number of messages that may wait for a viewer; then the workers wait, and drop the excess."""
 _CONTENT: Final = b',"partitions":'
 _STREAM: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -41,7 +41,7 @@ class _Message(NamedTuple):
     kind: bytes
     head: dict[str, Any]
     partitions: bytes
-    """The text of an object, as it came."""
+    """The text of an object, unchanged."""
 
 
 @final
@@ -53,7 +53,7 @@ class LiveViewers:
 
 
 async def _live(request: Request) -> Response:
-    """Stream everything, then what changes."""
+    """Stream the whole state, then changes."""
     viewers: LiveViewers = request.app.state.door_viewers
     if viewers.count >= VIEWERS_MAX:
         text = f"{VIEWERS_MAX} pages are open already, more are not served"
@@ -80,7 +80,7 @@ async def _messages(reader: DoorReader, viewers: LiveViewers) -> AsyncGenerator[
 
 @final
 class _Viewer:
-    """One page that is open: it has a stream of its own to each worker."""
+    """One open page: it has a separate stream to each worker."""
 
     def __init__(self, reader: DoorReader) -> None:
         self._reader = reader
@@ -88,17 +88,17 @@ class _Viewer:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._number = 0
         self._given: set[str] = set()
-        """The partitions that the page has."""
+        """The partitions of the page."""
         self._halted: dict[str, list[object]] = {}
         self._workers: list[WorkerDocument] = []
-        """Where the partitions run, as the page has it."""
+        """The places of the partitions, as the page has them."""
 
     async def messages(self) -> AsyncGenerator[bytes, None]:
-        """Yield what the page reads: everything, then changes."""
+        """Yield the messages for the page: the whole state, then changes."""
         found = await self._first()
         yield self._full(found)
         for message in found:
-            if message.kind == b"change":  # It came while another worker was waited for.
+            if message.kind == b"change":  # It came during the wait for another worker.
                 yield self._change(message)
         while True:
             self._follow()
@@ -120,7 +120,7 @@ class _Viewer:
     # ---------------------------------------------------------------------------------- the workers
 
     def _follow(self) -> None:
-        """Read each worker that there is, and no other."""
+        """Read each present worker, and no other."""
         there = {worker.address: worker for worker in self._reader.workers()}
         for address in [each for each in self._tasks if each not in there]:
             self._tasks.pop(address).cancel()
@@ -130,7 +130,7 @@ class _Viewer:
                 self._tasks[address] = asyncio.get_running_loop().create_task(self._read(worker))
 
     async def _read(self, worker: AskedWorker) -> None:
-        """Read a worker until its stream ends; `_follow` begins again."""
+        """Read a worker until its stream ends; `_follow` starts again."""
         with suppress(WorkerSilentError, ValueError):
             answer = await self._reader.client.ask(
                 worker.address, b"/licorne/v1/live", token=worker.token, seconds=_SILENCE_SECONDS
@@ -149,7 +149,7 @@ class _Viewer:
                     await self._waiting.put(message)
 
     async def _first(self) -> Sequence[_Message]:
-        """Return the document of each worker, of those that give one in time."""
+        """Return the documents of the workers that give one in time."""
         self._follow()
         missing = set(self._tasks)
         found: list[_Message] = []
@@ -164,7 +164,7 @@ class _Viewer:
     # --------------------------------------------------------------------------------- the messages
 
     def _full(self, found: Sequence[_Message]) -> bytes:
-        """Return the first message: what all workers have."""
+        """Return the first message: the state of all workers."""
         order = [worker.address for worker in self._reader.workers()]
         fulls = [each for each in found if each.kind == b"full" and each.worker.address in order]
         fulls.sort(key=lambda each: order.index(each.worker.address))
@@ -180,14 +180,14 @@ class _Viewer:
         return self._event(b"full", about, b"{%b}" % members)
 
     def _change(self, message: _Message) -> bytes:
-        """Return a message of a worker as a change; a whole partition takes the place of the known one."""
+        """Return a message of a worker as a change; a whole partition replaces the known one."""
         self._number += 1
         if message.kind == b"full":
             self._given.update(map(full_name, message.worker.places))
         return self._event(b"change", {}, message.partitions)
 
     def _changed_places(self) -> Iterator[bytes]:
-        """Yield where partitions run now, and which stand still; what was known of these stays."""
+        """Yield the changed places of partitions, and those without a worker; the page keeps their state."""
         places = self._reader.places()
         halted = {
             full_name(place): [place.state.value, place.since_ns // 1_000_000, place.reason]
@@ -211,7 +211,7 @@ class _Viewer:
 
 
 def _parsed(worker: AskedWorker, block: bytes) -> _Message | None:
-    """Return a message of a worker; `None` for what is neither a document nor a change."""
+    """Return a message of a worker; `None` if it is neither a document nor a change."""
     kind, _, data = block.partition(b"\ndata: ")
     kind = kind.removeprefix(b"event: ")
     if kind not in (b"full", b"change"):

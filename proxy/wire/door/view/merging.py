@@ -1,4 +1,4 @@
-"""Documents of several workers made one, as one scheduler with all partitions would have them."""
+"""Merges documents of several workers into the document of one scheduler with all partitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MINUTE_NS: Final = 60 * 10**9
 
 
 def worker_document(place: PartitionPlace) -> WorkerDocument:
-    """Return the document of where a partition runs."""
+    """Return the document of the place of a partition."""
     return {
         "rmID": place.rm_id,
         "partition": place.partition,
@@ -46,14 +46,14 @@ def worker_document(place: PartitionPlace) -> WorkerDocument:
 def by_partition(
     places: Sequence[PartitionPlace], documents: Iterable[Sequence[Json]], rm_key: str, name_key: str
 ) -> list[Json]:
-    """Return the entries of all lists, in the order of the partitions; those of others come last."""
+    """Return the entries of all lists, in the order of the partitions; other entries come last."""
     order = {(place.rm_id, place.partition): number for number, place in enumerate(places)}
     entries = chain.from_iterable(documents)
     return sorted(entries, key=lambda each: order.get((each[rm_key], each[name_key]), len(order)))
 
 
 def builds_of(lists: Iterable[Sequence[Json]]) -> list[dict[str, str]]:
-    """Return what each resource manager has said of its program, by resource manager."""
+    """Return the reports of resource managers about their programs, by resource manager."""
     found = {build["rmId"]: build for clusters in lists for each in clusters for build in _builds(each)}
     return [found[rm_id] for rm_id in sorted(found)]
 
@@ -65,7 +65,7 @@ def _builds(cluster: Json) -> Sequence[dict[str, str]]:
 def clusters(
     places: Sequence[PartitionPlace], found: Sequence[tuple[AskedWorker, Sequence[Json]]]
 ) -> list[Json]:
-    """Return one entry a partition, each with what all resource managers have said of their programs."""
+    """Return one entry for each partition, with the reports of all resource managers about their programs."""
     builds = builds_of(document for _, document in found)
     entries = {
         (place.rm_id, each["partition"]): each
@@ -81,11 +81,11 @@ def clusters(
 def summed_history(histories: Sequence[Sequence[Json]], key: str) -> list[Json]:
     """Return the sums of histories, minute by minute, the oldest first.
 
-    A worker that has no entry in a minute counts as in the minute before, and as 0 before its first one.
+    A worker without an entry in a minute counts like in the minute before, and as 0 before its first entry.
 
     Args:
         histories: The document of each worker.
-        key: What is counted, a number as a text.
+        key: The key of the count, a number as a text.
     """
     times: dict[int, int] = {}
     for each in chain.from_iterable(histories):
@@ -116,12 +116,12 @@ def health(found: Sequence[tuple[AskedWorker, Json]], of_workers: Json) -> Json:
 
 
 def _kind(check: Json) -> tuple[str, str]:
-    """Return what a check is known by: some have one name and check different things."""
+    """Return the identity of a check: some have the same name and check different things."""
     return check["Name"], check["Description"]
 
 
 def _check(kind: tuple[str, str], found: Sequence[tuple[AskedWorker, Json]]) -> Json:
-    """Return one check over all workers: with what those say that failed, or else all."""
+    """Return one check over all workers: with the messages of those that failed, otherwise of all."""
     said = [
         (worker.name, check)
         for worker, report in found
@@ -141,7 +141,7 @@ def _check(kind: tuple[str, str], found: Sequence[tuple[AskedWorker, Json]]) -> 
 def managed_partitions(
     rm_id: str, found: Sequence[tuple[AskedWorker, Sequence[Json]]]
 ) -> tuple[dict[str, str], list[ManagedPartitionDocument]]:
-    """Return what a resource manager has said of its program, and what its partitions have, by name."""
+    """Return a resource manager's report about its program, and the contents of its partitions, by name."""
     own = [each for _, document in found for each in document if each["rmID"] == rm_id]
     build: dict[str, str] = next((each["buildInformation"] for each in own if each["buildInformation"]), {})
     partitions = [row for each in own for row in each["partitions"]]
@@ -149,7 +149,7 @@ def managed_partitions(
 
 
 def locks(found: Sequence[tuple[AskedWorker, Json]]) -> Json:
-    """Return the graph of the locks of all workers: how often each order was observed is added up."""
+    """Return the graph of the locks of all workers: the counts of each order are added up."""
     first = found[0][1]
     if all(document["observed"] is None for _, document in found):
         return first
@@ -161,7 +161,7 @@ def locks(found: Sequence[tuple[AskedWorker, Json]]) -> Json:
 
 
 def policies(found: Sequence[tuple[AskedWorker, Sequence[Json]]]) -> list[Json]:
-    """Return the policies of all workers by name, with the sums of what they have answered."""
+    """Return the policies of all workers by name, with the sums of their figures."""
     merged: dict[str, Json] = {}
     for each in chain.from_iterable(document for _, document in found):
         other = merged.get(each["name"])
@@ -202,7 +202,7 @@ async def _clusters(request: Request) -> Response:
 
 
 async def _partitions(request: Request) -> Response:
-    """Return the partitions, each with where it runs."""
+    """Return the partitions, each with its place."""
     reader = reader_of(request)
     found, answers = await reader.documents(b"/ws/v1/partitions")
     places = reader.places()
@@ -240,7 +240,7 @@ async def _history(request: Request, target: bytes, key: str) -> Response:
 
 
 async def _health(request: Request) -> Response:
-    """Return the report over all workers; it is one also while none of them answers."""
+    """Return the report over all workers, even if none of them answers."""
     reader = reader_of(request)
     try:
         found, answers = await reader.documents(b"/ws/v1/scheduler/healthcheck")
@@ -250,13 +250,13 @@ async def _health(request: Request) -> Response:
 
 
 def _all_missing(reader: DoorReader, error: RestError) -> list[tuple[PartitionPlace, str]]:
-    """Return all partitions as missing, each with why."""
+    """Return all partitions as missing, each with the reason."""
     known = {full_name(place): why for place, why in reader.missing()}
     return [(place, known.get(full_name(place), error.message)) for place in reader.places()]
 
 
 async def _managers(request: Request) -> Response:
-    """Show all RMs as the door knows them."""
+    """Show all RMs of the door."""
     reader = reader_of(request)
     try:
         found, answers = await reader.documents(b"/licorne/v1/managers")
@@ -280,7 +280,7 @@ async def _locks(request: Request) -> Response:
 
 
 async def _policies(request: Request) -> Response:
-    """Show the policies of the workers, which are given to each of them; none where there is no worker."""
+    """Show the policies of the workers, which all workers have; an empty list without a worker."""
     try:
         found, answers = await reader_of(request).documents(b"/ws/v1/policies")
     except RestError as error:
@@ -295,7 +295,7 @@ async def _config(request: Request) -> Response:
 
 
 def effective_configuration(reader: DoorReader) -> tuple[SchedulerConfig | None, dict[str, str]]:
-    """Return the configuration of the first resource manager, if there is one, and its extra one."""
+    """Return the configuration of the first resource manager, if any, and its extra configuration."""
     for place in reader.places():
         text = reader.door.configuration_text(place.rm_id)
         return _loaded(text), dict(reader.door.extra_configuration(place.rm_id).texts)
@@ -304,7 +304,7 @@ def effective_configuration(reader: DoorReader) -> tuple[SchedulerConfig | None,
 
 @lru_cache(maxsize=1)
 def _loaded(text: str) -> SchedulerConfig:
-    """Return the configuration in a text that has been read before: it may take seconds."""
+    """Return the configuration in a text; the results are cached, since reading may take seconds."""
     return load(text)
 
 

@@ -1,4 +1,4 @@
-"""Questions and requests that a door passes to the workers that they are for, and its metrics."""
+"""Questions and requests that a door passes to the right workers, and its metrics."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from .worker_client import HeaderFields, WorkerAnswer, WorkerSilentError
 
 _WHICH: Final = ("rm", "partition")
 _DEFAULT: Final = "default"
-"""The partition of a request that names none."""
+"""The partition of a request without one."""
 BELOW: Final = "/ws/v1/partition/"
 _ASKED: Final = (b"accept", b"accept-encoding", b"content-type")
-"""The fields of a request that go on."""
+"""The fields of a request that are passed on."""
 _ANSWERED: Final = (b"content-type", b"content-encoding", b"location", b"cache-control")
-"""The fields of an answer that come back; others are of the connection, or the door has its own."""
+"""The fields of an answer that are passed back; others belong to the connection, or are set by the door."""
 _WHOLE_BYTES_MAX: Final = 1 << 16
-"""Up to this size a body is sent at once."""
+"""The largest size of a body that is sent at once."""
 _NO_PARTITIONS: Final = "there are no partitions: no resource manager has registered"
 _USAGES: Final = b"usage/"
 _FAMILY: Final = "# HELP "
 
 
 async def _explain(request: Request) -> Response:
-    """Ask the workers of all partitions that are meant: one of them has the application."""
+    """Ask the workers of all selected partitions: one of them has the application."""
     optional = _WHICH if request.url.path.endswith("/sentences") else ("ask", *_WHICH)
     wanted = parameters_of(request, needed=("application",), optional=optional)
     reader, application = reader_of(request), wanted["application"]
@@ -58,7 +58,7 @@ async def _explain(request: Request) -> Response:
 
 
 def _most_telling(said: Sequence[Said]) -> Said:
-    """Return the refusal that says most: one that is not 404, or else the longest, which has a hint."""
+    """Return the most informative refusal: one that is not 404, otherwise the longest, which has a hint."""
     return max(said, key=lambda each: (each.status != HTTPStatus.NOT_FOUND, len(each.body)))
 
 
@@ -89,12 +89,12 @@ async def _dry_run(request: Request) -> Response:
 
 
 def _place_of(reader: DoorReader, body: bytes) -> PartitionPlace | None:
-    """Return the partition that a dry run is about; the first one if the body is not as it should be.
+    """Return the partition of a dry run; the first one if the body is invalid.
 
-    What is wrong with the body the worker says.
+    The worker reports the errors in the body.
 
     Raises:
-        RestError: There is no such partition.
+        RestError: The partition does not exist.
     """
     places = reader.places()
     try:
@@ -142,17 +142,17 @@ async def pass_on(request: Request) -> Response:
         return await _usages_of_all(request, reader)
     if place is None:
         raise RestError(HTTPStatus.NOT_FOUND, "Partition not found")
-    # The full name, also for a short one: a worker may have partitions of this name of several RMs.
+    # Always the full name: a worker may have partitions of this name of several RMs.
     path = b"%b%b/%b" % (BELOW.encode(), quote(full_name(place), safe="").encode(), rest)
     return await passed(request, place, _with_query(path, request))
 
 
 async def _pass_by_query(request: Request) -> Response:
-    """Pass a request whose query names a resource manager and a partition, which is needed."""
+    """Pass a request whose query names a resource manager and a partition, which is required."""
     wanted = request.query_params
     rm_id, name = wanted.get("rm"), wanted.get("partition")
     if not rm_id or not name:
-        return await _pass_to_any(request)  # It says which of the two is missing.
+        return await _pass_to_any(request)  # The worker reports which of the two is missing.
     places = reader_of(request).matching(rm_id, name)
     if not places:
         raise RestError(HTTPStatus.NOT_FOUND, _NO_PARTITIONS)
@@ -160,7 +160,7 @@ async def _pass_by_query(request: Request) -> Response:
 
 
 async def _timeline(request: Request) -> Response:
-    """Pass a request whose query names a partition in full; one that is unknown has no points anywhere."""
+    """Pass a request whose query names a partition in full; an unknown partition has an empty timeline."""
     name = request.query_params.get("partition")
     for place in reader_of(request).places():
         if name == full_name(place):
@@ -169,7 +169,7 @@ async def _timeline(request: Request) -> Response:
 
 
 async def _pass_to_any(request: Request) -> Response:
-    """Pass a request to which any worker has the same answer."""
+    """Pass a request to which all workers have the same answer."""
     places = reader_of(request).places()
     place = next((each for each in places if each.state is LinkState.RUNNING), next(iter(places), None))
     if place is None:
@@ -186,7 +186,7 @@ PASSED: Final = {
 
 
 async def _usages_of_all(request: Request, reader: DoorReader) -> Response:
-    """Answer for a partition that is unknown: for users and groups it stands for all partitions."""
+    """Answer for an unknown partition: for users and groups it stands for all partitions."""
     answers = await reader.ask(target_of(request))
     found = [each for each in answers.said if each.status == HTTPStatus.OK]
     documents = [each.document() for each in found]
@@ -198,7 +198,7 @@ async def _usages_of_all(request: Request, reader: DoorReader) -> Response:
 
 
 def target_of(request: Request) -> bytes:
-    """Return the path of a request with its query, as it came."""
+    """Return the path of a request with its query, unchanged."""
     return _with_query(request.scope["raw_path"], request)
 
 
@@ -208,10 +208,10 @@ def _with_query(path: bytes, request: Request) -> bytes:
 
 
 async def passed(request: Request, place: PartitionPlace, target: bytes, body: bytes = b"") -> Response:
-    """Return what the worker of a partition answers to a request.
+    """Return the answer of the worker of a partition to a request.
 
     Raises:
-        RestError: It cannot be asked, or does not answer.
+        RestError: The worker cannot be asked, or does not answer.
     """
     reader = reader_of(request)
     worker = reader.worker_of(place)
@@ -237,7 +237,7 @@ async def _response(answer: WorkerAnswer) -> Response:
 
 
 async def _metrics(request: Request) -> Response:
-    """Return what each worker exports, and what the door itself does; the latter also without workers."""
+    """Return the metrics of each worker and of the door; those of the door also without workers."""
     reader = reader_of(request)
     try:
         answers = await reader.ask(b"/ws/v1/metrics")
@@ -245,7 +245,7 @@ async def _metrics(request: Request) -> Response:
         answers = WorkerAnswers((), [(place, "") for place in reader.places()])
     own = text_of([*process_registry().collect(), *_door_families(reader.places())])
     said = [each for each in answers.said if each.status == HTTPStatus.OK]
-    # Large texts: not on the event loop.
+    # The texts are large, so a thread merges them.
     body = await asyncio.to_thread(merged_metrics, own, said)
     return noted(Response(body, media_type=None, headers={"Content-Type": CONTENT_TYPE}), answers)
 
@@ -255,11 +255,11 @@ METRICS: Final = {"/ws/v1/metrics": _metrics}
 
 
 def merged_metrics(own: str, said: Sequence[Said]) -> bytes:
-    """Return the text with the families of all workers and of the door, by name, each once.
+    """Return the text with the families of all workers and of the door, sorted by name, each once.
 
     Args:
-        own: The text of the door, whose samples get no further label.
-        said: The texts of the workers; a label says whose a sample is.
+        own: The text of the door, whose samples keep their labels.
+        said: The texts of the workers; a label names the partitions of each sample.
     """
     heads: dict[str, str] = {}
     samples: dict[str, list[str]] = {}
@@ -279,7 +279,7 @@ def merged_metrics(own: str, said: Sequence[Said]) -> bytes:
 
 
 def _labelled(line: str, label: str) -> str:
-    """Return a sample with a further label; what is behind its labels is a number."""
+    """Return a sample with a further label; the text after its labels is a number."""
     end = line.rfind("}")
     if end >= 0:
         return f"{line[:end]},{label}{line[end:]}"

@@ -1,4 +1,4 @@
-"""What a door knows of its workers, and how their REST interfaces are asked."""
+"""The state of the workers of a door, and the requests to their REST interfaces."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from ..workers import LinkState, PartitionPlace
 from .worker_client import HeaderFields, WorkerClient, WorkerSilentError
 
 MISSING_HEADER: Final = "Licorne-Missing"
-"""Names the partitions that a merged document does not have, since their workers did not answer."""
+"""Names the partitions that are missing in a merged document, since their workers did not answer."""
 _MERGE_SECONDS: Final = 10.0
-"""How long a worker may take for its part of a merged document."""
+"""The time limit for a worker's part of a merged document."""
 
 
 class ViewedDoor(Protocol):
-    """What the view needs of a door."""
+    """The interface of a door for the view."""
 
     def places(self) -> tuple[PartitionPlace, ...]:
-        """Return where each partition is; those of the resource manager that registered first come first."""
+        """Return the place of each partition, in the order of the registrations of resource managers."""
 
     def resource_managers(self) -> tuple[ManagerStatus, ...]:
-        """Return the state of each resource manager that has registered, sorted by id."""
+        """Return the state of each registered resource manager, sorted by id."""
 
     def callbacks_waiting(self, rm_id: str) -> int:
-        """Return how many callbacks of a resource manager wait to be called; 0 for one that is not known."""
+        """Return the number of waiting callbacks of a resource manager; 0 if it is unknown."""
 
     def configuration_text(self, rm_id: str) -> str:
-        """Return the text of the queues that a resource manager runs with, empty for one that is unknown."""
+        """Return the text of the queues of a resource manager, empty if it is unknown."""
 
     def extra_configuration(self, rm_id: str) -> ExtraConfig:
         """Return the settings of a resource manager that are not in its queues."""
@@ -53,24 +53,24 @@ def full_name(place: PartitionPlace) -> str:
 
 
 class AskedWorker(NamedTuple):
-    """A worker that can be asked: where its REST interface is, and the partitions that it has."""
+    """A worker that can be asked: the address of its REST interface, and its partitions."""
 
     address: str
     places: tuple[PartitionPlace, ...]
 
     @property
     def name(self) -> str:
-        """The names of its partitions: a worker that takes the place of a lost one has the same."""
+        """The names of its partitions: a worker that replaces a lost one has the same name."""
         return ",".join(dict.fromkeys(place.partition for place in self.places))
 
     @property
     def token(self) -> str:
-        """The bearer token that it alone requires; empty if it has none of its own."""
+        """The bearer token that only this worker requires; empty without one."""
         return self.places[0].token
 
 
 class Said(NamedTuple):
-    """What one worker has answered."""
+    """The answer of one worker."""
 
     worker: AskedWorker
     status: int
@@ -82,19 +82,19 @@ class Said(NamedTuple):
         return json.loads(self.body)
 
     def message(self) -> str:
-        """Return the message of an error; of one that is no document the text."""
+        """Return the message of an error; the text of an error that is not a document."""
         try:
             return str(self.document()["message"])
         except (ValueError, TypeError, KeyError):
             return self.body.decode(errors="replace").strip()
 
     def response(self) -> Response:
-        """Return the same answer to a reader of the door."""
+        """Return the same answer for a reader of the door."""
         return Response(self.body, self.status, headers={"Content-Type": self.content_type})
 
 
 class WorkerAnswers(NamedTuple):
-    """What the workers have answered, and the partitions of those that have not, each with why."""
+    """The answers of the workers, and the partitions without an answer, each with the reason."""
 
     said: Sequence[Said]
     missing: Sequence[tuple[PartitionPlace, str]]
@@ -106,7 +106,7 @@ class DoorReader:
 
     Args:
         door: The door.
-        client: Asks the workers.
+        client: The client for the workers.
     """
 
     def __init__(self, door: ViewedDoor, client: WorkerClient) -> None:
@@ -114,7 +114,7 @@ class DoorReader:
         self.client = client
 
     def places(self) -> list[PartitionPlace]:
-        """Return where each partition is, in the order of one scheduler: stopped resource managers last."""
+        """Return the place of each partition, in the order of a scheduler: stopped resource managers last."""
         stopped = {
             status.rm_id for status in self.door.resource_managers() if status.state is ManagerState.STOPPED
         }
@@ -123,10 +123,10 @@ class DoorReader:
         return sorted(places, key=lambda each: (each.rm_id in stopped, order[each.rm_id], each.partition))
 
     def matching(self, rm_id: str | None, name: str | None) -> list[PartitionPlace]:
-        """Return the partitions of a resource manager that have a name, short or full; `None` is any.
+        """Return the partitions of a resource manager with a name, short or full; `None` matches any.
 
         Raises:
-            RestError: There are partitions, but none of these.
+            RestError: Partitions exist, but none of them matches.
         """
         places = self.places()
         found = [
@@ -146,14 +146,14 @@ class DoorReader:
         return _workers(self.places())[0]
 
     def missing(self) -> list[tuple[PartitionPlace, str]]:
-        """Return the partitions that cannot be asked for now, each with why."""
+        """Return the partitions that cannot be asked now, each with the reason."""
         return _workers(self.places())[1]
 
     def worker_of(self, place: PartitionPlace) -> AskedWorker:
         """Return the worker of a partition.
 
         Raises:
-            RestError: It cannot be asked now.
+            RestError: The worker cannot be asked now.
         """
         refusal = _refusal(place)
         if refusal:
@@ -169,10 +169,10 @@ class DoorReader:
         headers: HeaderFields = (),
         body: bytes = b"",
     ) -> WorkerAnswers:
-        """Ask the workers of partitions, of all unless said otherwise, each once and all at the same time.
+        """Ask the workers of partitions, by default of all, each once and all at the same time.
 
         Raises:
-            RestError: There are such partitions, and none of their workers answers.
+            RestError: Such partitions exist, but no worker of them answers.
         """
         wanted = self.places() if places is None else [*places]
         workers, missing = _workers(wanted)
@@ -204,10 +204,10 @@ class DoorReader:
         return WorkerAnswers(said, missing)
 
     async def documents(self, target: bytes) -> tuple[list[tuple[AskedWorker, Any]], WorkerAnswers]:
-        """Ask all workers for a document; one that refuses it counts as one that does not answer.
+        """Ask all workers for a document; a refusal counts as a missing answer.
 
         Raises:
-            RestError: There are partitions, and none of their workers gives the document.
+            RestError: Partitions exist, but no worker of them gives the document.
         """
         answers = await self.ask(target)
         documents = [(each.worker, each.document()) for each in answers.said if each.status == HTTPStatus.OK]
@@ -219,13 +219,13 @@ class DoorReader:
 
 
 def reader_of(request: Request) -> DoorReader:
-    """Return what asks the workers for a request."""
+    """Return the reader of the door for a request."""
     reader: DoorReader = request.app.state.door_reader
     return reader
 
 
 def noted(response: Response, answers: WorkerAnswers) -> Response:
-    """Return an answer that names the partitions that it does not have."""
+    """Return an answer that names its missing partitions."""
     if answers.missing:
         names = dict.fromkeys(full_name(place) for place, _ in answers.missing)
         response.headers[MISSING_HEADER] = ", ".join(quote(name, safe="[]") for name in names)
@@ -233,7 +233,7 @@ def noted(response: Response, answers: WorkerAnswers) -> Response:
 
 
 def _workers(places: Iterable[PartitionPlace]) -> tuple[list[AskedWorker], list[tuple[PartitionPlace, str]]]:
-    """Return the workers of partitions, and the partitions that cannot be asked for, with why."""
+    """Return the workers of partitions, and the partitions that cannot be asked, with the reasons."""
     found: dict[str, list[PartitionPlace]] = {}
     missing = []
     for place in places:
@@ -246,7 +246,7 @@ def _workers(places: Iterable[PartitionPlace]) -> tuple[list[AskedWorker], list[
 
 
 def _refusal(place: PartitionPlace) -> str:
-    """Return why a partition cannot be asked now, the empty text if it can."""
+    """Return the reason why a partition cannot be asked now, the empty text if it can."""
     since = f"since {time_text(place.since_ns)}"
     why = f": {place.reason}" if place.reason else ""
     match place.state:
@@ -263,7 +263,7 @@ def _refusal(place: PartitionPlace) -> str:
 
 
 def _reached(place: PartitionPlace) -> str:
-    """Return where a worker's REST interface is reached: one that listens everywhere, at its own host."""
+    """Return the address of a worker's REST interface; one that listens everywhere is at its own host."""
     rest = read_address(place.rest_address)
     try:
         if not ipaddress.ip_address(rest.host).is_unspecified:

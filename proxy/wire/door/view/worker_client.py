@@ -1,4 +1,4 @@
-"""Requests to the REST interfaces of workers, over HTTP: bodies are bytes that are not read on the way."""
+"""Requests to the REST interfaces of workers, over HTTP; bodies are passed on as bytes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ...server.access import read_address
 HeaderFields: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 ANSWER_SECONDS: Final = 30.0
-"""How long a worker may take to answer, and from one part of a body to the next."""
+"""The time limit for the answer of a worker, and between two parts of a body."""
 _CONNECT_SECONDS: Final = 2.0
 _READ_BYTES: Final = 1 << 16
 _BODY_BYTES_MAX: Final = 64 << 20
-"""Of a body that is read as a whole."""
+"""The largest size of a body that is read as a whole."""
 
 
 class WorkerSilentError(LicorneError):
-    """A worker cannot be asked, or its answer does not come; the text says which worker and why."""
+    """A worker cannot be asked, or does not answer; the text names the worker and the reason."""
 
 
 @final
 class WorkerAnswer:
-    """The answer of a worker: its head is there, its body comes.
+    """The answer of a worker: its head is complete, its body follows.
 
     Attributes:
         status: The status.
@@ -43,14 +43,14 @@ class WorkerAnswer:
         self._exchange = exchange
 
     def header(self, name: bytes) -> bytes:
-        """Return the value of a field, which is named in lower case; empty if it is not there."""
+        """Return the value of a field, given in lower case; empty without the field."""
         return next((value for each, value in self.headers if each == name), b"")
 
     async def parts(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it comes; the connection ends with it.
+        """Yield the body part by part; the connection ends with it.
 
         Raises:
-            WorkerSilentError: The rest does not come.
+            WorkerSilentError: The rest of the body is missing.
         """
         try:
             while True:
@@ -66,7 +66,7 @@ class WorkerAnswer:
         """Return the whole body.
 
         Raises:
-            WorkerSilentError: It does not come, or has more than 64 MiB.
+            WorkerSilentError: The body is missing, or larger than 64 MiB.
         """
         found = bytearray()
         async with aclosing(self.parts()) as parts:
@@ -79,10 +79,10 @@ class WorkerAnswer:
         return bytes(found)
 
     async def events(self) -> AsyncGenerator[bytes, None]:
-        """Yield the server-sent events of the body, each without the empty line behind it.
+        """Yield the server-sent events of the body, each without the empty line after it.
 
         Raises:
-            WorkerSilentError: The rest does not come.
+            WorkerSilentError: The rest of the body is missing.
         """
         rest, searched = bytearray(), 0
         async with aclosing(self.parts()) as parts:
@@ -136,11 +136,11 @@ class _Exchange:
 
 
 def worker_tls(authorities: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
-    """Return how the certificates of workers are checked, `None` if none of these files is given.
+    """Return the check of the certificates of workers, `None` without any of these files.
 
     Args:
-        authorities: Who vouches for the workers (PEM); `None` for those that this machine trusts.
-        certificate: What the workers are shown (PEM), with its key.
+        authorities: The certificate authorities of the workers (PEM); `None` for those of this machine.
+        certificate: The client certificate (PEM); it needs `key`.
         key: The key of that certificate.
 
     Raises:
@@ -160,11 +160,11 @@ def worker_tls(authorities: Path | None, certificate: Path | None, key: Path | N
 
 @final
 class WorkerClient:
-    """Asks workers; each request has a connection of its own.
+    """Asks workers; each request has a separate connection.
 
     Args:
-        token: The bearer token of workers that have none of their own, if they require one.
-        tls: How their certificates are checked; `None` if they serve without TLS.
+        token: The bearer token for workers without a separate one, if they require one.
+        tls: The check of their certificates; `None` if they serve without TLS.
     """
 
     def __init__(self, *, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
@@ -182,21 +182,21 @@ class WorkerClient:
         token: str = "",
         seconds: float = ANSWER_SECONDS,
     ) -> WorkerAnswer:
-        """Send a request, and return the answer when its head is there.
+        """Send a request, and return the answer when its head is complete.
 
         Args:
-            address: Where the worker's REST interface listens, `HOST:PORT`.
+            address: The address of the worker's REST interface, `HOST:PORT`.
             target: The path with its query, escaped.
             method: The method.
             headers: Fields besides those of the connection.
-            body: What is sent.
-            token: The bearer token of this worker; empty for that of all workers.
-            seconds: How long the head may take, and each part of the body.
+            body: The body.
+            token: The bearer token of this worker; empty for the common one.
+            seconds: The time limit for the head, and for each part of the body.
 
         Raises:
-            WorkerSilentError: There is no answer.
+            WorkerSilentError: The worker does not answer.
         """
-        # Whatever name it has in the network: without a token it answers only names that no web page has.
+        # Not its name in the network: without a token it answers only names that no web page has.
         fields = [(b"host", b"localhost"), (b"connection", b"close"), *headers]
         if token := token or self._token or "":
             fields.append((b"authorization", f"Bearer {token}".encode()))
