@@ -1,5 +1,5 @@
 """The play: schedulers on a virtual clock.
 
-It owns transcripts and their replay, simulations of workloads with their reports, and the comparison of two
-configurations. Begin with `simulation.simulation` and `transcripts.replay`.
+This package owns transcripts and their replay, simulations of workloads with their reports, and the
+comparison of two configurations. Begin with `simulation.simulation` and `transcripts.replay`.
 """

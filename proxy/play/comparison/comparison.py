@@ -1,7 +1,7 @@
 """The comparison of two simulations of one input, and its JSON document.
 
-One input is simulated under two configurations, and again to explain the difference. The keys of the document
-are described in `docs/simulation.md`.
+One input is simulated under two configurations, then again to explain the difference. The keys of the
+document are described in `docs/simulation.md`.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from .first_difference import FirstDifference, ProbedCore, Probes, difference_do
 from .why import InterruptedRunError, Why, explained, why_document
 
 JOBS_MAX: Final = 10
-"""How many jobs are shown in each direction."""
+"""The number of jobs that are shown in each direction."""
 _FORMAT: Final = 1
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoRuns:
-    """Two simulations of one input: the files of A and B, the reports, what differs and why, conditions.
+    """Two simulations of one input: the files of A and B, reports, differences, reasons, conditions.
 
-    `why` is `None` where no decision differs, and where it was not asked for.
+    `why` is `None` if no decision differs, or if it was not requested.
     """
 
     file_a: str
@@ -57,12 +57,12 @@ def compared(
     """Compare two simulations of one input.
 
     Args:
-        names: What A and B are called: the files of their queues.
+        names: The names of A and B: the files of their queues.
         runs: The runs under A and B.
-        conditions: What is asked about the effects.
+        conditions: The conditions on the effects.
 
     Raises:
-        ConditionError: A condition is about jobs that are not there.
+        ConditionError: A condition is about jobs that do not exist.
     """
     a, b = runs
     assert a.report.jobs is not None, "the jobs under A were collected"
@@ -111,7 +111,7 @@ def _job(row: JobEffect) -> JsonDocument:
 
 
 def _condition(result: ConditionResult) -> JsonDocument:
-    """Return what a condition says."""
+    """Return the result of a condition as a document."""
     return {
         "condition": result.condition.text,
         "value": result.value,
@@ -132,10 +132,10 @@ def with_why(
     Args:
         comparison: The comparison of two runs.
         work: Their input.
-        settings: The settings of A and B; those of B, and the policies of both, are taken for queues that
-            are between the two.
+        settings: The settings of A and B; queues between the two are simulated with the settings of B, and
+            the policies of both.
         runs: The runs under A and B.
-        is_interrupted: Returns whether the user has interrupted.
+        is_interrupted: Returns whether the user has interrupted the comparison.
 
     Raises:
         InterruptedRunError: A simulation was interrupted.
@@ -152,7 +152,7 @@ def with_why(
         probes: Probes | None = None,
         is_done: Callable[[], bool] | None = None,
     ) -> None:
-        """Simulate the input once more; a `Rerun`."""
+        """Simulate the input once more; see `Rerun`."""
 
         def open_core(_: EngineName) -> Core:
             core = opened_core(both)
@@ -183,10 +183,10 @@ def with_why(
 
 
 def _queues_of(settings: RunSettings, work: SimulatedWorkload | Transcript) -> GivenQueues:
-    """Return the queues of a run: those that were given, or those of its input.
+    """Return the queues of a run: the given ones, or those of its input.
 
     Raises:
-        RequestError: It is a transcript, in which each registration has queues.
+        RequestError: The input is a transcript, in which each registration has queues.
     """
     if settings.queues is not None:
         return settings.queues

@@ -1,4 +1,4 @@
-"""A comparison as one HTML file that needs nothing else: no script, no other file, no address."""
+"""A comparison as one self-contained HTML file, without scripts and references to other files."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _tiles(total: Effects, unpaired: int) -> str:
 
 
 def _difference(comparison: TwoRuns) -> str:
-    """Return the first difference, and the step at which the runs differ where that was asked for."""
+    """Return the first difference, with the first differing step if it was requested."""
     lines = [*difference_lines(comparison.difference)]
     if comparison.why is not None:
         lines += comparison.why.step.lines
@@ -96,7 +96,7 @@ def _difference(comparison: TwoRuns) -> str:
 
 
 def _settings(why: Why) -> str:
-    """Return the settings that differ, those that are needed for the first difference marked."""
+    """Return the differing settings, with marks at those that are needed for the first difference."""
     needed = () if why.needed is None else why.needed.changes
     rows = [
         (
@@ -114,7 +114,7 @@ def _settings(why: Why) -> str:
 
 
 def _parts(kind: str, parts: Mapping[str, Effects]) -> str:
-    """Return the effects by queue or user, those that lose most first, with a chart of the losses."""
+    """Return the effects by queue or user, the largest losses first, with a chart of the losses."""
     rows = [
         (
             name,
@@ -162,7 +162,7 @@ def _jobs(title: str, rows: Sequence[JobEffect]) -> str:
 
 
 def _consequences(why: Why) -> str:
-    """Return which job has the room of each job that starts at another time."""
+    """Return, for each job that starts at another time, the job that has its room."""
     rows = [
         (
             each.job,
@@ -184,6 +184,6 @@ def _bounded(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]], 
 
 
 def _rest(count: int) -> Iterator[str]:
-    """Yield a note about rows that are left out, if there are any."""
+    """Yield a note about the rows that are left out, if any."""
     if count > 0:
         yield f"and {number(count)} more, which the JSON document has"

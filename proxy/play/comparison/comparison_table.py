@@ -1,7 +1,7 @@
-"""Show a comparison: the effects on all jobs, by queue and user; the largest effects; the first difference.
+"""Prints a comparison: the effects on all jobs, by queue and user; the largest effects; the first difference.
 
-At a terminal columns of zeros are left out, and so are queues and users beyond the first 20. In a pipe each
-row is one line with all columns, and all queues, users and groups are there.
+At a terminal columns of zeros are left out, as are queues and users after the first 20. In a pipe each row is
+one line with all columns, and all queues, users and groups are printed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def print_comparison(comparison: TwoRuns, console: Console, *, plain: bool = Fal
     Args:
         comparison: The comparison.
         console: The console to print to.
-        plain: For programs: one line a row, all columns, and all queues, users and groups.
+        plain: For programs: one line for each row, all columns, and all queues, users and groups.
     """
     effects = comparison.effects
     names = f"A is {comparison.file_a}, B is {comparison.file_b}"
@@ -65,12 +65,12 @@ def print_comparison(comparison: TwoRuns, console: Console, *, plain: bool = Fal
 
 
 def _is_shown(name: str, total: Effects) -> bool:
-    """Return whether people see a count: it follows from the others, or it is zero in most comparisons."""
+    """Return whether people see a count: some follow from the others, or are zero in most comparisons."""
     return name != "same" and (name not in _HEADS or getattr(total, name) > 0)
 
 
 def _summary(total: Effects) -> str:
-    """Return what becomes of all jobs, in one line."""
+    """Return the effects on all jobs, in one line."""
     if not total.later and not total.earlier:
         return f"{counted(total.jobs, 'job')}: each starts at the same time in A and in B"
     later = f"{total.later:,} later in B, by {short_duration_text(total.later_ns)} in all"
@@ -83,7 +83,7 @@ def _summary(total: Effects) -> str:
 
 
 def _print_preempted(comparison: TwoRuns, console: Console) -> None:
-    """Print how many tasks were preempted, if any."""
+    """Print the number of preempted tasks, if any."""
     a, b = comparison.a.total.preempted, comparison.b.total.preempted
     if a or b:
         console.print(Text(f"preempted: {counted(a, 'task')} in A, {b:,} in B"), soft_wrap=True)
@@ -125,7 +125,7 @@ def _bottom(head: str) -> str:
 
 
 def _wait(figures: JobFigures | None, name: str) -> str:
-    """Return a figure of the waits as text, `-` where no job has started."""
+    """Return a figure of the waits as text, `-` if no job has started."""
     if figures is None or figures.wait_ns is None:
         return "-"
     return short_duration_text(getattr(figures.wait_ns, name))
@@ -156,14 +156,14 @@ def _print_jobs(title: str, rows: Sequence[JobEffect], console: Console, *, plai
 
 
 def _wait_of(row: JobRow) -> str:
-    """Return how long a job waited for its start as text."""
+    """Return the wait of a job for its start, as text."""
     if row.started_ns is None:
         return "never"
     return "-" if row.wait_ns is None else short_duration_text(row.wait_ns)
 
 
 def _print_remarks(comparison: TwoRuns, console: Console) -> None:
-    """Print the counted texts of both reports: what they have in common, then those of A, then those of B."""
+    """Print the counted texts of both reports: the common ones, then those of A, then those of B."""
     for (title, of_a), of_b in zip(
         remarks_of(comparison.a).items(), remarks_of(comparison.b).values(), strict=True
     ):

@@ -1,4 +1,4 @@
-"""Conditions on a comparison, such as `p95 wait of root.prod > 5m`: a command fails where one holds.
+"""Conditions on a comparison, such as `p95 wait of root.prod > 5m`: a command fails if one holds.
 
     condition  = figure "of" jobs comparison value
     figure     = ("mean" | "median" | "p95" | "max") ("wait" | "delay") | "later"
@@ -6,9 +6,9 @@
     comparison = ">" | ">=" | "<" | "<="
     value      = a duration, or a whole number for `later`
 
-`wait` is how long jobs wait for their starts in B, `delay` how much later they start in B than in A, and
-`later` the number of those that start later in B or never. A queue has the jobs of all queues below it. A job
-that never starts in B has a wait, and a delay if it starts in A, that is longer than every duration.
+`wait` is the wait of jobs for their starts in B, `delay` their start in B less their start in A, and `later`
+the number of jobs that start later in B or never. A queue has the jobs of all queues below it. A job that
+never starts in B has an unlimited wait, and an unlimited delay if it starts in A.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIGURES: Final = ("wait", "delay")
 _KINDS: Final = ("queue", "user", "group")
 _COMPARISONS: Final = {">": gt, ">=": ge, "<": lt, "<=": le}
 _NEVER_NS: Final = 2**63
-"""Longer than every duration, which are signed 64-bit numbers of nanoseconds."""
+"""A time longer than every duration, which are signed 64-bit numbers of nanoseconds."""
 
 _WORD: Final = re.compile(r"[<>]=?|[^\s<>]+")
 _COUNT: Final = re.compile(r"[0-9]{1,18}")
@@ -38,12 +38,12 @@ _COUNT: Final = re.compile(r"[0-9]{1,18}")
 
 @final
 class ConditionError(LicorneError):
-    """A condition that cannot be read, or that is about jobs that are not there.
+    """A condition that cannot be read, or that is about jobs that do not exist.
 
     Args:
         text: The condition.
-        column: Where the offending part begins, from 1.
-        message: What is wrong with it.
+        column: The first column of the wrong part, from 1.
+        message: The error in it.
     """
 
     def __init__(self, text: str, column: int, message: str) -> None:
@@ -53,10 +53,10 @@ class ConditionError(LicorneError):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One condition, as it was read.
+    """One condition, as read from its text.
 
-    `statistic` is empty for a count, `name` for all jobs. `column` is where the name begins. `value` is in
-    nanoseconds, or a number of jobs.
+    `statistic` is empty for a count, `name` for all jobs. `column` is the first column of the name. `value`
+    is in nanoseconds, or a number of jobs.
     """
 
     text: str
@@ -72,10 +72,10 @@ class Condition:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionResult:
-    """What a condition says of a comparison.
+    """The result of a condition on a comparison.
 
-    `value` is what the figure is, `None` if no job has it, and also if it `is_unbounded`: if it is that of
-    a job that never starts.
+    `value` is the value of the figure. It is `None` if no job has the figure, or if it `is_unbounded`: the
+    figure of a job that never starts.
     """
 
     condition: Condition
@@ -84,7 +84,7 @@ class ConditionResult:
     holds: bool
 
     def sentence(self) -> str:
-        """Return the condition, and what its figure is."""
+        """Return the condition, with the value of its figure."""
         if self.is_unbounded:
             found = "unbounded: a job of these never starts in B"
         elif self.value is None:
@@ -98,7 +98,7 @@ def read_condition(text: str) -> Condition:
     """Read a condition.
 
     Raises:
-        ConditionError: It is none; the error names the column and the offending part.
+        ConditionError: The text is not a condition; the error names the column and the wrong part.
     """
     words = _Words(text)
     statistic = words.next_of((*_STATISTICS, "later"))
@@ -121,10 +121,10 @@ def read_condition(text: str) -> Condition:
 
 
 def evaluated(condition: Condition, effects: JobEffects) -> ConditionResult:
-    """Return what a condition says of the effects on jobs.
+    """Return the result of a condition on the effects on jobs.
 
     Raises:
-        ConditionError: There is no job of the queue, user or group.
+        ConditionError: The queue, user or group does not have any job.
     """
     rows = [row for row in effects.rows if _is_of(row, condition)]
     if not rows and condition.kind != "all":
@@ -144,7 +144,7 @@ def evaluated(condition: Condition, effects: JobEffects) -> ConditionResult:
 
 
 def _statistic(condition: Condition, rows: Sequence[JobEffect]) -> int | None:
-    """Return the mean or a rank of waits or delays, `None` where no job has one."""
+    """Return the mean or a rank of waits or delays, `None` if no job has one."""
     found = [_wait_ns(row) if condition.figure == "wait" else _delay_ns(row) for row in rows]
     values_ns = [value_ns for value_ns in found if value_ns is not None]
     if condition.statistic == "mean" and _NEVER_NS in values_ns:
@@ -154,12 +154,12 @@ def _statistic(condition: Condition, rows: Sequence[JobEffect]) -> int | None:
 
 
 def _wait_ns(row: JobEffect) -> int | None:
-    """Return how long a job waits in B; `None` if it ran before."""
+    """Return the wait of a job in B, unlimited if it never starts; `None` if it ran before."""
     return _NEVER_NS if row.b.started_ns is None else row.b.wait_ns
 
 
 def _delay_ns(row: JobEffect) -> int | None:
-    """Return how much later a job starts in B; `None` if it never starts in A."""
+    """Return the delay of a job in B, unlimited if it starts only in A; `None` if it starts only in B."""
     return _NEVER_NS if row.is_only_in_a else row.delay_ns
 
 
@@ -178,7 +178,7 @@ def _names(row: JobEffect, kind: str) -> Collection[str]:
 
 @final
 class _Words:
-    """The words of a condition, taken one by one.
+    """The words of a condition, read one by one.
 
     Args:
         text: The condition.
@@ -191,7 +191,7 @@ class _Words:
 
     @property
     def column(self) -> int:
-        """Where the next word begins, from 1; after the last one, the end."""
+        """The first column of the next word, from 1; after the last word the end of the text."""
         return self._found[self._taken][1] if self._taken < len(self._found) else len(self._text) + 1
 
     def peek(self) -> str:
@@ -199,13 +199,13 @@ class _Words:
         return self._found[self._taken][0] if self._taken < len(self._found) else ""
 
     def next(self) -> str:
-        """Take and return the next word."""
+        """Read and return the next word."""
         word = self.peek()
         self._taken += 1
         return word
 
     def next_of(self, known: Sequence[str]) -> str:
-        """Take and return the next word, which is one of these."""
+        """Read and return the next word, which must be one of these."""
         word = self.peek()
         if word not in known:
             raise self.error(
@@ -214,7 +214,7 @@ class _Words:
         return self.next()
 
     def end(self) -> None:
-        """Check that there is no further word."""
+        """Check that no further word follows."""
         if self.peek():
             raise self.error("nothing more")
 
@@ -226,7 +226,7 @@ class _Words:
 
 
 def _jobs(words: _Words) -> tuple[str, int, str]:
-    """Take the jobs of a condition: their kind, and the column and the text of the name."""
+    """Read the jobs of a condition: their kind, and the column and the text of the name."""
     kind = words.next() if words.peek() in {"all", *_KINDS} else "queue"
     column = words.column
     if kind == "all":
@@ -237,7 +237,7 @@ def _jobs(words: _Words) -> tuple[str, int, str]:
 
 
 def _duration_ns(words: _Words) -> int:
-    """Take a duration."""
+    """Read a duration."""
     try:
         value_ns = parse_duration_ns(words.peek())
     except DurationError as error:
@@ -247,7 +247,7 @@ def _duration_ns(words: _Words) -> int:
 
 
 def _count(words: _Words) -> int:
-    """Take a number of jobs."""
+    """Read a number of jobs."""
     if not _COUNT.fullmatch(words.peek()):
         raise words.error("a whole number")
     return int(words.next())

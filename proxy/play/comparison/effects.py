@@ -1,14 +1,14 @@
 """The effect of a configuration on jobs: the same input under A and under B, job by job.
 
 The *delay* of a job is its start under B less its start under A: above zero it starts later in B, below zero
-earlier. A job that starts under one of the two alone has no delay, and is counted apart: it loses, or gains,
-more than any other. One that starts under neither is counted as one that starts at the same time.
+earlier. A job that starts under only one of the two has no delay, and is counted separately: its loss or gain
+is larger than any other. A job that starts under neither is counted as one that starts at the same time.
 
-To exchange A and B exchanges later and earlier, and changes nothing else.
+Exchanging A and B only exchanges later and earlier.
 
 The room of a job that starts later in B is on the node of the last task that it needs for its start in A. Of
-the tasks that run there in B at that moment, and do not in A, the one that was placed last has taken it. For
-a job that starts earlier in B, A and B change places.
+the tasks that run there in B at that moment, but not in A, the one that was placed last has taken it. For a
+job that starts earlier in B, A and B are exchanged.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ..simulation.record import Decision, DecisionKind
 from ..simulation.report import NO_OWNER
 
 CONSEQUENCES_MAX: Final = 10
-"""How many jobs are followed in each direction."""
+"""The number of jobs that are followed in each direction."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class JobEffect:
-    """One job, as it is under A and under B."""
+    """One job under A and under B."""
 
     a: JobRow
     b: JobRow
 
     @property
     def delay_ns(self) -> int | None:
-        """How much later it starts under B, `None` unless it starts under both."""
+        """Its delay under B, `None` unless it starts under both."""
         if self.a.started_ns is None or self.b.started_ns is None:
             return None
         return self.b.started_ns - self.a.started_ns
@@ -58,15 +58,15 @@ class JobEffect:
 
     @property
     def is_earlier(self) -> bool:
-        """Whether it starts earlier under B, or there alone."""
+        """Whether it starts earlier under B, or only there."""
         return self.is_only_in_b or (self.delay_ns or 0) < 0
 
     def queues(self) -> Sequence[str]:
-        """Return the queue of its placement; two where the configurations place it differently."""
+        """Return the queue of its placement; two if the configurations place it differently."""
         return _once(row.queue or NO_OWNER.queue for row in (self.a, self.b))
 
     def users(self) -> Sequence[str]:
-        """Return its user; two where the configurations find different ones."""
+        """Return its user; two if the configurations find different ones."""
         return _once(row.user or NO_OWNER.user for row in (self.a, self.b))
 
     def groups(self) -> Sequence[str]:
@@ -79,9 +79,9 @@ class JobEffect:
 class Effects:
     """The effects on some jobs.
 
-    `later` are those that start later in B, of which `only_a` never do; `earlier` those that start earlier,
-    of which `only_b` never do in A; `same` are all others. `later_ns` and `earlier_ns` are the delays of
-    those that start in both, added up; both are zero or more.
+    `later` counts the jobs that start later in B, of which `only_a` never start there; `earlier` those that
+    start earlier, of which `only_b` never start in A; `same` counts all others. `later_ns` and `earlier_ns`
+    are the sums of the delays of those that start in both; both are zero or more.
     """
 
     jobs: int
@@ -99,10 +99,10 @@ class Effects:
 class JobEffects:
     """The effects on all jobs of an input.
 
-    Queues, users and groups are in the order of their effects, those that lose most first. `later` and
+    Queues, users and groups are in the order of their effects, the largest losses first. `later` and
     `earlier` are the jobs that start at another time, the largest effect first. A job counts in each of its
-    groups, and in both queues where the configurations place it in different ones. `unpaired` are jobs that
-    were asked for in one run alone; they count nowhere.
+    groups, and in both queues if the configurations place it in different ones. `unpaired` are jobs that
+    exist in only one run; they are not counted.
     """
 
     total: Effects
@@ -149,7 +149,7 @@ def job_effects(a: JobReport, b: JobReport) -> JobEffects:
 
 
 def _numbered(rows: Iterable[JobRow]) -> dict[tuple[str, int], JobRow]:
-    """Return jobs by name, and by how often the name was submitted before: a transcript may use it again."""
+    """Return jobs by name and number, since a transcript may use a name again."""
     seen: Counter[str] = Counter()
     numbered = {}
     for row in rows:
@@ -180,7 +180,7 @@ def _size(effects: Effects) -> tuple[int, ...]:
 
 
 def _largest_delay(row: JobEffect) -> tuple[bool, int]:
-    """Return the key by which a job without a delay comes first, and then the largest, whatever its sign."""
+    """Return the sort key for jobs without a delay first, then for the largest delay of either sign."""
     return (row.delay_ns is not None, -abs(row.delay_ns or 0))
 
 
@@ -194,9 +194,9 @@ def _once(names: Iterable[str]) -> tuple[str, ...]:
 class Consequence:
     """One job that starts at another time.
 
-    `waits_in` is the run in which it starts later, `A` or `B`; `at_ns` when it starts in the other one, there
-    on `node_id`. `taken_by` is the job that has its room at that moment, `None` where no other job has, and
-    `reason` what blocks the job then; empty where that is not known, or nothing blocks it.
+    `waits_in` is the run in which it starts later, `A` or `B`; `at_ns` is its start in the other run, on
+    `node_id`. `taken_by` is the job that has its room at that moment, `None` if no other job has it. `reason`
+    is the blocker of the job then; empty if it is unknown, or if the job is not blocked.
     """
 
     job: str
@@ -220,7 +220,7 @@ class Consequence:
 
 
 def moments_of(effects: JobEffects) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
-    """Return the jobs to explain in A and in B, by the moment at which they start in the other run."""
+    """Return the jobs to explain in A and in B, by the time of their start in the other run."""
     moments: tuple[dict[int, list[str]], dict[int, list[str]]] = ({}, {})
     for row, is_later in _rows(effects):
         start_ns = _start_ns(row, is_later=is_later)
@@ -233,12 +233,12 @@ def consequences(
     decisions: tuple[Sequence[Decision], Sequence[Decision]],
     lines: tuple[Mapping[tuple[int, str], str], Mapping[tuple[int, str], str]],
 ) -> tuple[Consequence, ...]:
-    """Return the largest consequences, those of jobs that start later in B first.
+    """Return the largest consequences, first those of jobs that start later in B.
 
     Args:
         effects: The effects on all jobs.
         decisions: The decisions under A and under B.
-        lines: What blocks a job, by moment and job, in A and in B.
+        lines: The blockers of jobs, by moment and job, in A and in B.
     """
     runs = (
         _PlacedTasks(decisions[0], (row.a for row in effects.rows)),
@@ -248,14 +248,14 @@ def consequences(
 
 
 def _rows(effects: JobEffects) -> Iterator[tuple[JobEffect, bool]]:
-    """Walk the jobs with the largest effects, and whether they start later in B."""
+    """Walk the jobs with the largest effects, each with whether it starts later in B."""
     for rows, is_later in ((effects.later, True), (effects.earlier, False)):
         for row in rows[:CONSEQUENCES_MAX]:
             yield row, is_later
 
 
 def _start_ns(row: JobEffect, *, is_later: bool) -> int:
-    """Return when a job starts in the run in which that is earlier."""
+    """Return the start of a job in the run in which it is earlier."""
     start_ns = (row.a if is_later else row.b).started_ns
     assert start_ns is not None, "a job starts in the run in which it starts earlier"
     return start_ns
@@ -263,21 +263,21 @@ def _start_ns(row: JobEffect, *, is_later: bool) -> int:
 
 @final
 class _PlacedTasks:
-    """The placements of one run, by job, and when its jobs end."""
+    """The placements of one run, by job, and the ends of its jobs."""
 
     def __init__(self, decisions: Iterable[Decision], rows: Iterable[JobRow]) -> None:
         self._placed = [each for each in decisions if each.kind is DecisionKind.PLACED]
         self._ends_ns = {row.job: row.ended_ns for row in rows}
 
     def node_of(self, job: str, start_ns: int) -> str:
-        """Return the node of the task that was placed last when a job started; empty if it is not known."""
+        """Return the node of the last task that was placed before a job's start; empty if it is unknown."""
         nodes = [each.node_id for each in self._placed if (each.application, each.at_ns) == (job, start_ns)]
         return nodes[-1] if nodes else ""
 
     def on_node(self, node_id: str, at_ns: int) -> dict[str, str]:
-        """Return the job of each task on a node just after a moment, by ask, those placed last first.
+        """Return the job of each task on a node just after a moment, by ask, the last placed first.
 
-        A task counts as there until its job ends.
+        A task counts as running until its job ends.
         """
         there = [each for each in self._placed if each.node_id == node_id and each.at_ns <= at_ns]
         return {each.ask: each.application for each in reversed(there) if self._runs(each.application, at_ns)}
@@ -294,7 +294,7 @@ def _consequence(
     *,
     is_later: bool,
 ) -> Consequence:
-    """Return what became of one job."""
+    """Return the consequence for one job."""
     starts, waits = (runs[0], runs[1]) if is_later else (runs[1], runs[0])
     at_ns, job = _start_ns(row, is_later=is_later), row.a.job
     node_id = starts.node_of(job, at_ns)

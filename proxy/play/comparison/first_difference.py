@@ -1,11 +1,11 @@
-"""The first decision that differs between two simulations of one input, and what the other run does instead.
+"""The first decision that differs between two simulations of one input, and the decision of the other run.
 
-Up to it both runs are the same; whatever differs later follows from it, or from a difference of the
+Before it both runs are equal; all later differences follow from it, or from a difference of the
 configurations that had no effect until then.
 
-A simulation is asked why asks wait just before one of its decisions, and at moments of its time. Its core
-runs one cycle at a time where it is asked, so that the answers are exact. They are
-those of `licorne explain`; nothing of the run changes.
+A simulation is asked why asks wait just before one of its decisions, and at moments of its time. For exact
+answers its core then runs one cycle at a time. They are the answers of `licorne explain`; they do not change
+the run.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ..simulation.report import JsonDocument
 from ..simulation.reporting.run_series import QueueBounds
 
 Explained: TypeAlias = "Mapping[str, Explanation]"
-"""The explanations of applications by the key of an ask, as they were before the decision."""
+"""The explanations of applications by the key of an ask, just before the decision."""
 _CYCLE_MAX: Final = 16
-"""How many decisions one cycle makes at most, in a run whose answers are exact."""
+"""The largest number of decisions of one cycle in a run with exact answers."""
 
 
 @final
@@ -37,9 +37,9 @@ _CYCLE_MAX: Final = 16
 class FirstDifference:
     """The first decision that differs.
 
-    `number` counts decisions from 1, `at_ns` is the moment. `a` and `b` are what A and B decide, `None` where
-    a run decides nothing more at that moment. `a_in_b` is what B decides next about the ask of `a`, now or
-    later, and `b_in_a` the reverse; `None` where that is nothing.
+    `number` counts decisions from 1, `at_ns` is the moment. `a` and `b` are the decisions of A and B, `None`
+    if a run decides nothing more at that moment. `a_in_b` is the next decision of B about the ask of `a`, now
+    or later, and `b_in_a` the reverse; `None` without such a decision.
     """
 
     number: int
@@ -68,7 +68,7 @@ def first_difference(a: Sequence[Decision], b: Sequence[Decision]) -> FirstDiffe
 
 
 def _at(decision: Decision | None, at_ns: int) -> Decision | None:
-    """Return a decision if it is of that moment."""
+    """Return a decision if it is from that moment."""
     return decision if decision is not None and decision.at_ns == at_ns else None
 
 
@@ -107,14 +107,14 @@ def _owner(decision: Decision) -> str:
 
 
 def _result(decision: Decision) -> str:
-    """Return what was decided as text."""
+    """Return the result of a decision as text."""
     if decision.kind is DecisionKind.REJECTED:
         return f"rejected: {decision.reason}"
     return f"{decision.kind.value} on {decision.node_id}"
 
 
 def _elsewhere(side: str, decision: Decision, there: Decision | None) -> str:
-    """Return what the other run does with the same ask as text."""
+    """Return the other run's decision about the same ask as text."""
     if there is None:
         return f"{side} does not: it decides nothing about {decision.ask} from this moment on"
     queue = f", in {there.queue}" if there.queue != decision.queue else ""
@@ -122,7 +122,7 @@ def _elsewhere(side: str, decision: Decision, there: Decision | None) -> str:
 
 
 def difference_document(difference: FirstDifference | None) -> JsonDocument:
-    """Return the first difference as a JSON document, null where no decision differs."""
+    """Return the first difference as a JSON document, null if no decision differs."""
     if difference is None:
         return None
     return {
@@ -143,7 +143,7 @@ def _decision_document(decision: Decision | None) -> JsonDocument:
 @final
 @dataclass(frozen=True, slots=True)
 class FirstStep:
-    """The step: `kind` is `limit`, `order`, `node`, `queue`, `rejection` or `unknown`; `lines` say it."""
+    """A step: `kind` is `limit`, `order`, `node`, `queue`, `rejection` or `unknown`; `lines` describe it."""
 
     kind: str
     lines: tuple[str, ...]
@@ -156,8 +156,8 @@ def first_step(
 
     Args:
         difference: The first difference of their decisions.
-        explained: Under A and under B, the application of each ask that was decided about.
-        where: Where a setting of A, and one of B, is in both files.
+        explained: Under A and under B, the explanation of the application of each decided ask.
+        where: The function for the places, in both files, of a setting of A, and that of B.
     """
     sides = ("A", "B")
     for one, decision in ((0, difference.a), (1, difference.b)):
@@ -176,7 +176,7 @@ def first_step(
 
 
 def _blockers(explanation: Explanation | None, decision: Decision) -> list[Blocker]:
-    """Return what blocks the ask of a decision, the application first."""
+    """Return the blockers of the ask of a decision, those of the application first."""
     if explanation is None:
         return []
     ask = _ask(explanation, decision)
@@ -184,19 +184,19 @@ def _blockers(explanation: Explanation | None, decision: Decision) -> list[Block
 
 
 def _ask(explanation: Explanation, decision: Decision) -> AskExplanation | None:
-    """Return the ask of a decision; of a transcript its key begins with the resource manager."""
+    """Return the ask of a decision; in a transcript its key begins with the resource manager."""
     return explanation.ask(decision.ask) or explanation.ask(decision.ask.partition("/")[2])
 
 
 def _sign(blocker: Blocker) -> tuple[str, ...]:
-    """Return what makes a blocker the same in another run: what blocks, and not how much is left."""
+    """Return the identity of a blocker in another run: the kind of blocker, without the remaining amounts."""
     return (blocker.reason.name, blocker.subject, blocker.queue_path, *(lack.name for lack in blocker.lacks))
 
 
 def _refusal(
     side: str, decision: Decision, blockers: list[Blocker], where: Where, now_ns: int
 ) -> Iterator[str]:
-    """Write what refuses an ask in one run alone."""
+    """Return the lines of a refusal in only one of the runs."""
     for blocker in blockers:
         place = "" if blocker.position is None or blocker.lacks else f" ({where(blocker.position)})"
         yield f"{side} refuses {decision.ask}: {what_blocks(blocker, now_ns)}{place}"
@@ -208,7 +208,7 @@ def _refusal(
 def _order(
     difference: FirstDifference, explained: tuple[Explained, Explained], where: tuple[Where, Where]
 ) -> FirstStep | None:
-    """Return the first order, from the root down, in which the asks of both runs change their places."""
+    """Return the first order, from the root down, in which the asks of both runs are exchanged."""
     a, b = difference.a, difference.b
     if a is None or b is None or a.ask == b.ask:
         return None
@@ -241,7 +241,7 @@ def _path(explanation: Explanation, decision: Decision) -> list[Place]:
 
 
 def _places_apart(one: list[Place], other: list[Place]) -> tuple[Place, Place] | None:
-    """Return the places at which the paths of two asks part, `None` where they do not in one order."""
+    """Return the places at which the paths of two asks part, `None` if these are not in one order."""
     for first, second in zip(one, other, strict=False):
         if first.among != second.among:
             return None
@@ -251,7 +251,7 @@ def _places_apart(one: list[Place], other: list[Place]) -> tuple[Place, Place] |
 
 
 def _node(difference: FirstDifference) -> FirstStep | None:
-    """Return that one ask gets another node."""
+    """Return the step in which an ask gets another node."""
     a, b = difference.a, difference.b
     if a is None or b is None or a.ask != b.ask or a.kind is not b.kind:
         return None
@@ -260,7 +260,7 @@ def _node(difference: FirstDifference) -> FirstStep | None:
 
 
 def _queue(difference: FirstDifference, explained: tuple[Explained, Explained]) -> FirstStep:
-    """Return that the runs place an application in other queues, or that no step is known."""
+    """Return the step in which an application is placed in another queue, or an unknown step."""
     for decision in filter(None, (difference.a, difference.b)):
         queues = [of[decision.ask].queue_path if decision.ask in of else "" for of in explained]
         if all(queues) and queues[0] != queues[1]:
@@ -272,11 +272,11 @@ def _queue(difference: FirstDifference, explained: tuple[Explained, Explained]) 
 @final
 @dataclass(slots=True, kw_only=True)
 class Probes:
-    """What to ask one simulation, and its answers.
+    """The questions to one simulation, and its answers.
 
     `number` is the decision before which the asks of `decisions` are explained, at the moment `at_ns`. The
-    answers are in `before`, by ask; an ask that is not known then has none. `moments` are the applications to
-    explain at each moment, when the scheduler can do nothing more; their lines are in `lines`.
+    answers are in `before`, by ask; an ask that is unknown then has none. `moments` are the applications to
+    explain at each moment, when the scheduler has nothing more to do; their lines are in `lines`.
     """
 
     number: int
@@ -289,12 +289,12 @@ class Probes:
 
 @final
 class ProbedCore:
-    """A scheduler that is asked while it is simulated; a `Core`.
+    """A scheduler that is asked during its simulation; a `Core`.
 
     Args:
-        core: The scheduler; it is closed with this.
+        core: The scheduler; closed with this object.
         written: The decisions of the simulation, as it writes them.
-        probes: What is asked, and where the answers go.
+        probes: The questions, and the place of the answers.
     """
 
     def __init__(self, core: SchedulerCore, written: Decisions, probes: Probes) -> None:
@@ -313,7 +313,7 @@ class ProbedCore:
         return self._core.now_ns()
 
     def run_until_idle(self) -> int:
-        """Run until nothing more happens, and ask what is to be asked at this moment."""
+        """Run until nothing more happens, then ask the questions of this moment."""
         probes, now_ns = self._probes, self._core.now_ns() - self._origin_ns
         results = self._by_cycles() if now_ns == probes.at_ns else self._core.run_until_idle()
         for application in probes.moments.get(now_ns, ()):
@@ -323,11 +323,11 @@ class ProbedCore:
         return results
 
     def next_deadline_ns(self) -> int | None:
-        """Return when something is due next, `None` if nothing is."""
+        """Return the time of the next deadline, `None` without one."""
         return self._core.next_deadline_ns()
 
     def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:
-        """Return where an application was placed and whose it is, `None` if it is not known."""
+        """Return the queue and the user of an application, `None` if it is unknown."""
         return self._core.queue_and_user(application_id, rm_id)
 
     def queue_bounds(self) -> dict[str, QueueBounds]:
@@ -335,11 +335,11 @@ class ProbedCore:
         return self._core.queue_bounds()
 
     def advance_to(self, now_ns: int) -> None:
-        """Move the clock, firing everything that is due on the way."""
+        """Move the clock, and fire each deadline on the way."""
         self._core.advance_to(now_ns)
 
     def close(self) -> None:
-        """End the scheduler."""
+        """Stop the scheduler."""
         self._core.close()
 
     def _by_cycles(self) -> int:
@@ -356,7 +356,7 @@ class ProbedCore:
         return results
 
     def _note(self) -> None:
-        """Explain the asks as they are now, if the decision can be the next one."""
+        """Explain the asks now, if the decision can be the next one."""
         missing = self._probes.number - 1 - len(self._written)
         if not 0 <= missing < _CYCLE_MAX:
             return
@@ -367,7 +367,7 @@ class ProbedCore:
                 self._probes.before[decision.ask] = explanation
 
     def _explained(self, application_id: str) -> Explanation | None:
-        """Return the explanation of an application; `None` if it is not known, or several are."""
+        """Return the explanation of an application; `None` if it is unknown or ambiguous."""
         try:
             return self._core.scheduler.explain(application_id)
         except LicorneError:

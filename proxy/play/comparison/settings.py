@@ -1,11 +1,11 @@
-"""The settings in which two queue configurations differ, and configurations between the two.
+"""The settings that differ between two queue configurations, and configurations between the two.
 
-Partitions and queues are compared by name, entries of limits by their users and groups, other lists whole.
-What only one of the two has, such as a queue, is one setting.
+Partitions and queues are compared by name, entries of limits by their users and groups, other lists as a
+whole. An item of only one of the two, such as a queue, is one setting.
 
-The smallest set of changes that has an effect is found by leaving out what is not needed (delta debugging).
-It begins with all changes, and goes on with a part of them for as long as that part has the effect too:
-halves first, then smaller parts. The result is smallest in that no single change of it can be left out.
+The smallest set of changes that has an effect is found by leaving out needless ones (delta debugging). It
+begins with all changes, and continues with a part of them as long as that part has the effect as well: halves
+first, then smaller parts. The result is smallest in that no single change of it can be left out.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ T = TypeVar("T")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferingSetting:
-    """One setting that differs: what it is in A and in B, and its place in both files.
+    """One differing setting: its values in A and in B, and its place in both files.
 
-    `way` leads to it, with names in place of numbers. A place is `file:line:column`; where a file does not
-    have the setting (`in_a` or `in_b` is `None`), that of what is around it.
+    `way` leads to it, with names instead of indexes. A place is `file:line:column`; if a file does not have
+    the setting (`in_a` or `in_b` is `None`), it is the place of the enclosing value.
     """
 
     way: tuple[str, ...]
@@ -51,22 +51,22 @@ class DifferingSetting:
 
 @final
 class _Side:
-    """The values of one file by their ways: each value that is no mapping or list that is walked into."""
+    """The values of one file by their ways: each value that is not a mapping or list with compared parts."""
 
     def __init__(self, file: LocatedYaml) -> None:
         self._file = file
         self.paths: dict[_Way, str] = {}
-        """The path in the file of all on the way to a value, and of the values."""
+        """The paths in the file of the values, and of all enclosing values."""
         self.values: dict[_Way, YamlValue] = {}
         self._walk(file.value, (), "")
 
     def place(self, way: _Way) -> str:
-        """Return the place of a value, or of what is around it where there is none."""
+        """Return the place of a value, or of the enclosing value if it is missing."""
         position = self.position(way)
         return f"{self._file.path}:{position.line}:{position.column}"
 
     def position(self, way: _Way) -> Position:
-        """Return the position of a value, or of what is around it."""
+        """Return the position of a value, or of the enclosing value if it is missing."""
         while way not in self.paths:
             way = way[:-1]
         path = self.paths[way]
@@ -80,7 +80,7 @@ class _Side:
 
 
 def differing_settings(a: LocatedYaml, b: LocatedYaml) -> tuple[DifferingSetting, ...]:
-    """Return the settings that differ, in the order of the file of B, those of A alone by what is around."""
+    """Return the differing settings in the order of the file of B; those of only A by the enclosing value."""
     sides = _Side(a), _Side(b)
     ways = list(_differing(*sides, ()))
     ways.sort(key=lambda way: (sides[1].position(way)[:2], sides[0].position(way)[:2]))
@@ -98,7 +98,7 @@ def differing_settings(a: LocatedYaml, b: LocatedYaml) -> tuple[DifferingSetting
 
 
 def places_in_both(own: LocatedYaml, other: LocatedYaml) -> Callable[[Position], str]:
-    """Return the function that finds a setting of one file by its position there: its place in both."""
+    """Return the function that finds a setting of one file by its position there: its place in both files."""
     own_side, other_side = _Side(own), _Side(other)
     ways = {path: way for way, path in own_side.paths.items()}
 
@@ -114,7 +114,7 @@ def places_in_both(own: LocatedYaml, other: LocatedYaml) -> Callable[[Position],
 
 
 def changed_text(a: LocatedYaml, b: LocatedYaml, settings: Iterable[DifferingSetting]) -> str:
-    """Return the configuration A with some settings as they are in B, as JSON, which is YAML as well."""
+    """Return the configuration A with some settings of B, as JSON, which is YAML as well."""
     value = json.loads(json.dumps(a.value))
     values = _Side(b).values
     for setting in settings:
@@ -123,12 +123,12 @@ def changed_text(a: LocatedYaml, b: LocatedYaml, settings: Iterable[DifferingSet
 
 
 def _differing(a: _Side, b: _Side, way: _Way) -> Iterator[_Way]:
-    """Walk the ways at which the values differ, the longest ones that say it."""
+    """Walk the ways at which the values differ, the longest ones that show the difference."""
     if way not in a.values or way not in b.values:
         there = a if way in a.values else b
         value = there.values[way]
         if len(way) > 1 and way[-2] not in (*_NAMED_LISTS, _LIMITS) and isinstance(value, dict) and value:
-            # Of a mapping such as `resources`, each value is a setting; a queue is one as a whole.
+            # In a mapping such as `resources`, each value is a setting; a queue is one as a whole.
             for name in value:
                 yield from _differing(a, b, (*way, name))
         else:
@@ -150,7 +150,7 @@ def _is_walked(value: YamlValue, way: _Way) -> bool:
 
 
 def _children(value: YamlValue, way: _Way, path: str) -> Iterator[tuple[str, YamlValue, str]]:
-    """Walk the parts of a value with their names and their paths; none of one that is compared whole."""
+    """Walk the parts of a value with their names and paths; empty for a value that is compared whole."""
     if isinstance(value, dict):
         for key, child in value.items():
             yield key, child, key_path(path, key)
@@ -178,7 +178,7 @@ def _entry_name(entry: _Entry, kind: str) -> str:
 
 
 def _with(value: YamlValue, way: _Way, new: YamlValue, *, is_there: bool, done: int = 0) -> YamlValue:
-    """Return a value with what is at the end of a way replaced, added or removed."""
+    """Return a value in which the part at the end of a way is replaced, added or removed."""
     if done == len(way):
         return new
     name, is_last = way[done], done + 1 == len(way)
@@ -202,7 +202,7 @@ def _with(value: YamlValue, way: _Way, new: YamlValue, *, is_there: bool, done: 
 
 
 def _name(way: _Way) -> str:
-    """Return the name of a setting: the path of the queue that has it, and its key there."""
+    """Return the name of a setting: the path of its queue, and its key there."""
     queue, rest = [], list(way)
     partition = ""
     while len(rest) > 1 and rest[0] in _NAMED_LISTS:
@@ -219,7 +219,7 @@ def _name(way: _Way) -> str:
 
 
 def _shown(side: _Side, way: _Way) -> str | None:
-    """Return a value as text, `None` where there is none."""
+    """Return a value as text, `None` if it is missing."""
     return _text(side.values[way]) if way in side.values else None
 
 
@@ -230,10 +230,10 @@ def _text(value: YamlValue) -> str:
 @final
 @dataclass(frozen=True, slots=True)
 class SmallestSet(Generic[T]):
-    """The changes that are left, in their order.
+    """The remaining changes, in their order.
 
-    `runs` is how often the effect was looked for; `is_proved` whether none of the changes can be left out:
-    not so where the bound of runs was reached.
+    `runs` is the number of tests of the effect; `is_proved` is whether none of the changes can be left out,
+    which is not known if the limit of runs was reached.
     """
 
     changes: tuple[T, ...]
@@ -247,9 +247,9 @@ def smallest_set(
     """Return a smallest set of changes with the effect.
 
     Args:
-        changes: All changes, which together have it; at least one.
-        has_effect: Whether some of them have it, in the order of `changes`.
-        runs_max: How often that is asked at most.
+        changes: All changes, which together have the effect; at least one.
+        has_effect: Returns whether some of them have the effect, in the order of `changes`.
+        runs_max: The largest number of tests.
     """
     left, parts, runs = list(changes), 2, 0
     while len(left) > 1:
@@ -269,7 +269,7 @@ def smallest_set(
 
 
 def _smaller(changes: list[T], parts: int) -> Iterator[list[T]]:
-    """Walk the parts of some changes, then what is left without each of them."""
+    """Walk the parts of some changes, then the rest without each of the parts."""
     parts = min(parts, len(changes))
     bounds = [len(changes) * at // parts for at in range(parts + 1)]
     cuts = [(bounds[at], bounds[at + 1]) for at in range(parts)]

@@ -1,6 +1,6 @@
-"""Why two runs differ: the first step that does, the settings that make it differ, and what follows.
+"""The reasons for a difference of two runs: the first differing step, its settings, and the consequences.
 
-The input is simulated again for it: once under A and under B, to ask both at the moments that matter, and
+The input is simulated again for this: once under A and under B, to ask both at the important moments, and
 under configurations between the two, to find which of the differing settings are needed.
 """
 
@@ -28,7 +28,7 @@ from .settings import (
 )
 
 RUNS_MAX: Final = 60
-"""How often the input is simulated at most to find the settings that are needed."""
+"""The largest number of simulations to find the needed settings."""
 
 
 @final
@@ -51,8 +51,8 @@ class Rerun(Protocol):
 
         Args:
             configuration: The queue YAML.
-            decisions: Where its decisions are written.
-            probes: What to ask the scheduler meanwhile.
+            decisions: The list for its decisions.
+            probes: The questions to the scheduler on the way.
             is_done: Returns whether the rest is not needed.
 
         Raises:
@@ -65,10 +65,10 @@ class Rerun(Protocol):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Why the decisions of A and B differ.
+    """The reasons for the difference of the decisions of A and B.
 
-    `settings` are all settings that differ, in the order of the file of B. `needed` are those that make the
-    first decision differ, `None` where all of them together, taken over from B to A, do not.
+    `settings` are all differing settings, in the order of the file of B. `needed` are those that make the
+    first decision differ, `None` if even all of them together, taken over from B to A, do not.
     """
 
     step: FirstStep
@@ -132,7 +132,7 @@ def _needed(
         except InterruptedRunError:
             raise
         except LicorneError:
-            return False  # Some settings need others: without those the configuration is refused.
+            return False  # Some settings need others: without them the configuration is refused.
         found = first_difference(decisions, tuple(tried))
         return found is not None and _sign(found) == _sign(difference)
 
@@ -142,7 +142,7 @@ def _needed(
 
 
 def _sign(difference: FirstDifference) -> tuple[object, ...]:
-    """Return what makes a first difference the same: its number, its moment, and what both runs decide."""
+    """Return the identity of a first difference: its number, its moment, and the decisions of both runs."""
     sides = (None if each is None else each[:5] for each in (difference.a, difference.b))
     return (difference.number, difference.at_ns, *sides)
 
@@ -162,7 +162,7 @@ def why_lines(why: Why) -> Iterator[str]:
 
 
 def settings_line(why: Why) -> str:
-    """Return how many of the settings that differ are needed for the first difference."""
+    """Return how many of the differing settings are needed for the first difference."""
     differing = f"{counted(len(why.settings), 'setting')} {'differs' if len(why.settings) == 1 else 'differ'}"
     needed = why.needed
     if needed is None:
@@ -173,7 +173,7 @@ def settings_line(why: Why) -> str:
 
 
 def why_document(why: Why | None) -> JsonDocument:
-    """Return the reasons as a JSON document, null where there are none."""
+    """Return the reasons as a JSON document, null without any."""
     if why is None:
         return None
     needed = why.needed

@@ -1,5 +1,5 @@
 """Simulations on a virtual clock: the resource manager that plays a workload, and the report.
 
-It drives any scheduler through the interface `core.Core`, and counts what happened. It may import
-`proxy.play.transcripts`, `proxy.core.scheduler` and the rooms below.
+This package drives any scheduler through the interface `core.Core`, and counts the events. It may import
+`proxy.play.transcripts`, `proxy.core.scheduler` and the packages below them.
 """

@@ -1,11 +1,12 @@
-"""The counts of a simulation: how much is in use, the asks of each application, and whole jobs.
+"""The counts of a simulation: the use, the asks of each application, and whole jobs.
 
 The owner of an application is known once the scheduler has placed it. Until then its work is counted
-separately; an application that is never placed counts for the owner that it asked for.
+separately; an application that is never placed counts for the owner that it requested.
 
 A job is submitted when its first task is asked for. It starts when all tasks that were asked for at that
-moment have got a node. It ends when nothing of it waits or runs any longer; both are the latest such moment.
-Placeholders do not count: a gang starts when its tasks run. Times are whole nanoseconds of virtual time.
+moment have got a node. It ends when nothing of it waits or runs any longer; for both the latest such moment
+counts. Placeholders do not count: a gang starts when its tasks run. Times are whole nanoseconds of virtual
+time.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 COUNTS: Final = (
     *("submitted", "placed", "waiting", "running", "completed", "rejected", "withdrawn", "preempted"),
 )
-"""What is counted of work, in the order of reports: a field of `Tally` each."""
+"""The counts of work, in the order of reports: each is a field of `Tally`."""
 BOUND_NS: Final = 10 * 10**9
-"""How long work counts as having run at least, for its slowdown."""
+"""The minimum run time of work in its slowdown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The owner of work: the queue that it is in, the user, and the groups of the user."""
+    """The owner of work: its queue, the user, and the groups of the user."""
 
     queue: str
     user: str
@@ -48,9 +49,10 @@ class Tally:
     """The counts of one owner, or of several.
 
     Each piece of work counts once as submitted, however often it is asked for again after a preemption.
-    Submitted is always the sum of waiting, running, completed, rejected and withdrawn; placed are those
-    that got a node at least once, and `waits_ns` holds how long each of them waited for the first one.
-    `lost` is what preempted work had on nodes times the nanoseconds for which it had it, by resource type.
+    Submitted is always the sum of waiting, running, completed, rejected and withdrawn; placed is the number
+    of those that got a node at least once, and `waits_ns` has the wait of each of them for the first one.
+    `lost` is the resources of preempted work on nodes times the nanoseconds for which it had them, by
+    resource type.
     """
 
     submitted: int = 0
@@ -64,7 +66,7 @@ class Tally:
     lost: Counter[str] = field(default_factory=Counter)
     waits_ns: list[int] = field(default_factory=list)
     slowdowns: list[int] = field(default_factory=list)
-    """In thousandths, of what has completed; see `SimulationRecord.completed`."""
+    """The slowdowns of completed work, in thousandths; see `SimulationRecord.completed`."""
     used: dict[str, StepFunction] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
@@ -80,9 +82,9 @@ class Tally:
 
 @dataclass(slots=True, eq=False)
 class Account:
-    """An application that work is counted for; `owner` is what it asked for until it has been placed.
+    """An application that work is counted for; `owner` is the requested one until it has been placed.
 
-    `walltime_ns` is how long it will run at most by its owner, `None` where that is not known.
+    `walltime_ns` is the maximum run time given by its owner, `None` if it is unknown.
     """
 
     owner: Owner
@@ -100,18 +102,18 @@ class Accounts:
         self._open: dict[int, Account] = {}
 
     def opened(self, asked: Owner, walltime_ns: int | None = None) -> Account:
-        """Open the account of an application that is submitted, and return it.
+        """Open the account of a submitted application, and return it.
 
         Args:
-            asked: The queue, user and groups that it asks for.
-            walltime_ns: How long it will run at most by its owner.
+            asked: The requested queue, user and groups.
+            walltime_ns: The maximum run time given by its owner.
         """
         account = Account(asked, walltime_ns)
         self._open[id(account)] = account
         return account
 
     def assigned(self, account: Account, owner: Owner) -> None:
-        """Count an application, with what it has had until now, for the owner that the scheduler found."""
+        """Count an application, with its earlier work, for the owner that the scheduler found."""
         if account.is_assigned:
             return
         shared = self._tallies.setdefault(owner, Tally())
@@ -120,7 +122,7 @@ class Accounts:
         del self._open[id(account)]
 
     def tallies(self) -> Mapping[Owner, Tally]:
-        """Return the counts of all that had work or used something."""
+        """Return the counts of all owners with work or use."""
         found: dict[Owner, Tally] = {}
         counted = [*self._tallies.items(), *((one.owner, one.tally) for one in self._open.values())]
         for owner, tally in counted:
@@ -134,8 +136,8 @@ class Remarks:
     """Texts of the scheduler for the report, each with its count.
 
     Attributes:
-        rejections: Why work was rejected.
-        refusals: Why requests and nodes were refused as a whole.
+        rejections: The reasons of rejected work.
+        refusals: The reasons of requests and nodes that were refused as a whole.
         surprises: Callbacks that do not fit the record: a sign of a bug.
     """
 
@@ -164,18 +166,18 @@ class StepFunction:
 
     @property
     def peak(self) -> int:
-        """The largest value that it had at the end of a moment."""
+        """The largest value at the end of a moment."""
         return max(self._values)
 
     def deltas(self) -> Iterator[tuple[int, int]]:
-        """Yield every change: when, and by how much."""
+        """Yield each change: its time, and its amount."""
         before = 0
         for at_ns, value in zip(self._moments_ns, self._values, strict=True):
             yield at_ns, value - before
             before = value
 
     def change(self, at_ns: int, delta: int) -> None:
-        """Add a delta from a moment on; moments never go back."""
+        """Add a delta from a moment on; moments must not decrease."""
         assert at_ns >= self._moments_ns[-1], "virtual time does not go back"
         if at_ns == self._moments_ns[-1]:
             self._values[-1] += delta
@@ -218,7 +220,7 @@ def permille_by_interval(
 ) -> tuple[int, ...]:
     """Return the mean use of a capacity in each interval from zero to an end, in thousandths.
 
-    A simulation that ends at the moment it began has one interval without length: its use at that moment.
+    A simulation without duration has one interval without length: the use at that moment.
     """
     if end_ns == 0:
         return (permille(used.value, capacity.value),)
@@ -229,16 +231,16 @@ def permille_by_interval(
 
 
 def permille(part: int, whole: int) -> int:
-    """Return a part in thousandths of the whole, rounded to the nearest, half up; 0 of nothing."""
+    """Return a part in thousandths of the whole, rounded to the nearest, half up; 0 if the whole is 0."""
     return (part * 2000 + whole) // (whole * 2) if whole else 0
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Job:
-    """One job; `asked` is what all its tasks ask for, `worked` the same of those that completed by how long.
+    """One job; `asked` is the sum of its tasks, `worked` the same for completed tasks times their run times.
 
-    `first_left` are the tasks that were asked for first and have not got a node yet. `is_recovered` marks
-    a job of which something ran before the simulation: it did not wait, and has no slowdown.
+    `first_left` are the tasks that were asked for first and have not got a node yet. `is_recovered` marks a
+    job with work from before the simulation: it did not wait, and has no slowdown.
     """
 
     account: Account
@@ -263,21 +265,21 @@ class Job:
 
     @property
     def wait_ns(self) -> int | None:
-        """How long it waited for its start, `None` while it does, and where that is not known."""
+        """The wait for its start, `None` before its start, and if it is unknown."""
         if self.started_at_ns is None or self.is_recovered:
             return None
         return self.started_at_ns - self.submitted_at_ns
 
     @property
     def run_ns(self) -> int | None:
-        """How long it took from its start to its end, `None` where it did not start or end."""
+        """The time from its start to its end, `None` if it did not start or end."""
         if self.started_at_ns is None or self.ended_at_ns is None:
             return None
         return self.ended_at_ns - self.started_at_ns
 
     @property
     def slowdown(self) -> int | None:
-        """Its bounded slowdown in thousandths, rounded; `None` of a job that did not complete."""
+        """Its bounded slowdown in thousandths, rounded; `None` for a job that did not complete."""
         wait_ns, run_ns = self.wait_ns, self.run_ns
         if wait_ns is None or run_ns is None or not self.has_completed:
             return None
@@ -296,7 +298,7 @@ class Jobs:
         return iter(self._by_account.values())
 
     def asked(self, entry: AskEntry, at_ns: int) -> None:
-        """Write that a task is asked for, for the first time or again."""
+        """Record that a task is asked for, for the first time or again."""
         job = self._by_account.get(id(entry.account))
         if job is None:
             job = Job(account=entry.account, name=entry.application_id, submitted_at_ns=at_ns)
@@ -312,31 +314,31 @@ class Jobs:
         _add(job.asked, entry.resources, 1)
 
     def placed(self, entry: AskEntry, at_ns: int) -> None:
-        """Write that a task got its first node."""
+        """Record that a task got its first node."""
         job = self._of(entry)
         if entry.asked_at_ns == job.submitted_at_ns:
             job.first_left -= 1
             job.started_at_ns = None if job.first_left else at_ns
 
     def completed(self, entry: AskEntry, at_ns: int) -> None:
-        """Write that a task came to its end."""
+        """Record that a task completed."""
         job = self._of(entry)
         job.completed += 1
         _add(job.worked, entry.resources, at_ns - entry.placed_at_ns)
         _note_end(job, at_ns)
 
     def preempted(self, entry: AskEntry) -> None:
-        """Write that a task was taken off its node; what becomes of it is written next."""
+        """Record that a task was taken off its node; the next call records its state."""
         self._of(entry).preempted += 1
 
     def withdrawn(self, entry: AskEntry, at_ns: int) -> None:
-        """Write that a task is not asked for again."""
+        """Record that a task is not asked for again."""
         job = self._of(entry)
         job.withdrawn += 1
         _note_end(job, at_ns)
 
     def rejected(self, entry: AskEntry, at_ns: int) -> None:
-        """Write that the scheduler refuses a task."""
+        """Record that the scheduler refuses a task."""
         job = self._of(entry)
         job.rejected += 1
         _note_end(job, at_ns)
@@ -346,12 +348,12 @@ class Jobs:
 
 
 def _note_end(job: Job, at_ns: int) -> None:
-    """Note when a job ended of which nothing waits or runs any longer."""
+    """Note the end of a job of which nothing waits or runs any longer."""
     if job.tasks == job.completed + job.withdrawn + job.rejected:
         job.ended_at_ns = at_ns
 
 
 def _add(sums: dict[str, int], resources: Mapping[str, int], times: int) -> None:
-    """Add an amount, so many times."""
+    """Add a multiple of an amount."""
     for name, quantity in resources.items():
         sums[name] = sums.get(name, 0) + quantity * times

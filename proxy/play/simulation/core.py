@@ -37,41 +37,41 @@ class Core(Protocol):
         ...
 
     def run_until_idle(self) -> int:
-        """Run scheduling cycles until one changes nothing; return how many gave a result."""
+        """Run scheduling cycles until one changes nothing; return the number of cycles with a result."""
         ...
 
     def next_deadline_ns(self) -> int | None:
-        """Return when the next timer of the core is due, `None` if it has none.
+        """Return the time of the core's next timer, `None` without one.
 
         A timer that could not change anything should not be counted: a simulation visits every deadline.
         """
         ...
 
     def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:
-        """Return where an application was placed and whose it is, `None` if it is not known."""
+        """Return the queue and the user of an application, `None` if it is unknown."""
         ...
 
     def queue_bounds(self) -> Mapping[str, QueueBounds]:
-        """Return what each queue that there is now is guaranteed and may use, by its path."""
+        """Return the guarantee and the maximum of each present queue, by its path."""
         ...
 
     def advance_to(self, now_ns: int) -> None:
-        """Move the clock forward, firing everything that is due on the way in order."""
+        """Move the clock forward, and fire each deadline on the way in order."""
         ...
 
     def close(self) -> None:
-        """End the core; nothing else may be called afterwards."""
+        """End the core, which must not be called afterwards."""
         ...
 
 
 class Traffic(Protocol):
-    """The side of the resource managers: it has events of its own and answers what the core says.
+    """The side of the resource managers: it has separate events, and answers the core.
 
     Times are virtual nanoseconds from the start of the simulation.
     """
 
     def start(self) -> None:
-        """Register with the core and bring the nodes.
+        """Register with the core and create the nodes.
 
         Raises:
             LicorneError: The core refuses the registration, for example its configuration.
@@ -79,11 +79,11 @@ class Traffic(Protocol):
         ...
 
     def next_event_ns(self) -> int | None:
-        """Return when something happens next on this side, `None` if nothing will any more."""
+        """Return the time of the next event on this side, `None` without further events."""
         ...
 
     def deliver(self, now_ns: int) -> None:
-        """Process the events that are due; the requests that follow are kept for `send`."""
+        """Process the due events; the resulting requests are kept for `send`."""
         ...
 
     def has_to_send(self) -> bool:
@@ -91,24 +91,24 @@ class Traffic(Protocol):
         ...
 
     def send(self) -> None:
-        """Send the requests that were kept; callbacks may come from inside and add more."""
+        """Send the kept requests; callbacks during the call may add more."""
         ...
 
     def is_anything_open(self) -> bool:
-        """Return whether the core's timers could still matter when nothing happens on this side."""
+        """Return whether the core's timers could still matter when this side has no events left."""
         ...
 
     def progress(self) -> tuple[int, int]:
-        """Return how much is done of how much there is to do."""
+        """Return the amount of finished work, and of all work."""
         ...
 
 
 @final
 class SchedulerCore:
-    """A stepped scheduler; a `Core`. A resolver that is given replaces the configured ones.
+    """A stepped scheduler; a `Core`. A given resolver replaces the configured ones.
 
     Raises:
-        LicorneError: The engine cannot have so many threads.
+        LicorneError: The engine cannot have this number of threads.
     """
 
     def __init__(
@@ -143,19 +143,19 @@ class SchedulerCore:
         return self._scheduler.now_ns()
 
     def run_until_idle(self) -> int:
-        """Deliver and schedule until nothing more happens; return how many cycles gave a result."""
+        """Deliver and schedule until nothing more happens; return the number of cycles with a result."""
         return self._scheduler.settle()
 
     def next_deadline_ns(self) -> int | None:
-        """Return when something is due next, `None` if nothing is."""
+        """Return the time of the next deadline, `None` without one."""
         return self._scheduler.next_deadline_ns()
 
     def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:
-        """Return where an application was placed and whose it is, `None` if it is not known."""
+        """Return the queue and the user of an application, `None` if it is unknown."""
         return self._scheduler.queue_and_user(application_id, rm_id=rm_id)
 
     def queue_bounds(self) -> dict[str, QueueBounds]:
-        """Return the guarantee and the maximum of each queue, by its path; of equal paths, one."""
+        """Return the guarantee and the maximum of each queue, by its path; for equal paths, of one queue."""
         limits: dict[str, QueueBounds] = {}
         roots = self._scheduler.snapshot()["queues"]
         assert isinstance(roots, dict), "the queues are by partition"
@@ -174,16 +174,16 @@ class SchedulerCore:
         return limits
 
     def advance_to(self, now_ns: int) -> None:
-        """Move the clock, firing everything that is due on the way."""
+        """Move the clock, and fire each deadline on the way."""
         self._scheduler.advance_to(now_ns)
 
     def close(self) -> None:
-        """End the scheduler."""
+        """Stop the scheduler."""
         self._scheduler.stop()
 
 
 def _fair_terms(document: Json, *, is_leaf: bool) -> FairTerms:
-    """Return what the properties of a queue say about fair share."""
+    """Return the fair-share settings in the properties of a queue."""
     properties = document if isinstance(document, dict) else {}
     texts = {name: text for name, text in properties.items() if isinstance(text, str)}
     read = evaluate(texts, is_leaf=is_leaf)
@@ -192,18 +192,18 @@ def _fair_terms(document: Json, *, is_leaf: bool) -> FairTerms:
 
 
 def _quantities(document: Json) -> dict[str, int]:
-    """Return the amounts of a document, none of `None`."""
+    """Return the amounts of a document, an empty mapping for `None`."""
     amounts = document if isinstance(document, dict) else {}
     return {name: amount for name, amount in amounts.items() if isinstance(amount, int)}
 
 
 class CallbackGuard(ResourceManager):
-    """A callback around another one.
+    """A callback around another one, which keeps its errors.
 
-    A scheduler logs the errors of a callback and goes on, as it must with errors of other programs. In a
-    simulation both sides are ours, and an error must end it.
+    A scheduler logs the errors of a callback and continues, since it must survive errors of other programs.
+    In a simulation both sides belong to Licorne, and an error must end it.
 
-    It agrees to every node, with the predicates that it inherits: a scheduler does not ask those at all.
+    With the inherited predicates it agrees to every node: a scheduler does not ask those at all.
     """
 
     def __init__(self, inner: ResourceManager) -> None:
@@ -211,27 +211,27 @@ class CallbackGuard(ResourceManager):
         self._failure: Exception | None = None
 
     def raise_failure(self) -> None:
-        """Raise the first error of a callback since the last call, if there was one."""
+        """Raise the first error of a callback since the last call, if any."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        """Pass it on."""
+        """Pass the call on."""
         try:
             self._inner.update_allocation(response)
         except Exception as error:  # noqa: BLE001 - it is raised later
             self._failure = self._failure or error
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        """Pass it on."""
+        """Pass the call on."""
         try:
             self._inner.update_application(response)
         except Exception as error:  # noqa: BLE001 - it is raised later
             self._failure = self._failure or error
 
     def update_node(self, response: si.NodeResponse) -> None:
-        """Pass it on."""
+        """Pass the call on."""
         try:
             self._inner.update_node(response)
         except Exception as error:  # noqa: BLE001 - it is raised later
@@ -240,14 +240,14 @@ class CallbackGuard(ResourceManager):
 
 @final
 class PredicateGuard(CallbackGuard):
-    """A guard of a callback that has predicates; their errors are answers, and are passed on."""
+    """A guard of a callback with predicates; their errors are answers, and are passed on."""
 
     def predicates(self, args: si.PredicatesArgs) -> None:
-        """Pass it on."""
+        """Pass the call on."""
         self._inner.predicates(args)
 
     def preemption_predicates(
         self, args: si.PreemptionPredicatesArgs
     ) -> si.PreemptionPredicatesResponse | None:
-        """Pass it on."""
+        """Pass the call on."""
         return self._inner.preemption_predicates(args)

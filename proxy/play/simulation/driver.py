@@ -1,8 +1,8 @@
-"""Drive a simulation: jump from moment to moment of virtual time, and run the core until idle at each.
+"""Drives a simulation: goes from moment to moment of virtual time, and runs the core until idle at each.
 
-A moment is an event of the traffic (something is submitted or ends) or a deadline of the core (a timer of
-its own). When the traffic has no events left, the simulation goes on for as long as the core's timers
-still make something happen, and ends when nothing has for `QUIET_LIMIT_NS`, or when nothing is open.
+A moment is an event of the traffic (a submission or an end) or a deadline of the core (one of its timers).
+When the traffic has no events left, the simulation continues for as long as the core's timers still have
+effects. It ends when nothing has happened for `QUIET_LIMIT_NS`, or when nothing is open.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .record import SimulationRecord
 QUIET_LIMIT_NS: Final = 20 * 60 * 10**9
 """Longer than every delay of the core while work waits; the longest is that of placeholders, 15 minutes."""
 HELD_LIMIT_NS: Final = 8 * 86_400 * 10**9
-"""The same where a policy says when work may start: nights, weekends, the first of the week."""
+"""The same limit if a policy decides when work may start: nights, weekends, the first of the week."""
 _VIRTUAL_TIME_MAX_NS: Final = 200 * 365 * 86_400 * 10**9
 """Times of the scheduler interface are signed 64-bit nanoseconds since 1970: they end in the year 2262."""
 _ROUNDS_AT_ONE_MOMENT_MAX: Final = 10_000
@@ -40,13 +40,13 @@ def never() -> bool:
 
 @contextmanager
 def interruption_noted() -> Iterator[Callable[[], bool]]:
-    """Note Ctrl-C while the context is open; give a function that returns whether there was one.
+    """Note Ctrl-C while the context is open; yield a function that returns whether it has occurred.
 
-    Where something else than Python's own handler is set, or on another thread than the main one, signals are
-    left alone.
+    Signals are left alone if another handler than Python's own is set, and on other threads than the main
+    one.
 
     Raises:
-        KeyboardInterrupt: There was one before, and here is another.
+        KeyboardInterrupt: A second Ctrl-C has occurred.
     """
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -68,14 +68,14 @@ def interruption_noted() -> Iterator[Callable[[], bool]]:
 
 
 class SimulationError(LicorneError):
-    """A simulation that cannot go on."""
+    """A simulation that cannot continue."""
 
 
 class Progress(Protocol):
-    """Gets the progress of a simulation."""
+    """Receives the progress of a simulation."""
 
     def advanced(self, done: int, total: int, now_ns: int) -> None:
-        """Take the progress; called once for each moment."""
+        """Process the progress; called once for each moment."""
         ...
 
 
@@ -89,7 +89,7 @@ class NoProgress:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run took: decisions of the core, and seconds of real time; and whether it was stopped early."""
+    """The result of a run: decisions of the core, seconds of real time, and whether it was stopped early."""
 
     decisions: int
     wall_seconds: float
@@ -104,10 +104,11 @@ class Driver:
         core: The scheduler; its clock may have any time.
         traffic: The side of the resource managers.
         record: The record that the traffic writes.
-        progress: Gets the progress.
+        progress: The receiver of the progress.
         stopwatch: Real time in seconds, from any start.
         is_interrupted: Returns whether to stop before the next moment.
-        quiet_limit_ns: After how long without any change it ends, once nothing is left to submit or to end.
+        quiet_limit_ns: The time without any change after which it ends, once nothing is left to submit or to
+            end.
     """
 
     def __init__(
@@ -133,11 +134,11 @@ class Driver:
         self._rounds_at_this_moment = 0
 
     def run(self, *, until_ns: int | None = None) -> RunResult:
-        """Run to the end, until everything has happened that is due by a moment, or until it is interrupted.
+        """Run to the end, to a moment with all its due events, or to an interrupt.
 
         Raises:
-            LicorneError: The core refuses the registration; nothing has happened then.
-            SimulationError: It would take more than 200 years of virtual time.
+            LicorneError: The core refuses the registration; then nothing has happened.
+            SimulationError: The simulation would take more than 200 years of virtual time.
         """
         started = self._stopwatch()
         self._traffic.start()
@@ -154,7 +155,7 @@ class Driver:
         return RunResult(self._decisions, self._stopwatch() - started)
 
     def _visit(self, moment_ns: int) -> None:
-        """Go to a moment, process what is due, and run until idle."""
+        """Go to a moment, process the due events, and run until idle."""
         before_ns = self._core.now_ns()
         self._core.advance_to(self._origin_ns + moment_ns)
         if self._core.now_ns() > before_ns:
@@ -169,7 +170,7 @@ class Driver:
             series.note_bounds(self._core.queue_bounds())
 
     def _run_until_idle(self) -> None:
-        """Let core and traffic answer each other until neither has anything to send."""
+        """Run core and traffic alternately until neither has anything to send."""
         while True:
             self._rounds_at_this_moment += 1
             assert self._rounds_at_this_moment < _ROUNDS_AT_ONE_MOMENT_MAX, (
@@ -181,7 +182,7 @@ class Driver:
                 return
 
     def _next_moment_ns(self) -> int | None:
-        """Return the next moment when something is due, `None` at the end."""
+        """Return the next moment with a due event, `None` at the end."""
         now_ns = self._core.now_ns() - self._origin_ns
         event_ns = self._traffic.next_event_ns()
         deadline_ns = self._core.next_deadline_ns()
@@ -202,8 +203,8 @@ class Driver:
 def progress_on(stream: TextIO, description: str) -> Iterator[Progress]:
     """Show progress on a stream while the context is open, if the stream is a terminal.
 
-    Whether it is one is asked of the stream alone: variables such as `FORCE_COLOR`, which are meant for
-    colours, must not put a moving bar into a file.
+    Only the stream decides whether it is one: variables such as `FORCE_COLOR`, which are meant for colours,
+    must not put a moving bar into a file.
     """
     if not stream.isatty():
         yield NoProgress()
@@ -229,7 +230,7 @@ class TerminalProgress:
         self._shown_permille = -1
 
     def advanced(self, done: int, total: int, now_ns: int) -> None:
-        """Show how far it is, in steps of a thousandth."""
+        """Show the progress, in steps of a thousandth."""
         permille = done * 1000 // total if total else 0
         if permille != self._shown_permille:
             self._shown_permille = permille

@@ -1,13 +1,13 @@
 """The figures of whole jobs, by queue, user and group, and a row for each job as CSV and as lines of JSON.
 
-Times are whole nanoseconds of virtual time. A bounded slowdown is in thousandths: the time from submission
-to end by that from start to end, where a job counts as having run ten seconds at least. It is never below
-one.
+Times are whole nanoseconds of virtual time. A bounded slowdown is in thousandths: the time from submission to
+end divided by the time from start to end, where a job counts as having run at least ten seconds. It is never
+below one.
 
-The makespan is the time from the first submission to the last end. The use of a resource type is what the
-tasks that completed had, times how long they ran, in thousandths of what the cluster had during the makespan
-of all jobs: the shares of all queues add up to that of the total. What a gang holds before it starts is left
-out.
+The makespan is the time from the first submission to the last end. The use of a resource type is the
+resources of completed tasks times their run times, in thousandths of the resources of the cluster during the
+makespan of all jobs: the shares of all queues add up to that of the total. Resources that a gang holds before
+it starts are left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .report import NO_OWNER, JsonDocument, nearest_rank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpread:
-    """How a value is spread over jobs; the mean is rounded, the others are by nearest rank."""
+    """The distribution of a value over jobs; the mean is rounded, the others are by nearest rank."""
 
     count: int
     mean: int
@@ -39,8 +39,8 @@ class JobSpread:
 class JobFigures:
     """The figures of some jobs.
 
-    `started` have started as a whole, `waited` of these not at once, `completed` ran to their ends. A
-    spread is `None` where no job has the value, and so is the makespan where no job ended.
+    `started` have started as a whole, `waited` of these not at once, `completed` ran to their ends. A spread
+    is `None` if no job has the value, as is the makespan if no job ended.
     """
 
     jobs: int
@@ -55,9 +55,9 @@ class JobFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow:
-    """One job; a time is `None` where it did not come, or is not known.
+    """One job; a time is `None` if it did not occur, or is unknown.
 
-    `queue`, `user` and `groups` are those of its placement. `resources` is what its tasks ask for together.
+    `queue`, `user` and `groups` are those of its placement. `resources` is the sum of its tasks.
     """
 
     job: str
@@ -109,7 +109,7 @@ def build_job_report(jobs: Jobs, capacity: Mapping[str, StepFunction]) -> JobRep
 
     Args:
         jobs: The jobs of a simulation that has ended.
-        capacity: What all nodes together had.
+        capacity: The sum of all nodes over time.
     """
     ordered = list(jobs)
     there = _integrals(ordered, capacity)
@@ -131,7 +131,7 @@ def build_job_report(jobs: Jobs, capacity: Mapping[str, StepFunction]) -> JobRep
 
 
 def _integrals(jobs: Sequence[Job], capacity: Mapping[str, StepFunction]) -> dict[str, int]:
-    """Return what the cluster had during the makespan of jobs, times how long, by resource type."""
+    """Return the resources of the cluster during the makespan of jobs, times its length, by resource type."""
     ends_ns = [job.ended_at_ns for job in jobs if job.ended_at_ns is not None]
     if not ends_ns:
         return dict.fromkeys(sorted(capacity), 0)
@@ -159,7 +159,7 @@ def _figures(jobs: Sequence[Job], there: Mapping[str, int]) -> JobFigures:
 
 
 def spread(values: list[int]) -> JobSpread | None:
-    """Return how values are spread, `None` where there are none; they are sorted in place."""
+    """Return the distribution of values, `None` without any; they are sorted in place."""
     if not values:
         return None
     values.sort()
@@ -174,7 +174,7 @@ def spread(values: list[int]) -> JobSpread | None:
 
 
 def _row(job: Job) -> JobRow:
-    """Return one job as a value that does not change."""
+    """Return one job as an immutable value."""
     owner = job.account.owner
     return JobRow(
         job=job.name,
@@ -212,9 +212,9 @@ _COLUMNS: Final = tuple(one.name for one in fields(JobRow) if one.name != "resou
 
 
 def rows_to_csv(rows: Sequence[JobRow]) -> str:
-    """Return jobs as CSV: a header, then a row for each job; what is not known is empty.
+    """Return jobs as CSV: a header, then a row for each job; unknown values are empty.
 
-    Groups are separated by `;`. The last columns are what its tasks ask for, one for each resource type.
+    Groups are separated by `;`. The last columns are the sums of its tasks, one for each resource type.
     """
     types = sorted({name for row in rows for name in row.resources})
     file = io.StringIO()
@@ -233,5 +233,5 @@ def _cells(row: JobRow, types: Sequence[str]) -> Iterator[str | int | None]:
 
 
 def rows_to_jsonl(rows: Sequence[JobRow]) -> str:
-    """Return jobs as lines of JSON, an object for each; what is not known is `null`."""
+    """Return jobs as lines of JSON, an object for each; unknown values are `null`."""
     return "".join(f"{json.dumps(row.document())}\n" for row in rows)

@@ -1,4 +1,4 @@
-"""The nodes of a simulation while it runs: what has happened to them, and what will."""
+"""The nodes of a simulation while it runs: their past and future events."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _CREATE: Final = si.NodeInfo.CREATE
 
 @final
 class NodeChanges:
-    """The nodes of one workload, brought to the scheduler and changed at their times.
+    """The nodes of one workload, created at the scheduler and changed at their times.
 
     Args:
         workload: The nodes, and the events that change them.
         api: The scheduler.
-        record: Where the capacity is written down.
-        rm_id: The resource manager that the nodes belong to.
+        record: The record of the capacity.
+        rm_id: The resource manager of the nodes.
     """
 
     def __init__(
@@ -35,21 +35,21 @@ class NodeChanges:
         self._resources = {node.node_id: node.resources for node in workload.all_nodes()}
         self._events_done = 0
         self._there: set[str] = set()
-        """The nodes that the scheduler has taken."""
+        """The nodes that the scheduler has accepted."""
         self._is_repeated: dict[str, bool] = {}
-        """Of each node that was removed, whether what ran on it is asked for again."""
+        """For each removed node, whether its work is asked for again."""
 
     def start(self) -> None:
-        """Bring the nodes that are there from the start."""
+        """Create the nodes that exist from the start."""
         self._send(self._workload.nodes, _CREATE)
 
     def next_ns(self) -> int | None:
-        """Return when nodes change next, `None` if they will not any more."""
+        """Return the time of the next change of nodes, `None` without further changes."""
         events = self._workload.node_events
         return events[self._events_done].at_ns if self._events_done < len(events) else None
 
     def change(self, now_ns: int) -> None:
-        """Tell the scheduler what happens to nodes by now, in order."""
+        """Send the changes of nodes that are due, in order."""
         while (at_ns := self.next_ns()) is not None and at_ns <= now_ns:
             event = self._workload.node_events[self._events_done]
             self._events_done += 1
@@ -60,7 +60,7 @@ class NodeChanges:
         return self._is_repeated.get(node_id, True)
 
     def answered(self, response: si.NodeResponse, now_ns: int) -> None:
-        """Write the capacity of the nodes that the scheduler takes, and why it refuses others."""
+        """Record the capacity of accepted nodes, and the reasons of refused ones."""
         for accepted in response.accepted:
             self._there.add(accepted.nodeID)
             resources = self._resources[accepted.nodeID]

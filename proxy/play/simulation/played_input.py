@@ -39,14 +39,15 @@ class PlayOptions:
     """The input to play, and the moment to stop at.
 
     Attributes:
-        input: The file with the work, and how it is read.
+        input: The file with the work, and its reading options.
         config_path: The queues that replace those of the input; `None` keeps those.
-        users_path: Users with their groups, in place of the configured resolvers; `None` keeps those.
+        users_path: A file of users with their groups, which replaces the configured resolvers; `None` keeps
+            those.
         engine: The engine of the scheduler.
-        threads: How many threads the engine has; `None` for one.
+        threads: The number of threads of the engine; `None` for one.
         at_ns: The moment to stop at, from the start; `None` for the end.
         after_line: The line of a transcript to stop after; `None` for the last.
-        policies: Those that the queues may name.
+        policies: The policies that the queues may name.
     """
 
     input: InputOptions
@@ -63,7 +64,7 @@ def moment_ns(text: str) -> int:
     """Read the moment to stop at.
 
     Raises:
-        LicorneError: It is no duration, or a negative one.
+        LicorneError: The text is not a duration, or a negative one.
     """
     try:
         at_ns = parse_duration_ns(text)
@@ -92,7 +93,7 @@ def play_input(options: PlayOptions) -> Iterator[PlayedInput]:
     """Play an input up to a moment; the scheduler ends with the context.
 
     Raises:
-        LicorneError: Something cannot be read, is wrong, or is refused by the scheduler.
+        LicorneError: The input cannot be read, is invalid, or is refused by the scheduler.
     """
     if options.at_ns is not None and options.after_line is not None:
         raise LicorneError("a moment (--at) and a line (--after) are two ends: name one of them")
@@ -111,7 +112,7 @@ def play_input(options: PlayOptions) -> Iterator[PlayedInput]:
 
 @final
 class _Replayed:
-    """A replay that knows which line configured each resource manager."""
+    """A replay that knows the line of each resource manager's configuration."""
 
     def __init__(self, options: PlayOptions, scheduler: Scheduler, given: GivenQueues | None) -> None:
         path = options.input.path
@@ -194,7 +195,7 @@ def _place_finder(options: PlayOptions) -> Where:
     if options.config_path is not None:
         return lambda position: f"{options.config_path}:{position.line}:{position.column}"
     if checked_kind(options.input) is not InputKind.SCENARIO:
-        return lambda _: ""  # The queues were generated for a trace: they are in no file.
+        return lambda _: ""  # The queues were generated for a trace: they are not in a file.
     positions = read_located_yaml(path).positions
 
     def find(position: Position) -> str:

@@ -1,10 +1,10 @@
-"""The record of a simulated resource manager: what became of every ask, and what was in use when.
+"""The record of a simulated resource manager: the history of each ask, and the use over time.
 
 The record has asks by their allocation key and follows each from its submission to its end. It is the
-resource manager's own view: no figure in it comes from the scheduler, only the owner of each application.
+resource manager's view: no figure in it comes from the scheduler, only the owner of each application.
 
-Decisions are written in their order, as the resource manager hears of them. Placeholders are asks too. Times
-are whole nanoseconds of virtual time.
+Decisions are recorded in the order in which the resource manager gets them. Placeholders are asks as well.
+Times are whole nanoseconds of virtual time.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .reporting.run_series import RunSeries
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskEntry:
-    """One ask that waits or runs, and the account of its application.
+    """One ask, waiting or running, and the account of its application.
 
-    `is_placeholder` marks a placeholder of a gang: it uses resources and counts as no work.
-    `is_recovered` marks an allocation that the resource manager already had: it did not wait.
-    `is_repeated` marks work that is asked for again under a new key, `was_placed` such work that has
-    been on a node before. `asked_at_ns` is when the work was asked for the first time. `node_id` is the
-    node of an allocation, empty while it waits, and `placed_at_ns` is since when it has it.
+    `is_placeholder` marks a placeholder of a gang: it uses resources and does not count as work.
+    `is_recovered` marks an allocation that the resource manager already had: it did not wait. `is_repeated`
+    marks work that is asked for again under a new key, `was_placed` such work that has been on a node before.
+    `asked_at_ns` is the time when the work was asked for first. `node_id` is the node of an allocation, empty
+    for a waiting ask, and `placed_at_ns` the time of its placement.
     """
 
     account: Account
@@ -42,7 +42,7 @@ class AskEntry:
     placed_at_ns: int = 0
 
     def on_node(self, node_id: str, at_ns: int) -> AskEntry:
-        """Return it as an allocation; `replace` would take twice as long, and each placement does this."""
+        """Return the entry as an allocation; each placement does this, and `replace` is half as fast."""
         return AskEntry(
             account=self.account,
             application_id=self.application_id,
@@ -62,9 +62,9 @@ class SimulationRecord:
     """The record of one simulation.
 
     Args:
-        series: What is written down for figures over time, `None` for nothing.
-        jobs: What is written down for figures of jobs, `None` for nothing.
-        decisions: Where decisions are written down in their order, `None` for nowhere.
+        series: The series for figures over time, `None` for none.
+        jobs: The jobs for figures of jobs, `None` for none.
+        decisions: The list for decisions in their order, `None` for none.
     """
 
     def __init__(
@@ -85,23 +85,23 @@ class SimulationRecord:
         self._nodes = 0
         self._last_change_ns = 0
         self.first_ask_ns: int | None = None
-        """When work was asked for first."""
+        """The time of the first ask."""
         self.last_completion_ns: int | None = None
-        """When work completed last."""
+        """The time of the last completion."""
 
     @property
     def capacity(self) -> Mapping[str, StepFunction]:
-        """What all nodes together have, by resource type."""
+        """The sum of all nodes, by resource type."""
         return self._capacity
 
     @property
     def nodes(self) -> int:
-        """How many nodes the cluster has."""
+        """The number of nodes of the cluster."""
         return self._nodes
 
     @property
     def waiting(self) -> Mapping[str, AskEntry]:
-        """The asks that wait, by allocation key, in the order they were asked."""
+        """The waiting asks, by allocation key, in the order they were asked."""
         return self._waiting
 
     @property
@@ -111,7 +111,7 @@ class SimulationRecord:
 
     @property
     def last_change_ns(self) -> int:
-        """When the record was last changed."""
+        """The time of the last change of the record."""
         return self._last_change_ns
 
     def is_anything_open(self) -> bool:
@@ -121,7 +121,7 @@ class SimulationRecord:
     def capacity_changed(
         self, at_ns: int, resources: Mapping[str, int], sign: int, *, node_id: str = ""
     ) -> None:
-        """Write that the cluster gained (sign 1) or lost (sign -1) the resources of a node."""
+        """Record that the cluster gained (sign 1) or lost (sign -1) the resources of a node."""
         self._touch(at_ns)
         self._nodes += sign
         for name, quantity in resources.items():
@@ -132,7 +132,7 @@ class SimulationRecord:
             self.series.packing.node_left(node_id, at_ns)
 
     def asked(self, key: str, entry: AskEntry, at_ns: int) -> None:
-        """Write that something is asked for."""
+        """Record an ask."""
         assert key not in self._waiting, f"{key} waits already"
         self._touch(at_ns)
         self._waiting[key] = entry
@@ -147,7 +147,7 @@ class SimulationRecord:
                 self.jobs.asked(entry, at_ns)
 
     def placed(self, key: str, at_ns: int, *, node_id: str = "") -> AskEntry:
-        """Write that an ask that waits got its node."""
+        """Record that a waiting ask got its node."""
         self._touch(at_ns)
         asked = self._waiting.pop(key)
         entry = self._running[key] = asked.on_node(node_id, at_ns)
@@ -164,7 +164,7 @@ class SimulationRecord:
         return entry
 
     def _count_placed(self, entry: AskEntry, at_ns: int) -> None:
-        """Count work that got its node, and how long it waited for the first one."""
+        """Count work that got its node, and its wait for the first one."""
         tally = entry.account.tally
         tally.waiting -= 1
         tally.running += 1
@@ -176,10 +176,10 @@ class SimulationRecord:
                 tally.waits_ns.append(at_ns - entry.asked_at_ns)
 
     def completed(self, key: str, at_ns: int) -> None:
-        """Write that work on a node came to its end, with its bounded slowdown.
+        """Record that work on a node completed, with its bounded slowdown.
 
-        That is the time since it was asked for, by the time that it ran: at least one, and work that ran less
-        than ten seconds counts as having run so long, as reports on logs of jobs have it.
+        That is the time since it was asked for divided by its run time: at least one. As in reports on logs
+        of jobs, work that ran less than ten seconds counts as having run ten seconds.
         """
         entry = self.stopped(key, at_ns)
         if entry.is_placeholder:
@@ -194,7 +194,7 @@ class SimulationRecord:
             tally.slowdowns.append(max(1000, 1000 * (at_ns - entry.asked_at_ns) // ran_ns))
 
     def preempted(self, key: str, at_ns: int, *, message: str = "") -> AskEntry:
-        """Write that the scheduler took work off its node; what becomes of it is written next."""
+        """Record that the scheduler took work off its node; the next call records its state."""
         entry = self.stopped(key, at_ns)
         if self.series is not None:
             self.series.preempted(key, entry, at_ns, message, self._waiting)
@@ -210,7 +210,7 @@ class SimulationRecord:
         return entry
 
     def stopped(self, key: str, at_ns: int) -> AskEntry:
-        """Write that an allocation left its node; what becomes of the work is written next."""
+        """Record that an allocation left its node; the next call records the state of the work."""
         self._touch(at_ns)
         entry = self._running.pop(key)
         if self.series is not None:
@@ -223,7 +223,7 @@ class SimulationRecord:
         return entry
 
     def taken_back(self, key: str, at_ns: int) -> AskEntry:
-        """Write that an ask does not wait any longer; what becomes of the work is written next."""
+        """Record that an ask does not wait any longer; the next call records the state of the work."""
         self._touch(at_ns)
         entry = self._waiting.pop(key)
         if self.series is not None:
@@ -233,7 +233,7 @@ class SimulationRecord:
         return entry
 
     def resized(self, key: str, resources: Mapping[str, int], at_ns: int) -> None:
-        """Write that something that waits or runs has another size now."""
+        """Record the new size of a waiting ask or of an allocation."""
         self._touch(at_ns)
         running = self._running.get(key)
         entries = self._waiting if running is None else self._running
@@ -247,14 +247,14 @@ class SimulationRecord:
             self._use(entries[key], at_ns, 1)
 
     def given_up(self, entry: AskEntry) -> None:
-        """Write that work that was stopped or taken back is not asked for again."""
+        """Record that work that was stopped or taken back is not asked for again."""
         if not entry.is_placeholder:
             entry.account.tally.withdrawn += 1
             if self.jobs is not None:
                 self.jobs.withdrawn(entry, self._last_change_ns)
 
     def rejected(self, key: str, at_ns: int, reason: str) -> None:
-        """Write that the scheduler refuses an ask that waits."""
+        """Record that the scheduler refuses a waiting ask."""
         entry = self.taken_back(key, at_ns)
         if self.decisions is not None:
             self.decisions.rejected(key, entry, at_ns, reason)
@@ -265,7 +265,7 @@ class SimulationRecord:
                 self.jobs.rejected(entry, at_ns)
 
     def _use(self, entry: AskEntry, at_ns: int, sign: int) -> None:
-        """Write what an allocation uses or gives back."""
+        """Record the use of an allocation, or its end."""
         used = entry.account.tally.used
         for name, quantity in entry.resources.items():
             used.setdefault(name, StepFunction()).change(at_ns, sign * quantity)
@@ -276,7 +276,7 @@ class SimulationRecord:
 
 
 class DecisionKind(Enum):
-    """What was decided about an ask or an allocation."""
+    """The result of a decision about an ask or an allocation."""
 
     PLACED = "placed"
     PREEMPTED = "preempted"
@@ -286,7 +286,7 @@ class DecisionKind(Enum):
 class Decision(NamedTuple):
     """One decision.
 
-    `node_id` is the node of what is placed or preempted, `reason` why an ask is rejected; each is empty
+    `node_id` is the node of a placement or preemption, `reason` the reason of a rejection; each is empty
     otherwise. `queue` and `user` are those of the application at that moment.
     """
 
@@ -318,15 +318,15 @@ class Decisions:
         return len(self._all)
 
     def placed(self, key: str, entry: AskEntry, at_ns: int) -> None:
-        """Write that an ask got its node."""
+        """Record that an ask got its node."""
         self._add(at_ns, DecisionKind.PLACED, key, entry)
 
     def preempted(self, key: str, entry: AskEntry, at_ns: int) -> None:
-        """Write that an allocation was taken off its node for another."""
+        """Record that an allocation was taken off its node for another one."""
         self._add(at_ns, DecisionKind.PREEMPTED, key, entry)
 
     def rejected(self, key: str, entry: AskEntry, at_ns: int, reason: str) -> None:
-        """Write that an ask is refused."""
+        """Record that an ask is refused."""
         self._add(at_ns, DecisionKind.REJECTED, key, entry, reason)
 
     def _add(self, at_ns: int, kind: DecisionKind, key: str, entry: AskEntry, reason: str = "") -> None:
@@ -337,7 +337,7 @@ class Decisions:
 
 
 def without_names(reason: str, *names: str) -> str:
-    """Return a reason with `...` in place of names; a name inside another word stays."""
+    """Return a reason with `...` instead of names; a name inside another word stays."""
     for name in names:
         if name:
             reason = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", "...", reason)

@@ -1,8 +1,8 @@
 """One resource manager of a transcript, with a record of its requests and callbacks.
 
-Requests are recorded when they are sent, so a release that the scheduler wants counts when it is confirmed.
-An allocation that the resource manager releases by itself counts as completed, one that leaves its node in
-any other way as withdrawn.
+Requests are recorded when they are sent, so a release that the scheduler requests counts when it is
+confirmed. An allocation that the resource manager releases by itself counts as completed, one that leaves its
+node in any other way as withdrawn.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ class RecordedManager(PlayedManager):
     """The callback of one resource manager; it writes the record.
 
     Args:
-        rm_id: Its id; keys in the record begin with it, since another resource manager may use the same keys.
-        rules: Its behaviour.
+        rm_id: The id of the resource manager; keys in the record begin with it, since another resource
+            manager may use the same keys.
+        rules: The behaviour of the resource manager.
         record: The record that it writes.
         now_ns: The virtual time from the start.
-        find: Returns where an application of a resource manager was placed, and its user.
+        find: Returns the queue and the user of an application of a resource manager.
     """
 
     def __init__(
@@ -53,20 +54,20 @@ class RecordedManager(PlayedManager):
         self._nodes: dict[str, dict[str, int]] = {}
         self._offered_nodes: dict[str, dict[str, int]] = {}
         self._offered_keys: dict[str, list[str]] = {}
-        """What exists on nodes that are offered."""
+        """The keys of existing allocations on nodes that are being created."""
         self._keys = RecordedKeys(self._is_used)
 
     # ------------------------------------------------------------------------------- requests
 
     def note_node_request(self, request: si.NodeRequest) -> None:
-        """Write what becomes of nodes; new ones count when they are accepted."""
+        """Record changes of nodes; new ones count when they are accepted."""
         for node in request.nodes:
             resources = quantities(node.schedulableResource)
             if node.action in _NEW_NODE_ACTIONS:
                 self._offered_nodes[node.nodeID] = resources
                 self._offered_keys[node.nodeID] = self._note_allocations(node.existingAllocations)
             elif node.nodeID in self._nodes and node.action == si.NodeInfo.UPDATE:
-                # A negative capacity is rejected: the node keeps the one that it has.
+                # A negative capacity is rejected: the node keeps its present capacity.
                 if node.HasField("schedulableResource") and min(resources.values(), default=0) >= 0:
                     self._node_gone(node.nodeID)
                     self._node_there(node.nodeID, resources)
@@ -85,7 +86,7 @@ class RecordedManager(PlayedManager):
                     self._record.given_up(self._record.taken_back(key, self._now_ns()))
 
     def note_allocation_request(self, request: si.AllocationRequest) -> list[str]:
-        """Write asks and releases; return the keys in the record that are new."""
+        """Record asks and releases; return the new keys in the record."""
         new_keys = []
         self._keys.is_older |= bool(request.asks) or uses_uuids(request)
         for ask in request.asks:
@@ -100,7 +101,7 @@ class RecordedManager(PlayedManager):
         return new_keys
 
     def _note_allocations(self, allocations: Iterable[si.Allocation]) -> list[str]:
-        """Write asks of the current generation, and existing allocations; return the keys that are new."""
+        """Record asks of the current generation, and existing allocations; return the new keys."""
         new_keys = []
         for allocation in allocations:
             if FOREIGN in allocation.allocationTags:
@@ -115,7 +116,7 @@ class RecordedManager(PlayedManager):
         return new_keys
 
     def note_release(self, release: si.AllocationRelease) -> None:
-        """Write the end of an allocation or ask, or of all of an application."""
+        """Record the end of an allocation or ask, or of all those of an application."""
         if release.allocationKey or release.UUID:
             keys = [self._key(key) for key in self._keys.of_release(release)]
         else:
@@ -129,7 +130,7 @@ class RecordedManager(PlayedManager):
                 self._ends(one, release)
 
     def _note_ask_release(self, release: si.AllocationAskRelease) -> None:
-        """Write the end of an ask that waits, or of all of an application, whichever side ends them."""
+        """Record the end of a waiting ask, or of all those of an application, whichever side ends them."""
         name, key = release.applicationID, release.allocationKey
         if key:
             self._give_up(self._keys.of_ask(name, key))
@@ -137,19 +138,19 @@ class RecordedManager(PlayedManager):
             self._give_up([one.removeprefix(f"{self.rm_id}/") for one in self._keys_of(name)])
 
     def _give_up(self, keys: Iterable[str]) -> None:
-        """Write that those of the keys that wait are withdrawn."""
+        """Record that the waiting ones of some keys are withdrawn."""
         for key in map(self._key, keys):
             if key in self._record.waiting:
                 self._record.given_up(self._record.taken_back(key, self._now_ns()))
 
     def note_refused_request(self, keys: list[str], reason: str) -> None:
-        """Write that the scheduler refused a request with new asks as a whole."""
+        """Record that the scheduler refused a request with new asks as a whole."""
         for key in keys:
             if key in self._record.waiting:
                 self._record.rejected(key, self._now_ns(), reason)
 
     def note_registration(self) -> None:
-        """Write that everything it had is gone: it registers again."""
+        """Record that its whole state is gone: it registers again."""
         for key in self._keys_of(None):
             if key in self._record.waiting:
                 self._record.given_up(self._record.taken_back(key, self._now_ns()))
@@ -161,7 +162,7 @@ class RecordedManager(PlayedManager):
     # ------------------------------------------------------------------------------ callbacks
 
     def update_node(self, response: si.NodeResponse) -> None:
-        """Write the capacity of accepted nodes."""
+        """Record the capacity of accepted nodes."""
         for accepted in response.accepted:
             self._node_there(accepted.nodeID, self._offered_nodes.pop(accepted.nodeID, {}))
             self._offered_keys.pop(accepted.nodeID, None)
@@ -171,14 +172,14 @@ class RecordedManager(PlayedManager):
             self.note_refused_request(self._offered_keys.pop(rejected.nodeID, []), "its node is rejected")
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        """Count accepted applications where they were placed."""
+        """Count accepted applications for the owner of their placement."""
         for accepted in response.accepted:
             found = self._find(accepted.applicationID, self.rm_id)
             if found is not None:
                 self._record.accounts.assigned(self._account(accepted.applicationID), Owner.of(found))
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        """Write placements, ends and rejections; keep the confirmations that are due."""
+        """Record placements, ends and rejections; keep the due confirmations."""
         for allocation in response.new:
             key = self._key(self._keys.of_allocation(allocation))
             if key in self._record.waiting:
@@ -198,7 +199,7 @@ class RecordedManager(PlayedManager):
     # ----------------------------------------------------------------------------------- inside
 
     def _is_used(self, key: str) -> bool:
-        """Return whether something with a key waits or runs."""
+        """Return whether an ask or allocation with a key exists."""
         return self._key(key) in self._record.waiting or self._key(key) in self._record.running
 
     def _key(self, key: str) -> str:
@@ -206,7 +207,7 @@ class RecordedManager(PlayedManager):
         return f"{self.rm_id}/{key}"
 
     def _keys_of(self, application_id: str | None) -> list[str]:
-        """Return the keys that wait or run, of one application or of all."""
+        """Return the keys of the asks and allocations of one application or of all."""
         return [
             key
             for entries in (self._record.waiting, self._record.running)
@@ -215,7 +216,7 @@ class RecordedManager(PlayedManager):
         ]
 
     def _entry(self, allocation: si.Allocation, resources: dict[str, int]) -> AskEntry:
-        """Return the entry of an ask, or of an allocation that it already has."""
+        """Return the entry of an ask, or of an existing allocation."""
         return AskEntry(
             account=self._account(allocation.applicationID),
             application_id=allocation.applicationID,
@@ -234,7 +235,7 @@ class RecordedManager(PlayedManager):
         return account
 
     def _ends(self, key: str, release: si.AllocationRelease) -> None:
-        """Write how an allocation on a node ends."""
+        """Record the end of an allocation on a node."""
         if release.terminationType in {si.STOPPED_BY_RM, si.UNKNOWN_TERMINATION_TYPE}:
             self._record.completed(key, self._now_ns())
         elif release.terminationType == si.PREEMPTED_BY_SCHEDULER:
@@ -244,23 +245,23 @@ class RecordedManager(PlayedManager):
             self._is_gone(key)
 
     def _is_gone(self, key: str) -> None:
-        """Write that an allocation was lost, with its node or its application."""
+        """Record that an allocation was lost, with its node or its application."""
         if key in self._record.running:
             self._record.given_up(self._record.stopped(key, self._now_ns()))
 
     def _node_there(self, node_id: str, resources: dict[str, int]) -> None:
-        """Write that a node is there."""
+        """Record that a node exists."""
         self._nodes[node_id] = resources
         self._record.capacity_changed(self._now_ns(), resources, 1, node_id=self._key(node_id))
 
     def _node_gone(self, node_id: str) -> None:
-        """Write that a node is gone."""
+        """Record that a node is gone."""
         resources = self._nodes.pop(node_id)
         self._record.capacity_changed(self._now_ns(), resources, -1, node_id=self._key(node_id))
 
 
 def _as_allocation(ask: si.AllocationAsk, key: str) -> si.Allocation:
-    """Return a part of an ask of the older generation as an ask of the current one, as far as is recorded."""
+    """Return a part of an ask of the older generation as a current one, with the recorded fields."""
     return si.Allocation(
         allocationKey=key,
         applicationID=ask.applicationID,
@@ -274,7 +275,7 @@ class RecordedKeys:
     """The keys of one resource manager.
 
     Args:
-        is_used: Returns whether something with a key waits or runs.
+        is_used: Returns whether an ask or allocation with a key exists.
     """
 
     def __init__(self, is_used: Callable[[str], bool]) -> None:
@@ -283,12 +284,12 @@ class RecordedKeys:
 
         self._parts = AskParts(used_among)
         self.is_older = False
-        """Whether it uses the older generation: then a release without a name keeps what waits."""
+        """Whether it uses the older generation: then a release without a name keeps waiting asks."""
 
     def wanted(self, ask: si.AllocationAsk) -> tuple[list[str], list[str]]:
-        """Return the parts that an ask of the older generation is for now, and then those that are too many.
+        """Return the present parts of an ask of the older generation, and then the surplus parts.
 
-        Of the latter only those end that wait. An ask that is rejected for its number counts as it was.
+        Of the surplus parts only waiting ones end. An ask that is rejected for its number counts as before.
         """
         known = self.of_ask(ask.applicationID, ask.allocationKey)
         count = ask.maxAllocations or 1
@@ -298,7 +299,7 @@ class RecordedKeys:
         return known[:count] + further, known[count:]
 
     def of_ask(self, application_id: str, ask_key: str) -> list[str]:
-        """Return the keys of what waits or runs of an ask; its application may be empty."""
+        """Return the keys of the parts of an ask; its application may be empty."""
         return self._parts.of(application_id or self._parts.owner_of(ask_key), ask_key)
 
     def of_allocation(self, allocation: si.Allocation) -> str:
@@ -309,7 +310,7 @@ class RecordedKeys:
         return key
 
     def of_release(self, release: si.AllocationRelease) -> list[str]:
-        """Return the keys of what a release names; none if it is everything of the application."""
+        """Return the keys in a release; an empty list if it covers the whole application."""
         key, uuid, name = release.allocationKey, release.UUID, release.applicationID
         if uuid:
             return [part_key(key, uuid) if key else self._parts.with_uuid(name, uuid)]

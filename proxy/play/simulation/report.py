@@ -8,26 +8,26 @@ thousandths of the cluster's capacity:
 | `format` | 2; a change of meaning changes it |
 | `workload`, `engine` | names |
 | `nodes` | number of nodes |
-| `capacity` | what all nodes have at the end, by resource type |
-| `end_ns` | when the last thing happened |
+| `capacity` | the sum of all nodes at the end, by resource type |
+| `end_ns` | the time of the last event |
 | `interrupted` | whether it was stopped before its end |
-| `decisions` | scheduling cycles that gave a result |
+| `decisions` | scheduling cycles with a result |
 | `wall_seconds`, `decisions_per_second` | real time; the only values that differ from run to run |
 | `total` | a tally, see below |
 | `queues` | a tally for each queue that work was placed in, with its name under `queue`, sorted by name |
-| `users`, `groups` | likewise for each `user` and `group`; work of a user in several groups counts in each |
-| `rejections` | why work was rejected, as a list of `{"count", "text"}` |
-| `refusals` | likewise why requests and nodes were refused as a whole |
-| `surprises` | likewise callbacks of the scheduler that do not fit the record: a sign of a bug |
-| `notes` | likewise what was skipped, changed or ignored in the input |
-| `jobs` | figures of whole jobs, where they were collected, see `job_figures` |
+| `users`, `groups` | the same for each `user` and `group`; work of a user in several groups counts in each |
+| `rejections` | the reasons of rejected work, as a list of `{"count", "text"}` |
+| `refusals` | the same for requests and nodes that were refused as a whole |
+| `surprises` | the same for callbacks of the scheduler that do not fit the record: a sign of a bug |
+| `notes` | the same for parts of the input that were skipped, changed or ignored |
+| `jobs` | figures of whole jobs, if they were collected, see `job_figures` |
 
 A tally has `submitted`, `placed` (got a node at least once), `waiting` and `running` (at the end),
 `completed`, `rejected`, `withdrawn`, `preempted`; `wait_ns` with `count`, `median`, `p95` and `max` of the
-time from submission to the first placement, `null` where nothing was placed; and `utilization`, for each
-resource type the `mean` and `peak` share and the mean share in each of 60 equal parts of the time
-(`series`; fewer parts if there are fewer nanoseconds). Where work was preempted there is `lost`: by resource
-type what it had on its nodes times the seconds for which it had it, in units of the scheduler interface.
+time from submission to the first placement, `null` without a placement; and `utilization`, for each resource
+type the `mean` and `peak` share and the mean share in each of 60 equal parts of the time (`series`; fewer
+parts if there are fewer nanoseconds). After preemptions there is `lost`: by resource type the resources of
+preempted work on its nodes times the seconds for which it had them, in units of the scheduler interface.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _INTERVALS: Final = 60
 _FORMAT: Final = 2
 _SECOND: Final = 10**9
 NO_OWNER: Final = Owner(queue="(no queue)", user="(no user)", groups=("(no group)",))
-"""The names that stand for a queue, a user and a group in the report where there is none."""
+"""The names in the report for a missing queue, user or group."""
 
 JsonDocument: TypeAlias = "dict[str, JsonDocument] | list[JsonDocument] | str | int | float | bool | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitTimes:
-    """How long work waited for its first node; by nearest rank, so each value is one that occurred."""
+    """The waits of work for its first node; by nearest rank, so each value is one that occurred."""
 
     count: int
     median_ns: int
@@ -67,7 +67,7 @@ class WaitTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utilization:
-    """The use of one resource type, in thousandths of what the cluster has."""
+    """The use of one resource type, in thousandths of the cluster."""
 
     resource: str
     mean_permille: int
@@ -77,9 +77,10 @@ class Utilization:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TallyReport:
-    """The figures of one queue, user or group, or of all; `waits` is `None` where nothing was placed.
+    """The figures of one queue, user or group, or of all; `waits` is `None` without a placement.
 
-    `lost` is what preempted work had on nodes times the seconds for which it had it, by resource type.
+    `lost` is the resources of preempted work on nodes times the seconds for which it had them, by resource
+    type.
     """
 
     submitted: int
@@ -99,7 +100,7 @@ class TallyReport:
 class SimulationReport:
     """All figures of one simulation.
 
-    `figures` are those over time, `jobs` those of whole jobs; each is `None` where they were not collected.
+    `figures` are those over time, `jobs` those of whole jobs; each is `None` if they were not collected.
     """
 
     workload: str
@@ -123,7 +124,7 @@ class SimulationReport:
 
     @property
     def decisions_per_second(self) -> float:
-        """Decisions in one second of real time, with one decimal."""
+        """The number of decisions in one second of real time, with one decimal."""
         return round(self.decisions / self.wall_seconds, 1) if self.wall_seconds > 0 else 0.0
 
 
@@ -136,7 +137,7 @@ def build_report(
     nodes: int,
     notes: tuple[InputNote, ...],
 ) -> SimulationReport:
-    """Make the report of a simulation that has ended."""
+    """Return the report of a simulation that has ended."""
     tallies = record.accounts.tallies()
     end_ns = record.last_change_ns
 
@@ -187,7 +188,7 @@ def _tally_report(tallies: list[Tally], capacity: Mapping[str, StepFunction], en
 
 
 def _lost(tallies: list[Tally]) -> dict[str, int]:
-    """Return the work that preemption has lost, in units times seconds; types without any are left out."""
+    """Return the work lost by preemption, in units times seconds; types without any are left out."""
     lost: Counter[str] = Counter()
     for tally in tallies:
         lost.update(tally.lost)
@@ -207,7 +208,7 @@ def _wait_times(waits_ns: list[int]) -> WaitTimes | None:
 
 
 def nearest_rank(ordered: Sequence[int], percent: int) -> int:
-    """Return the smallest value that at least so many percent do not exceed."""
+    """Return the smallest value that at least this percentage of the values do not exceed."""
     return ordered[(len(ordered) * percent + 99) // 100 - 1]
 
 
@@ -272,7 +273,7 @@ def _tally_document(tally: TallyReport) -> dict[str, JsonDocument]:
 
 
 def _waits_document(waits: WaitTimes | None) -> JsonDocument:
-    """Return the waiting times, null where there are none."""
+    """Return the waiting times, null without any."""
     if waits is None:
         return None
     return {"count": waits.count, "median": waits.median_ns, "p95": waits.p95_ns, "max": waits.max_ns}

@@ -1,7 +1,7 @@
-"""Show a report: tables of the queues, users and groups, the use over time, and what stands out.
+"""Prints a report: tables of the queues, users and groups, the use over time, and special events.
 
-At a terminal they are as wide as that, with a chart. In a pipe each row is one line with whole names, and
-all columns are there.
+At a terminal they have its width, and there is a chart. In a pipe each row is one line with whole names and
+all columns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS: Final = " .:-=+*#@"
 _LINES_OF_NOTES_MAX: Final = 8
 ROWS_MAX: Final = 20
-"""How many users or groups are shown at a terminal."""
+"""The number of users or groups that are shown at a terminal."""
 
 _SECOND: Final = 10**9
 _COUNTS: Final = (
@@ -40,7 +40,7 @@ _COUNTS: Final = (
 )
 _Figures = TypeVar("_Figures")
 _RARE: Final = frozenset({"waiting", "running", "rejected", "withdrawn", "preempted"})
-"""Counts that are zero in many simulations: a column of zeros says nothing."""
+"""Counts that are zero in many simulations: a column of zeros is left out."""
 
 
 def print_report(report: SimulationReport, console: Console, *, plain: bool = False) -> None:
@@ -79,7 +79,7 @@ def print_report(report: SimulationReport, console: Console, *, plain: bool = Fa
 
 
 def remarks_of(report: SimulationReport) -> dict[str, tuple[InputNote, ...]]:
-    """Return the counted texts of a report by their titles, in the order in which they are shown."""
+    """Return the counted texts of a report by their titles, in the order of display."""
     return {
         "rejected, and why": report.rejections,
         "refused by the scheduler, and why": report.refusals,
@@ -89,7 +89,7 @@ def remarks_of(report: SimulationReport) -> dict[str, tuple[InputNote, ...]]:
 
 
 def chart_line(series_permille: Sequence[int], columns: int, *, is_ascii: bool = False) -> str:
-    """Draw a series as a line of blocks, one a column; a longer series is averaged.
+    """Draw a series as a line of blocks, one for each column; a longer series is averaged.
 
     Anything above zero shows at least the smallest block, and only a full thousand the full one.
     """
@@ -105,7 +105,7 @@ def chart_line(series_permille: Sequence[int], columns: int, *, is_ascii: bool =
 
 
 def _headline(report: SimulationReport) -> Text:
-    """Return what was simulated, in one line."""
+    """Return a summary of the simulated input, in one line."""
     text = Text(report.workload, style="bold")
     sizes = [
         counted(report.nodes, "node"),
@@ -120,7 +120,7 @@ def _headline(report: SimulationReport) -> Text:
 
 
 def _largest(figures: Mapping[str, _Figures], size: Callable[[_Figures], int]) -> Mapping[str, _Figures]:
-    """Return the figures with the most work, as many as a reader looks at, by name."""
+    """Return the figures with the most work, by name; at most `ROWS_MAX` of them."""
     if len(figures) <= ROWS_MAX:
         return figures
     names = sorted(figures, key=lambda name: (-size(figures[name]), name))[:ROWS_MAX]
@@ -128,7 +128,7 @@ def _largest(figures: Mapping[str, _Figures], size: Callable[[_Figures], int]) -
 
 
 def print_rest(count: int, kind: str, console: Console) -> None:
-    """Print how many users or groups are left out, if any."""
+    """Print the number of users or groups that are left out, if any."""
     if count:
         rest = counted(count, f"more {kind}")
         console.print(f"and {rest}, all of them in a pipe or with --json", highlight=False)
@@ -142,7 +142,7 @@ def _table(
     plain: bool,
     total: TallyReport | None = None,
 ) -> Table:
-    """Return the figures by queue, user or group, and in total where that is one of the rows."""
+    """Return the figures by queue, user or group, and in total if that is one of the rows."""
     show_total = total is not None and len(tallies) > 1
     separator, wait = ("", "wait-") if plain else (",", "wait\n")
     table = Table(box=SIMPLE, padding=(0, 0), show_edge=False, show_footer=show_total)
@@ -199,7 +199,7 @@ def _print_jobs(report: JobReport, console: Console, *, plain: bool) -> None:
 def _job_table(
     kind: str, figures: Mapping[str, JobFigures], *, plain: bool, total: JobFigures | None = None
 ) -> Table:
-    """Return the figures of jobs by queue, user or group, and in total where that is one of the rows."""
+    """Return the figures of jobs by queue, user or group, and in total if that is one of the rows."""
     show_total = total is not None and len(figures) > 1
     separator, wait, slowdown = ("", "wait-", "slowdown-") if plain else (",", "wait\n", "slowdown\n")
     table = Table(box=SIMPLE, padding=(0, 0), show_edge=False, show_footer=show_total)
@@ -215,7 +215,7 @@ def _job_table(
 
 
 def _job_cells(figures: JobFigures | None, separator: str) -> list[str]:
-    """Return figures of jobs as text; the use is that of the resource type that they used most."""
+    """Return figures of jobs as text; the use is that of the most used resource type."""
     if figures is None:
         return [""] * 8
     counts = [format(count, separator) for count in (figures.jobs, figures.waited, figures.completed)]
@@ -227,7 +227,7 @@ def _job_cells(figures: JobFigures | None, separator: str) -> list[str]:
 
 
 def _use(report: SimulationReport) -> list[tuple[str, Utilization]]:
-    """Return the use of each resource type, then of each queue the type that it uses most."""
+    """Return the use of each resource type, then of the most used type of each queue."""
     lines = [("total", one) for one in report.total.utilization]
     if len(report.queues) > 1:
         dominant = ((queue, _dominant(tally)) for queue, tally in report.queues.items())
@@ -277,7 +277,7 @@ def _percent(permille: int) -> str:
 
 
 def print_notes(title: str, notes: Iterable[InputNote], console: Console) -> None:
-    """Print counted texts, the first ones."""
+    """Print the first ones of some counted texts."""
     notes = list(notes)
     if not notes:
         return

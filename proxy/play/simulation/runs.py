@@ -1,4 +1,4 @@
-"""One run of a simulation, as commands and programs ask for it: its settings, and what comes of it."""
+"""One run of a simulation by a command or a program: its settings, and its result."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ GivenPath: TypeAlias = "str | os.PathLike[str]"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """What a run has besides its input.
+    """The settings of a run besides its input.
 
     Attributes:
         queues: The queues that replace those of the input; `None` keeps those.
         policies: The policies that the queues may name.
-        resolver: Who knows the groups of users, in place of the configured resolvers; `None` keeps those.
-        usage: What queues and users have used when the simulation begins.
+        resolver: The resolver of the groups of users, which replaces the configured ones; `None` keeps those.
+        usage: The use of queues and users at the start of the simulation.
         engine: The engine of the scheduler.
-        threads: How many threads the engine has; `None` for one.
-        quiet_limit_ns: After how long without any change the run ends: longer where a policy holds starts.
+        threads: The number of threads of the engine; `None` for one.
+        quiet_limit_ns: The time without any change after which the run ends: longer if a policy holds starts.
     """
 
     queues: GivenQueues | None = None
@@ -72,16 +72,16 @@ def run_settings(
     """Read the settings of a run.
 
     Args:
-        name: What messages call queues that are in no file.
+        name: The name, in messages, of queues that are not in a file.
         queues: The queues: a path, YAML text or a mapping; `None` for those of the input.
-        policies: Classes of policies, or other factories, by the names that queues have for them.
-        users: A file of users with lists of groups, or a resolver; `None` for what is configured.
-        usage: A file of what queues and users have used, as `licorne serve --usage-file` keeps it.
+        policies: Classes of policies, or other factories, by their names in the queues.
+        users: A file of users with lists of groups, or a resolver; `None` for the configured ones.
+        usage: A file with the use of queues and users, as `licorne serve --usage-file` writes it.
         engine: The name of an engine.
-        threads: How many threads the engine `threads` has.
+        threads: The number of threads of the engine `threads`.
 
     Raises:
-        LicorneError: Something cannot be read, is wrong or unknown.
+        LicorneError: A setting cannot be read, is invalid or unknown.
     """
     given = None if queues is None else given_queues(queues, name)
     points = GivenPolicies(policies or {}).points
@@ -109,7 +109,7 @@ class FinishedRun:
 
 
 def opened_core(settings: RunSettings) -> SchedulerCore:
-    """Open the scheduler that the settings ask for.
+    """Open the scheduler for some settings.
 
     Raises:
         LicorneError: The engine cannot have that number of threads, or a policy cannot be given.
@@ -131,15 +131,15 @@ def run_each(
     """Simulate a workload or a transcript under each of some settings, one after the other.
 
     Args:
-        work: What is simulated.
-        settings: What else each run has, by the name of the run; a name may be empty.
-        is_shown: Whether a bar on standard error shows how far a run is, if that is a terminal.
-        is_interrupted: Returns whether to stop, with what is known so far.
+        work: The workload or transcript.
+        settings: The settings of each run by its name, which may be empty.
+        is_shown: Whether a bar on standard error, if that is a terminal, shows the progress.
+        is_interrupted: Returns whether to stop, with the results so far.
         with_figures: Whether to collect figures over time as well.
         open_core: Opens the scheduler.
 
     Returns:
-        The runs by name. Where one was interrupted, it is the last.
+        The runs by name. An interrupted run is the last one.
 
     Raises:
         LicorneError: Queues do not fit the work, and nothing has been simulated; or the scheduler refuses

@@ -72,7 +72,7 @@ def ask_message(
     task_group: str,
     is_placeholder: bool,
 ) -> si.Allocation:
-    """Return one ask; it may be preempted and may have others preempted."""
+    """Return one ask; it may be preempted and may preempt others."""
     return si.Allocation(
         allocationKey=key,
         applicationID=application_id,
@@ -86,7 +86,7 @@ def ask_message(
 
 
 def release_message(key: str, application_id: str) -> si.AllocationRelease:
-    """Return the end of an allocation whose work is done."""
+    """Return the end of an allocation whose work has completed."""
     return si.AllocationRelease(
         partitionName=PARTITION,
         applicationID=application_id,

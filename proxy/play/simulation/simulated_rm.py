@@ -1,13 +1,13 @@
-"""A resource manager on virtual time: it submits a workload and does what the scheduler says.
+"""A resource manager on virtual time: it submits a workload and follows the scheduler.
 
-An application is submitted at its time, and its asks follow once it is accepted. A placed task runs for
-its duration and is then released with `STOPPED_BY_RM`. What the scheduler wants back (a preempted task, a
-placeholder) is confirmed with the same type of release; work that was taken off its node or out of its
-queue is asked for again at once under a new key, `key-r1`, and starts from the beginning.
+An application is submitted at its time, and its asks follow once it is accepted. A placed task runs for its
+duration and is then released with `STOPPED_BY_RM`. Releases that the scheduler requests (of a preempted task
+or a placeholder) are confirmed with the same type; work that was taken off its node or out of its queue is
+asked for again at once under a new key, `key-r1`, and starts from the beginning.
 
-A gang asks for its placeholders first, `key-ph`, and for its tasks when it runs or was given up as a gang.
+A gang asks for its placeholders first, `key-ph`, and for its tasks when it runs or has stopped being a gang.
 
-Callbacks only write the record and add to the pending requests; `send` sends those.
+Callbacks only write the record and add to the pending requests, which `send` sends.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from .workloads.workload import SimulatedApplication, SimulatedTask, SimulatedWo
 
 
 class ApplicationPhase(Enum):
-    """The phase of an application, as its resource manager sees it."""
+    """The phase of an application for its resource manager."""
 
     SUBMITTED = auto()
-    """The scheduler has not answered yet: nothing may be asked for."""
+    """The scheduler has not answered yet: no asks are allowed."""
     WAITING_FOR_GANG = auto()
     """A gang whose placeholders are not all placed: its tasks are held back."""
     OPEN = auto()
-    """Everything is asked for as it becomes due."""
+    """Each task is asked for at its time."""
     ENDED = auto()
-    """Rejected or failed: nothing more is asked for."""
+    """Rejected or failed: no further asks follow."""
 
 
 @dataclass(slots=True)
 class SubmittedApplication:
     """One application and its account; `held` are the keys of the tasks that are held back.
 
-    `reason` is why it is over.
+    `reason` is the reason of its end.
     """
 
     application: SimulatedApplication
@@ -57,7 +57,7 @@ class SubmittedApplication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One piece of work: what it is, and how often it was asked for again."""
+    """One piece of work, and the number of its repetitions."""
 
     base_key: str
     task: SimulatedTask
@@ -83,7 +83,7 @@ class SimulatedRM(ResourceManager):
     """The resource manager of one simulation; a `Traffic`.
 
     Args:
-        workload: What it submits.
+        workload: The workload that it submits.
         core: The scheduler it registers with; virtual time starts at the time of the core's clock.
         record: The record that it writes.
         configuration: The queue YAML.
@@ -109,7 +109,7 @@ class SimulatedRM(ResourceManager):
     # ----------------------------------------------------------------------------------- traffic
 
     def start(self) -> None:
-        """Register and bring the nodes."""
+        """Register and create the nodes."""
         request = si.RegisterResourceManagerRequest(
             rmID=RM_ID,
             version="1",
@@ -121,14 +121,14 @@ class SimulatedRM(ResourceManager):
         self._nodes.start()
 
     def next_event_ns(self) -> int | None:
-        """Return when something is submitted or ends next, or a node changes."""
+        """Return the time of the next submission, end or change of a node."""
         moments_ns = (self._event_queue.next_ns(), self._nodes.next_ns())
         return min((moment_ns for moment_ns in moments_ns if moment_ns is not None), default=None)
 
     def deliver(self, now_ns: int) -> None:
-        """End the tasks whose time is over, change nodes, then submit what is due.
+        """End the tasks whose time is over, change nodes, then make the due submissions.
 
-        Ended tasks free their room first, and are not lost with a node that fails at their ends.
+        Tasks that end free their room first, and are not lost with a node that fails at the same time.
         """
         while (key := self._event_queue.pop_end(now_ns)) is not None:
             self._end(key, now_ns)
@@ -149,21 +149,21 @@ class SimulatedRM(ResourceManager):
         return not self._pending_requests.is_empty()
 
     def send(self) -> None:
-        """Send the requests that were kept."""
+        """Send the kept requests."""
         self._pending_requests.send()
 
     def is_anything_open(self) -> bool:
-        """Return whether something waits that a timer of the core could change."""
+        """Return whether a timer of the core could change the state of waiting work."""
         return self._record.is_anything_open()
 
     def progress(self) -> tuple[int, int]:
-        """Return the tasks that were submitted and that ended, of twice their number."""
+        """Return the number of submitted and ended tasks, and twice the number of all."""
         return self._steps_done, 2 * self._tasks_total
 
     # --------------------------------------------------------------------------------- callbacks
 
     def update_node(self, response: si.NodeResponse) -> None:
-        """Write the capacity of the nodes that the scheduler takes."""
+        """Record the capacity of accepted nodes."""
         self._nodes.answered(response, self._now_ns())
 
     def update_application(self, response: si.ApplicationResponse) -> None:
@@ -180,7 +180,7 @@ class SimulatedRM(ResourceManager):
                 self._ask_for_held(state)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        """Start what is placed, confirm what is to be released, give up what is rejected."""
+        """Start placed tasks, confirm requested releases, give up rejected asks."""
         for allocation in response.new:
             self._placed(allocation.allocationKey, allocation.nodeID)
         for release in response.released:
@@ -195,7 +195,7 @@ class SimulatedRM(ResourceManager):
         return self._core.now_ns() - self._origin_ns
 
     def _submit_task(self, application: SimulatedApplication, task: SimulatedTask, now_ns: int) -> None:
-        """Write every piece of a task into the record, and ask for it or hold it back."""
+        """Record every piece of a task, and ask for it or hold it back."""
         entry = AskEntry(
             account=self._applications[application.application_id].account,
             application_id=application.application_id,
@@ -236,7 +236,7 @@ class SimulatedRM(ResourceManager):
         self._pending_requests.add_ask(message)
 
     def _accepted(self, state: SubmittedApplication) -> None:
-        """Count an application where it was placed, and ask for its tasks, or the placeholders of a gang."""
+        """Count an application for the owner of its placement, and ask for its tasks, or its placeholders."""
         found = self._core.queue_and_user(state.application.application_id, RM_ID)
         if found is not None:
             self._record.accounts.assigned(state.account, Owner.of(found))
@@ -254,14 +254,14 @@ class SimulatedRM(ResourceManager):
                 self._send_ask(placeholder_key, work, entry)
 
     def _ask_for_held(self, state: SubmittedApplication) -> None:
-        """Ask for everything that was held back."""
+        """Ask for all pieces that were held back."""
         state.phase = ApplicationPhase.OPEN
         held, state.held = state.held, []
         for key in held:
             self._send_ask(key, self._work[key], self._record.waiting[key])
 
     def _over(self, state: SubmittedApplication, reason: str) -> None:
-        """Give up everything of an application that waits."""
+        """Give up all waiting asks of an application."""
         if state.phase is ApplicationPhase.ENDED:
             return
         application_id = state.application.application_id
@@ -273,7 +273,7 @@ class SimulatedRM(ResourceManager):
             self._drop(key, state.reason)
 
     def _drop(self, key: str, reason: str) -> None:
-        """Write that an ask is refused."""
+        """Record that an ask is refused."""
         self._steps_done += 1
         self._record.rejected(key, self._now_ns(), reason)
         del self._work[key]
@@ -299,7 +299,7 @@ class SimulatedRM(ResourceManager):
             del self._work[key]
 
     def _released(self, release: si.AllocationRelease) -> None:
-        """Confirm what the scheduler wants back, and ask again for work that it took."""
+        """Confirm a requested release, and ask again for work that the scheduler took."""
         key = release.allocationKey
         if release.terminationType != si.STOPPED_BY_RM:
             self._pending_requests.add_release(release)
@@ -318,7 +318,7 @@ class SimulatedRM(ResourceManager):
             self._ask_again(key, self._record.taken_back(key, self._now_ns()))
 
     def _overran(self, key: str) -> None:
-        """Write the end of a task that has run for its walltime: it completed if it ends at this moment."""
+        """Record the end of a task that has run for its walltime: it completed if it ends at this moment."""
         now_ns, duration_ns = self._now_ns(), self._work.pop(key).task.duration_ns
         self._steps_done += 1
         if duration_ns is not None and self._record.running[key].placed_at_ns + duration_ns <= now_ns:
@@ -327,7 +327,7 @@ class SimulatedRM(ResourceManager):
             self._record.given_up(self._record.stopped(key, now_ns))
 
     def _ask_again(self, key: str, entry: AskEntry, *, is_due: bool = True) -> None:
-        """Ask again for work that was taken back, if it is due, under a new key; not for a placeholder."""
+        """Ask again, under a new key, for work that was taken back, if it is due; not for a placeholder."""
         work = self._work.pop(key)
         if entry.is_placeholder:
             return
@@ -348,7 +348,7 @@ class SimulatedRM(ResourceManager):
 
 
 def _opened(application: SimulatedApplication, accounts: Accounts) -> SubmittedApplication:
-    """Return the state of an application that is submitted now, with an account for what it asks for."""
+    """Return the state of a newly submitted application, with an account for its request."""
     asked = Owner(queue=application.queue, user=application.user, groups=application.groups)
     return SubmittedApplication(application, accounts.opened(asked, application.walltime_ns))
 
@@ -364,24 +364,24 @@ class EventQueue:
         self._serial = count()
 
     def next_ns(self) -> int | None:
-        """Return when the next event is due, `None` if there is none."""
+        """Return the time of the next event, `None` without one."""
         moments_ns = [self._ends[0][0]] if self._ends else []
         if self._submissions_done < len(self._submissions):
             moments_ns.append(self._submissions[self._submissions_done][0])
         return min(moments_ns, default=None)
 
     def add_end(self, key: str, at_ns: int) -> None:
-        """Note when the work with that key ends."""
+        """Note the end of the work with that key."""
         heapq.heappush(self._ends, (at_ns, next(self._serial), key))
 
     def pop_end(self, now_ns: int) -> str | None:
-        """Take and return the key of work that ends now or should have ended, `None` if there is none."""
+        """Remove and return the key of work that ends by now, `None` without one."""
         if not self._ends or self._ends[0][0] > now_ns:
             return None
         return heapq.heappop(self._ends)[2]
 
     def pop_submission(self, now_ns: int) -> tuple[SimulatedApplication, SimulatedTask | None] | None:
-        """Take and return what is to be submitted now: an application, or a task of one."""
+        """Remove and return the next due submission: an application, or a task of one."""
         if self._submissions_done == len(self._submissions):
             return None
         at_ns, application, task = self._submissions[self._submissions_done]
@@ -435,9 +435,9 @@ class PendingRequests:
         return not self._count
 
     def send(self) -> None:
-        """Send releases, then applications, then asks: one request for each kind that has any.
+        """Send releases, then applications, then asks: at most one request for each kind.
 
-        What callbacks add meanwhile is sent with a later kind in this order, or the next time.
+        Additions by callbacks in the meantime are sent with a later kind in this order, or the next time.
         """
         if not self._count:
             return

@@ -1,4 +1,4 @@
-"""One simulation from input to report, maybe with a queue configuration that is given besides the input."""
+"""One simulation from input to report, optionally with a queue configuration besides the input."""
 
 from __future__ import annotations
 
@@ -60,21 +60,21 @@ def simulate(
     with_jobs: bool = False,
     decisions: Decisions | None = None,
 ) -> SimulationReport:
-    """Simulate a workload or a transcript to its end, or until it is interrupted.
+    """Simulate a workload or a transcript to its end, or to an interrupt.
 
     Args:
-        work: What is simulated.
-        open_core: Opens the scheduler; it is closed at the end, whatever happens.
+        work: The workload or transcript.
+        open_core: Opens the scheduler; it is always closed at the end.
         engine: The name of its engine.
-        configuration: The queues, as `Scheduler.register` takes them; `None` for those of the input.
-        progress: Gets the progress.
+        configuration: The queues, as for `Scheduler.register`; `None` for those of the input.
+        progress: The receiver of the progress.
         stopwatch: Real time in seconds, from any start.
-        is_interrupted: Returns whether to stop, with a report of what is known so far.
-        quiet_limit_ns: After how long without any change it ends, as `Driver` has it.
+        is_interrupted: Returns whether to stop, with a report of the results so far.
+        quiet_limit_ns: The time without any change after which it ends, as in `Driver`.
         configuration_notes: The notes about that queue YAML for the report.
         with_figures: Whether to collect figures over time as well.
         with_jobs: Whether to collect figures of whole jobs as well.
-        decisions: Where decisions are written down in their order, `None` for nowhere.
+        decisions: The list for decisions in their order, `None` for none.
 
     Raises:
         LicorneError: The scheduler refuses the configuration.
@@ -139,7 +139,7 @@ class TranscriptTraffic:
     Args:
         transcript: Their requests.
         core: The scheduler; virtual time starts at the time of its clock.
-        record: The record that is written.
+        record: The record of the simulation.
         configuration: The queue YAML that replaces that of every registration; `None` keeps those.
     """
 
@@ -160,13 +160,13 @@ class TranscriptTraffic:
         """Do nothing: the registration is in the transcript."""
 
     def next_event_ns(self) -> int | None:
-        """Return when the next line is due; after the last one, the end of the transcript."""
+        """Return the time of the next line; after the last one, the end of the transcript."""
         if self._steps_done < len(self._transcript.steps):
             return self._transcript.steps[self._steps_done].at_ns
         return self._transcript.end_ns if self._now_ns() < self._transcript.end_ns else None
 
     def deliver(self, now_ns: int) -> None:
-        """Play the lines that are due, up to the next one that runs the scheduler until idle."""
+        """Play the due lines, up to the next one that runs the scheduler until idle."""
         steps = self._transcript.steps
         while self._steps_done < len(steps) and steps[self._steps_done].at_ns <= now_ns:
             step = steps[self._steps_done]
@@ -176,26 +176,26 @@ class TranscriptTraffic:
             try:
                 self._player.play(step.line)
             except LicorneError as error:
-                # As in a replay, the transcript goes on after a refusal.
+                # As in a replay, the transcript continues after a refusal.
                 self._record.remarks.refusals[f"line {step.line.number}, {step.line.verb}: {error}"] += 1
 
     def has_to_send(self) -> bool:
-        """Return whether a release is to be confirmed; raise the error of a callback."""
+        """Return whether a release has to be confirmed; raise the error of a callback."""
         for guard in self._guards:
             guard.raise_failure()
         return bool(self._player.releases_to_confirm())
 
     def send(self) -> None:
-        """Confirm the releases that are kept now, one request for each, in order."""
+        """Confirm the kept releases, one request for each, in order."""
         for _ in range(self._player.releases_to_confirm()):
             self._player.confirm_next()
 
     def is_anything_open(self) -> bool:
-        """Return whether time should go on after the last line: it should not."""
+        """Return whether time should continue after the last line: it should not."""
         return False
 
     def progress(self) -> tuple[int, int]:
-        """Return how many lines were played, and how many there are."""
+        """Return the number of played lines, and of all lines."""
         return self._steps_done, len(self._transcript.steps)
 
     def _now_ns(self) -> int:
@@ -213,20 +213,20 @@ class TranscriptTraffic:
 
 @dataclass(frozen=True, slots=True)
 class GivenQueues:
-    """The configuration of a file, as text and as it was read."""
+    """The configuration of a file, as text and as parsed settings."""
 
     path: Path
     text: str
     config: SchedulerConfig
 
     def check_partitions(self, wanted: Collection[str] = (PARTITION,)) -> None:
-        """Refuse a configuration that has none of the partitions of the nodes.
+        """Refuse a configuration without any partition of the nodes.
 
         Args:
-            wanted: These partitions; by default the one of all workloads that are no transcripts.
+            wanted: The partitions of the nodes; by default the one of all workloads except transcripts.
 
         Raises:
-            InputError: There is none of them.
+            InputError: The configuration has none of these partitions.
         """
         there = [partition.name for partition in self.config.partitions]
         if wanted and not set(wanted) & set(there):
@@ -236,10 +236,10 @@ class GivenQueues:
             raise InputError(self.path, f"{message}{known}{did_you_mean(name, there)}")
 
     def checked_notes(self, work: SimulatedWorkload | Transcript) -> tuple[InputNote, ...]:
-        """Refuse a configuration that does not fit the work; return what is probably not meant in it.
+        """Refuse a configuration that does not fit the work; return warnings about it.
 
         Raises:
-            InputError: It has none of the partitions of the nodes.
+            InputError: The configuration has none of the partitions of the nodes.
         """
         if isinstance(work, SimulatedWorkload):
             self.check_partitions()
@@ -249,7 +249,7 @@ class GivenQueues:
         return self.notes(node_types_in(lines))
 
     def notes(self, node_types: Collection[str]) -> tuple[InputNote, ...]:
-        """Return warnings: what is allowed and probably a mistake, given the resources of the nodes."""
+        """Return warnings: settings that are allowed but, given the types of resources, probably a mistake."""
         warnings = inspect(self.text, str(self.path), node_types=node_types).warnings
         return tuple(InputNote(1, str(warning)) for warning in warnings)
 
@@ -259,21 +259,21 @@ def read_queues(path: Path) -> GivenQueues:
 
     Raises:
         InputError: The file cannot be read.
-        ConfigurationError: It is no configuration; the error has all problems.
+        ConfigurationError: The file is not a configuration; the error has all problems.
     """
     text = read_text(path)
     return GivenQueues(path, text, load(text, source=str(path)))
 
 
 def given_queues(given: GivenConfiguration, name: str) -> GivenQueues:
-    """Return a configuration that a program gives: a path, YAML text or a mapping.
+    """Return a configuration from a program: a path, YAML text or a mapping.
 
     Args:
         given: The configuration.
-        name: What messages call one that is in no file.
+        name: The name, in messages, of one that is not in a file.
 
     Raises:
-        LicorneError: It cannot be read, or is no configuration; the error has all problems.
+        LicorneError: It cannot be read, or is not a configuration; the error has all problems.
     """
     if isinstance(given, os.PathLike):
         return read_queues(Path(given))
@@ -282,7 +282,7 @@ def given_queues(given: GivenConfiguration, name: str) -> GivenQueues:
 
 
 def node_types_in(lines: Iterable[Line]) -> set[str]:
-    """Return the resource types that some node of a transcript has."""
+    """Return the resource types of the nodes of a transcript."""
     return {name for node in _nodes(lines) for name in node.schedulableResource.resources}
 
 

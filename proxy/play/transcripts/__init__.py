@@ -1,4 +1,4 @@
-"""Transcripts: the requests of resource managers, one JSON object a line, read and replayed.
+"""Transcripts: the requests of resource managers, one JSON object per line, read and replayed.
 
-It may import `proxy.core.scheduler`, `proxy.si` and `proxy.base.files`.
+This package may import `proxy.core.scheduler`, `proxy.si` and `proxy.base.files`.
 """

@@ -1,4 +1,4 @@
-"""Play the lines of a transcript or of a recording to a scheduler, for all resource managers in it."""
+"""Plays the lines of a transcript or of a recording to a scheduler, for all resource managers in it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .transcript import Line, PredicateTable
 
 
 class PlacementRefusedError(LicorneError):
-    """The transcript says that its resource manager refuses a placement."""
+    """A placement is refused by the resource manager, as the transcript determines."""
 
 
 @dataclass(slots=True)
 class TranscriptRules:
-    """The behaviour of all resource managers of a transcript at the moment, and the releases to confirm."""
+    """The present behaviour of all resource managers of a transcript, and the releases to confirm."""
 
     is_confirming: bool = True
     denied: PredicateTable = field(default_factory=PredicateTable)
@@ -38,7 +38,7 @@ class PlayedManager(ResourceManager):
     """One resource manager of a transcript; a subclass may record its requests and callbacks.
 
     Args:
-        rm_id: Its id.
+        rm_id: The id of the resource manager.
         rules: Its behaviour.
     """
 
@@ -53,7 +53,7 @@ class PlayedManager(ResourceManager):
         """Note a request about applications before it is sent."""
 
     def note_allocation_request(self, request: si.AllocationRequest) -> list[str]:  # noqa: ARG002 - for subclasses
-        """Note a request about asks and allocations before it is sent; return the keys that are new."""
+        """Note a request about asks and allocations before it is sent; return the new keys."""
         return []
 
     def note_release(self, release: si.AllocationRelease) -> None:
@@ -63,7 +63,7 @@ class PlayedManager(ResourceManager):
         """Note that the scheduler refused a request with new keys as a whole."""
 
     def note_registration(self) -> None:
-        """Note that the resource manager has registered again, and lost all it had."""
+        """Note that the resource manager has registered again, and has lost its earlier state."""
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         """Refuse the placements that the transcript refuses."""
@@ -76,7 +76,7 @@ class PlayedManager(ResourceManager):
         return si.PreemptionPredicatesResponse(success=not is_denied, index=args.startIndex)
 
     def confirm_later(self, releases: Iterable[si.AllocationRelease]) -> None:
-        """Keep the releases that are to be confirmed, if the transcript has them confirmed."""
+        """Keep the releases to confirm, if the transcript confirms them."""
         for release in releases:
             if self._rules.is_confirming and release.terminationType != si.STOPPED_BY_RM:
                 kept = si.AllocationRelease()
@@ -90,7 +90,7 @@ class TranscriptPlayer:
 
     Args:
         api: The scheduler.
-        manager_of: Makes the resource manager of an id, which follows the given rules.
+        manager_of: Returns the resource manager of an id, which follows the given rules.
         configuration: The queue YAML that replaces that of every registration; `None` keeps those.
         callback_of: Returns the callback of a resource manager; by default the manager itself.
     """
@@ -111,10 +111,10 @@ class TranscriptPlayer:
         self._managers: dict[str, PlayedManager] = {}
 
     def play(self, line: Line) -> None:
-        """Play one line; a line that is no request is left to the caller.
+        """Play one line; a line that is not a request is left to the caller.
 
         Raises:
-            LicorneError: The scheduler refuses it.
+            LicorneError: The scheduler refuses the request.
         """
         match line.verb:
             case "register":
@@ -139,15 +139,15 @@ class TranscriptPlayer:
                 self._rules.is_confirming = line.confirms()
 
     def confirm_nothing(self) -> None:
-        """Confirm no releases by itself: the confirmations are lines."""
+        """Stop automatic confirmations: the confirmations are lines."""
         self._rules.is_confirming = False
 
     def releases_to_confirm(self) -> int:
-        """Return how many releases are to be confirmed."""
+        """Return the number of releases to confirm."""
         return len(self._rules.confirmations)
 
     def confirm_next(self) -> None:
-        """Confirm the release that has waited longest, in a request of its own."""
+        """Confirm the release that has waited longest, in a separate request."""
         manager, release = self._rules.confirmations.popleft()
         manager.note_release(release)
         releases = si.AllocationReleasesRequest(allocationsToRelease=[release])
@@ -159,11 +159,11 @@ class TranscriptPlayer:
         self._api.request_reconsideration(named)
 
     def _manager(self, rm_id: str) -> PlayedManager:
-        """Return a resource manager; one that is not registered records nothing."""
+        """Return a resource manager; an unregistered one records nothing."""
         return self._managers.get(rm_id) or PlayedManager(rm_id, self._rules)
 
     def _register(self, request: si.RegisterResourceManagerRequest, only: tuple[str, ...] | None) -> None:
-        """Register a resource manager; one that is registered already loses all it had."""
+        """Register a resource manager; a registered one loses its earlier state."""
         if self._configuration is not None:
             replaced = si.RegisterResourceManagerRequest()
             replaced.CopyFrom(request)
@@ -195,10 +195,11 @@ class RecordedPlayer:
     """Plays the lines of one recording.
 
     Args:
-        scheduler: A stepped one, on which nothing has happened.
-        player: Has the resource managers.
-        header: What the first line says.
-        answer: Takes a callback that came from no partition: the rmID, the name of its message, and that.
+        scheduler: A stepped and unused scheduler.
+        player: The player with the resource managers.
+        header: The first line.
+        answer: Called with a callback without a partition: the rmID, the name of its message, and the
+            message.
     """
 
     def __init__(
@@ -221,7 +222,7 @@ class RecordedPlayer:
         """Play one line.
 
         Raises:
-            ReplayDifferenceError: The scheduler does something else than what was recorded.
+            ReplayDifferenceError: The scheduler does something else than recorded.
         """
         try:
             self._play(line, recorded)
@@ -238,12 +239,12 @@ class RecordedPlayer:
                 self._turns.set_time(recorded.at_ns)
                 self._play_at_once(line, recorded)
             case "outcome":
-                pass  # It was said, and is said again.
+                pass  # The error was recorded, and occurs again.
             case _:
                 self._play_turn(line, recorded)
 
     def _play_at_once(self, line: Line, recorded: Recorded) -> None:
-        """Play a line that is no turn of a partition."""
+        """Play a line that is not a turn of a partition."""
         if line.verb == "retire":
             self._turns.retire(recorded.number())
         elif isinstance(line.body, ManagerLine):
@@ -266,12 +267,12 @@ class RecordedPlayer:
         try:
             self._have_done(number, line, recorded)
         except ReplayDifferenceError:
-            self._turns.check_policies()  # What they answered comes first.
+            self._turns.check_policies()  # Their answers come first.
             raise
         except Exception:
             if not recorded.has_failed:
                 raise
-            self._turns.end_turn(has_failed=True)  # What broke then breaks again.
+            self._turns.end_turn(has_failed=True)  # The recorded failure occurs again.
             return
         self._turns.end_turn(has_failed=False)
 

@@ -1,4 +1,4 @@
-"""What the lines of a recording have besides a request: time, partition, and what it was answered."""
+"""The parts of a line of a recording besides the request: time, partition, and the answers."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ RECORDED_KEYS: Final = frozenset(
     {"answers", "at", "failed", "groups", "halted", "older", "only"}
     | {"partition", "partitions", "policies", "predicates", "taken"}
 )
-"""The keys that a line with a time may have besides its verb. `predicates` alone is a verb."""
+"""The keys that a line with a time may have besides its verb. Without others `predicates` is a verb."""
 RECORDED_VERBS: Final = ("timer", "step", "quarantine", "retire", "answer", "manager", "outcome")
-"""The verbs of lines that have a time; no other line may have them."""
+"""The verbs that only lines with a time may have."""
 
 _TIMERS: Final[dict[str, TimerAction]] = {
     type(action).__name__: action
@@ -45,7 +45,7 @@ _TIMERS: Final[dict[str, TimerAction]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What a line says besides its verb."""
+    """The parts of a line besides its verb."""
 
     at_ns: int
     partition: int | None = None
@@ -55,7 +55,7 @@ class Recorded:
     is_older: bool = False
     has_failed: bool = False
     asked: AskedLater | bool = False
-    """How the partitions that the change makes ask predicates."""
+    """How the new partitions of the change ask predicates."""
     groups: Mapping[str, LookedUp] = field(default_factory=dict)
     partitions: Mapping[str, int] = field(default_factory=dict)
     policies: Mapping[str, Sequence[Json]] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Recorded:
         """Return the number of the partition.
 
         Raises:
-            LicorneError: the line has none.
+            LicorneError: The line does not name a partition.
         """
         if self.partition is None:
             raise LicorneError("a line with `at` and this verb wants a `partition`")
@@ -77,11 +77,11 @@ class Header:
     """The body of `recording`, the first line of each file."""
 
     file: int
-    """Its number; the first one is 1."""
+    """The number of the file; the first one is 1."""
     reservations: bool
     """Whether the scheduler reserved nodes."""
     is_anonymous: bool = False
-    """Names are pseudonyms."""
+    """Whether names are pseudonyms."""
     policies: Mapping[str, PolicyFacts] = field(default_factory=dict)
 
 
@@ -104,10 +104,10 @@ class ManagerLine(NamedTuple):
 
 
 def read_recorded(document: Document) -> Recorded:
-    """Read what a line says besides its verb.
+    """Read the parts of a line besides its verb.
 
     Raises:
-        LicorneError: a value is of the wrong kind; the text names it.
+        LicorneError: A value is of the wrong kind; the text names it.
     """
     numbers = _of(document, "partitions", dict, default={})
     return Recorded(
@@ -131,7 +131,7 @@ def read_header(body: Json) -> Header:
     """Read the body of `recording`.
 
     Raises:
-        LicorneError: a value is of the wrong kind, or the format is another one.
+        LicorneError: A value is of the wrong kind, or the format is unknown.
     """
     if not isinstance(body, dict):
         raise LicorneError(f"expected an object, not {body!r}")
@@ -149,7 +149,7 @@ def read_recorded_verb(verb: str, body: Json) -> object:
     """Read the body of a verb that only lines with a time have.
 
     Raises:
-        LicorneError: the body is of the wrong kind; the text names it.
+        LicorneError: The body is of the wrong kind; the text names it.
     """
     match verb:
         case "timer":

@@ -1,7 +1,7 @@
-"""Replay a transcript: the requests of a resource manager, line by line, and what the scheduler does.
+"""Replays a transcript: the requests of a resource manager, line by line, and the scheduler's callbacks.
 
-The format is in `docs/transcripts.md`. The whole transcript is read before the first line takes effect,
-so that a malformed one changes nothing; a recording is read as it is replayed, since it may be very large.
+The format is in `docs/transcripts.md`. The whole transcript is read before the first line takes effect, so
+that a malformed one changes nothing; a recording is read during its replay, since it may be very large.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SECOND_NS: Final = 1_000_000_000
 
 @final
 class _WritingManager(CallbackWriter, PlayedManager):
-    """An RM that writes all its callbacks to the output, and confirms releases if the transcript says so."""
+    """An RM that writes all its callbacks to the output, and confirms releases if the transcript does."""
 
     def __init__(self, rm_id: str, rules: TranscriptRules, write: Callable[[str, Json], None]) -> None:
         CallbackWriter.__init__(self, write)
@@ -47,8 +47,8 @@ class Replay:
     """One replay.
 
     Args:
-        scheduler: A stepped one, on which nothing has happened.
-        write_line: Takes the output.
+        scheduler: A stepped and unused scheduler.
+        write_line: Called with each line of the output.
         configuration: The queue YAML that replaces that of every registration; `None` keeps those.
     """
 
@@ -66,19 +66,19 @@ class Replay:
             configuration=configuration,
         )
         self._registered: dict[str, int] = {}
-        """The line in which each resource manager has registered last."""
+        """The line of the last registration of each resource manager."""
         self._recorded: RecordedPlayer | None = None
-        """Plays the lines that have a time; made by the first line of a recording."""
+        """Plays the lines with a time; made by the first line of a recording."""
 
     def run(self, lines: Iterable[Line]) -> None:
-        """Replay the lines; everything that a line causes is written before the next one is read.
+        """Replay the lines; all callbacks of a line are written before the next one is read.
 
         Raises:
-            ReplayDifferenceError: a recording cannot be replayed any further.
-            LicorneError: the scheduler cannot replay recordings.
+            ReplayDifferenceError: A recording cannot be replayed any further.
+            LicorneError: The scheduler cannot replay recordings.
         """
         for line in lines:
-            # The lines of a recording are counted through all its files.
+            # The lines of a recording are numbered through all its files.
             self._line = line.number if self._recorded is None else self._line + 1
             if line.recorded is not None:
                 self._play_recorded(line)
@@ -98,12 +98,12 @@ class Replay:
         self._write_line(json.dumps({"line": self._line, key: body}, sort_keys=True, ensure_ascii=False))
 
     def _join(self, rm_id: str, rules: TranscriptRules) -> PlayedManager:
-        """Make a resource manager that registers with the line that is played."""
+        """Return a resource manager that registers with the present line."""
         self._registered[rm_id] = self._line
         return _WritingManager(rm_id, rules, partial(self._write_callback, rm_id, self._line))
 
     def _write_callback(self, rm_id: str, registered: int, key: str, body: Json) -> None:
-        """Write a callback; that of a recording has with it who gets it, and by which registration."""
+        """Write a callback; in a recording with its resource manager and registration."""
         if self._recorded is None:
             self._write(key, body)
             return
@@ -111,11 +111,11 @@ class Replay:
         self._write_line(json.dumps(output, sort_keys=True, ensure_ascii=False))
 
     def _write_answer(self, rm_id: str, key: str, body: Json) -> None:
-        """Write a callback that came from no partition."""
+        """Write a callback without a partition."""
         self._write_callback(rm_id, self._registered.get(rm_id, 0), key, body)
 
     def _run_until_idle(self) -> None:
-        """Deliver, and send the answers of the RM one by one until nothing follows any more."""
+        """Deliver callbacks, and send the answers of the RM one by one until none follow."""
         self.scheduler.deliver()
         while self._player.releases_to_confirm():
             self._player.confirm_next()
@@ -135,13 +135,13 @@ class Replay:
                     self._write("registered", {})
 
     def _begin_recording(self, line: Line) -> None:
-        """Have nothing happen by itself from now on; the further files of a recording begin likewise."""
+        """Stop all automatic steps; the other files of a recording begin with such a line as well."""
         if self._recorded is None:
             self._player.confirm_nothing()
             self._recorded = RecordedPlayer(self.scheduler, self._player, line.header(), self._write_answer)
 
     def _play_recorded(self, line: Line) -> None:
-        """Play a line that has a time."""
+        """Play a line with a time."""
         if self._recorded is None or line.recorded is None:
             raise ReplayDifferenceError(
                 f"{line.place}: a line with `at` is part of a recording, "
@@ -195,17 +195,17 @@ def replay(
 
     Args:
         text: The transcript.
-        source: Its name, for messages.
+        source: The name of the transcript, for messages.
         engine: The name of the engine.
-        write_line: Takes the output.
+        write_line: Called with each line of the output.
         resolver: Finds the groups of users, instead of the resolver that the transcript configures.
-        threads: How many threads the engine `threads` has; one unless said otherwise.
-        record: Below which folder it is recorded, with its outcomes; nowhere unless said otherwise.
-        policies: Those that its configurations may name.
+        threads: The number of threads of the engine `threads`; by default one.
+        record: The folder for a recording with outcomes; by default nothing is recorded.
+        policies: The policies that its configurations may name.
 
     Raises:
-        TranscriptError: a line of the transcript is malformed; nothing has been replayed.
-        LicorneError: the engine is unknown, or cannot have so many threads.
+        TranscriptError: A line of the transcript is malformed; nothing has been replayed.
+        LicorneError: The engine is unknown, or cannot have this number of threads.
     """
     lines = read_transcript(text, source)
     recording = None if record is None else Recording(record, outcomes=True)
@@ -222,13 +222,13 @@ def replay(
 
 @final
 class _NoLookUps:
-    """The resolver of a replay: the recording has the groups that were found."""
+    """The resolver of a replay: the recording has the resolved groups."""
 
     def groups_of(self, user: str) -> tuple[str, ...]:
         """Refuse to look up a user.
 
         Raises:
-            UserResolutionError: always.
+            UserResolutionError: Always.
         """
         raise UserResolutionError(f"user {user!r}: the replay of a recording looks up no groups")
 
@@ -243,16 +243,16 @@ def replay_recording(
     """Replay a recording and write the output, line by line.
 
     Args:
-        lines: the lines of all files, in order.
+        lines: The lines of all files, in order.
         engine: The name of the engine, `direct` or `actors`.
-        write_line: Takes the output.
+        write_line: Called with each line of the output.
         resolver: Finds the groups of users in lines that were not recorded.
-        policies: Those of the recording that are asked as well, and have to answer what was recorded.
+        policies: Policies of the recording that are asked as well, and must give the recorded answers.
 
     Raises:
-        TranscriptError: a line is malformed; those before have been replayed.
-        ReplayDifferenceError: the scheduler does something else than what was recorded.
-        LicorneError: the engine cannot replay recordings.
+        TranscriptError: A line is malformed; the lines before it have been replayed.
+        ReplayDifferenceError: The scheduler does something else than recorded.
+        LicorneError: The engine cannot replay recordings.
     """
     with Scheduler(
         engine=engine, stepped=True, resolver=resolver or _NoLookUps(), policies=policies

@@ -1,8 +1,8 @@
-"""A saved moment of a scheduler as a transcript: played to its end, it has what the scheduler had.
+"""A saved moment of a scheduler as a transcript: at its end a scheduler has the saved state.
 
-First all nodes come, drained so that nothing is placed, with a configuration that takes each application in
-the queue where it is. Then everything comes at its own time, counted from the oldest. At the moment the nodes
-are schedulable again, and the configuration is the one that was saved.
+First all nodes are created, drained so that nothing is placed, with a configuration that accepts each
+application in its queue. Then everything follows at its time, counted from the oldest. At the saved moment
+the nodes become schedulable again, and the saved configuration takes effect.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def saved_lines(saved: Mapping[str, Any]) -> Iterator[str]:
     partitions = saved["partitions"]
     moment_ns = max((partition["time"] for partition in partitions), default=EPOCH_2000_NS)
     timed = [request for partition in partitions for request in partition["requests"]]
-    timed.sort(key=lambda request: request[0])  # Of one time, they stay in their order.
+    timed.sort(key=lambda request: request[0])  # Requests of one time keep their order.
     oldest_ns = timed[0][0] if timed else moment_ns
     shift_seconds = oldest_ns // _SECOND_NS - EPOCH_2000_NS // _SECOND_NS
     yield f"# The moment is {(moment_ns - oldest_ns) / _SECOND_NS:.9g} s after the oldest application came."
@@ -60,12 +60,12 @@ def saved_lines(saved: Mapping[str, Any]) -> Iterator[str]:
 
 
 def open_configuration(text: str, paths: Mapping[str, Iterable[str]]) -> str:
-    """Return a queue configuration that takes each application in the queue it names, and preempts nothing.
+    """Return a queue configuration that accepts each application in the queue it names, without preemption.
 
     Args:
-        text: The configuration that is in effect.
-        paths: The queues that have applications, by the short name of the partition. Each is a leaf then,
-            also where a reload has made a parent of it or taken it away.
+        text: The configuration in effect.
+        paths: The queues with applications, by the short name of the partition. Each becomes a leaf, even if
+            a reload has made a parent of it or removed it.
     """
     configuration = yaml.safe_load(text)
     for partition in configuration["partitions"]:
@@ -82,7 +82,7 @@ def open_configuration(text: str, paths: Mapping[str, Iterable[str]]) -> str:
 
 
 def _make_leaf(queue: dict[str, Any], names: Iterable[str]) -> None:
-    """Make a leaf of the queue that the names lead to; one that is not there is created by the placement."""
+    """Make a leaf of the queue with these names; a missing queue is created by the placement."""
     for name in names:
         below = queue.get("queues") or []
         found = next((each for each in below if each["name"].lower() == name.lower()), None)
@@ -95,7 +95,7 @@ def _make_leaf(queue: dict[str, Any], names: Iterable[str]) -> None:
 
 
 def _nodes(partition: Mapping[str, Any], shift_seconds: int) -> Iterator[str]:
-    """Yield the creation of the nodes, and what others have there."""
+    """Yield the creation of the nodes, with the allocations of others there."""
     rm_id = partition["rmID"]
     if partition["nodes"]:
         yield _line("node", {"rmID": rm_id, "nodes": partition["nodes"]})

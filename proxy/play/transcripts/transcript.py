@@ -1,4 +1,4 @@
-"""Transcripts: one JSON object a line, each with one verb."""
+"""Transcripts: one JSON object per line, each with one verb."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _HEADER: Final = "recording"
 
 
 class TranscriptError(LicorneError):
-    """A line that is not valid in a transcript; the text begins with `source:line`."""
+    """An invalid line of a transcript; the text begins with `source:line`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ class Line:
     verb: str
     body: object
     recorded: Recorded | None = None
-    """When and in which partition it happened, in a recording."""
+    """The time, the partition and the answers of the line, in a recording."""
     only: tuple[str, ...] | None = None
-    """The partitions that a registration has made, `None` for all."""
+    """The partitions of a registration, `None` for all."""
 
     @property
     def place(self) -> str:
-        """Where it stands, for messages."""
+        """The place of the line, for messages."""
         return f"{self.source}:{self.number}"
 
     def message(self, kind: type[MessageType]) -> MessageType:
@@ -98,12 +98,12 @@ class Line:
         return self.body is True
 
     def timer(self) -> TimerAction:
-        """Return what is due by `timer`."""
+        """Return the action of `timer`."""
         assert isinstance(self.body, TimerAction), "checked when it was read"
         return self.body
 
     def header(self) -> Header:
-        """Return what `recording` says."""
+        """Return the body of `recording`."""
         assert isinstance(self.body, Header), "checked when it was read"
         return self.body
 
@@ -117,7 +117,7 @@ def read_transcript(text: str, source: str) -> list[Line]:
     """Read all lines of a transcript.
 
     Raises:
-        TranscriptError: a line is malformed.
+        TranscriptError: A line is malformed.
     """
     lines = []
     for number, row in enumerate(text.split("\n"), start=1):
@@ -130,7 +130,7 @@ def read_line(row: str, source: str, number: int) -> Line:
     """Read one line that is neither blank nor a comment.
 
     Raises:
-        TranscriptError: it is malformed.
+        TranscriptError: The line is malformed.
     """
     where = f"{source}:{number}"
     try:
@@ -167,7 +167,7 @@ def _read_recorded_line(document: Document, source: str, number: int) -> Line:
 
 
 def _read_only(document: Document, where: str) -> tuple[str, ...] | None:
-    """Return the partitions that a registration has made, `None` for all."""
+    """Return the partitions of a registration, `None` for all."""
     if _ONLY not in document:
         return None
     names = document[_ONLY]
@@ -258,16 +258,16 @@ class Row:
 
 
 def is_recording(text: str) -> bool:
-    """Return whether a text is a recording: its first line says so."""
+    """Return whether a text is a recording, according to its first line."""
     rows = (row for row in text.splitlines() if row.strip() and not row.startswith("#"))
     return next(rows, "").startswith(_BEGINNING)
 
 
 def recording_files(folder: Path) -> list[Path]:
-    """Return the files of the recording in a folder, or of the only one in a folder below it.
+    """Return the files of the recording in a folder, or in its only subfolder with one.
 
     Raises:
-        InputError: there is none, or several.
+        InputError: The folder has none, or several.
     """
     files = sorted(folder.glob(FILE_PATTERN))
     if files:
@@ -285,7 +285,7 @@ def rows_of_files(files: Iterable[Path]) -> Iterator[Row]:
     """Yield the rows of files, one file after the other.
 
     Raises:
-        InputError: a file cannot be read.
+        InputError: A file cannot be read.
     """
     for path in files:
         with _input_errors(path), path.open(encoding="utf-8", errors="replace", newline="\n") as file:
@@ -302,14 +302,14 @@ def rows_of_text(text: str, source: str) -> Iterator[Row]:
 def read_recording(rows: Iterable[Row], note: Callable[[str], None]) -> Iterator[Line]:
     """Yield the lines of a recording.
 
-    A row without an end was being written when the process was killed: it is dropped.
+    A row without an end is dropped: the process was killed while it wrote the row.
 
     Args:
-        rows: the rows of all files in order.
-        note: gets a message about a row that is dropped.
+        rows: The rows of all files in order.
+        note: Called with a message about a dropped row.
 
     Raises:
-        TranscriptError: a row is malformed, or a file is missing.
+        TranscriptError: A row is malformed, or a file is missing.
     """
     files = 0
     for row in rows:

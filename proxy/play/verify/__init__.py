@@ -1,5 +1,5 @@
-"""A checker of recorded decisions, which knows nothing of the scheduler that has made them.
+"""A checker of recorded decisions that is independent of the scheduler.
 
-It imports no other room of Licorne: it reads the lines of a recording, keeps accounts of its own, and judges
-what the resource managers have heard.
+It imports no other package of Licorne: it reads the lines of a recording, keeps separate accounts, and judges
+the messages to the resource managers.
 """

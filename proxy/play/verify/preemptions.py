@@ -1,4 +1,4 @@
-"""Judging a preemption: each figure of its record, and each promise about whom it may end."""
+"""Judges a preemption: each figure of its record, and each promise about its victims."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _DELAY_NS: Final = 30 * 10**9
 
 
 class PreemptionCheck:
-    """One preemption beside the accounts as they are when it is decided: its victims are not marked yet.
+    """One preemption and the accounts at the moment of its decision: its victims are not marked yet.
 
     Args:
         accounts: The accounts.
         now_ns: The time.
         record: The record of the preemption, whose asks wait and whose victims run.
-        unjudged: Counts what is not judged.
+        unjudged: Counts the decisions that are not judged.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class PreemptionCheck:
         self._taken = [run for run in accounts.unclaimed() if run.ask.key in figures["takenOver"]]
         self._enforced = accounts.settings.queue(str(record["queueName"]))
         self._inside = self._ask.path if self._ask else tuple(self._enforced.up)
-        """The queues from which the ask, or the maximum, looks at victims."""
+        """The queues from which the ask, or the maximum, considers victims."""
         others = accounts.others(self._ask) if self._ask else []
         self._is_unclear = accounts.has_hidden_claims or any(claim.is_unclear for claim in others)
 
     def begin_claims(self, line: int) -> None:
-        """Begin the claims of the asks, and count what queues lose."""
+        """Start the claims of the asks, and count the losses of queues."""
         if self._ask is not None:
             ending = {run.ask.key for run in (*self._victims, *self._taken)}
             nodes = [*dict.fromkeys(self._nodes.values())]
@@ -57,7 +57,7 @@ class PreemptionCheck:
             self._accounts.losses += [(self._now_ns, run.ask.path) for run in self._victims]
 
     def reasons(self) -> Iterator[str]:
-        """Yield what speaks against it."""
+        """Yield the reasons against the preemption."""
         for run in self._victims:
             yield from self._against_victim(run)
         yield from self._against_order()
@@ -84,14 +84,14 @@ class PreemptionCheck:
         return less(total([self._used(queue), placed]), self._gone(queue))
 
     def _room(self, node: str, spared: RecordedAllocation | None = None) -> Size:
-        """Return what a node has left once all has ended, one victim perhaps spared, and the asks run."""
+        """Return the room of a node after all victims, or all but one, have ended, and the asks run."""
         ending = [run for run in (*self._victims, *self._taken) if run.node == node and run is not spared]
         placed = total(ask.size for ask in self._asks if self._nodes[ask.key] == node)
         free = self._accounts.free(self._accounts.nodes[node])
         return less(total([free, *(run.ask.size for run in ending)]), placed)
 
     def _expected(self) -> dict[str, Any]:
-        """Return what the record has to say, without what the lines do not show."""
+        """Return the expected record, without the parts that the lines do not show."""
         paths = [each.path for each in (*self._asks, *(run.ask for run in self._victims))]
         queues = {level.path: level for path in paths for level in path}
         known = [q for _, q in sorted(queues.items()) if not (self._is_unclear and q in self._inside)]
@@ -142,7 +142,7 @@ class PreemptionCheck:
     # ------------------------------------------------------------------------------------- victims
 
     def _outside(self, run: RecordedAllocation) -> list[RecordedQueue]:
-        """Return the queues of a victim that the ask is not in, from its leaf up."""
+        """Return the queues of a victim that do not contain the ask, from its leaf up."""
         return [level for level in run.ask.path if level not in self._inside]
 
     def _against_victim(self, run: RecordedAllocation) -> Iterator[str]:
@@ -171,7 +171,7 @@ class PreemptionCheck:
                 yield f"{key} ended, and {level.path} loses {len(lost) + now} in {within} of at most {most}"
 
     def _against_order(self) -> Iterator[str]:
-        """Yield that victims do not stand in their order; a maximum is enforced in several rounds."""
+        """Yield a reason if victims are not in their order; a maximum is enforced in several rounds."""
         if not self._accounts.settings.orders_by_age or len(self._asks) != 1:
             self._unjudged["orders of victims by lost work, for maxima, of and for whole gangs"] += 1
             return
@@ -184,7 +184,7 @@ class PreemptionCheck:
                 yield f"the victims stand as {', '.join(keys)}, expected {', '.join(orders[0])}"
 
     def _rank(self, ask: RecordedAsk, sizes: int) -> tuple[object, ...]:
-        """Return the place of a victim; with `sizes` the largest goes first among equally willing ones."""
+        """Return the place of a victim; with `sizes` the largest comes first among equally willing ones."""
         if self.cause == "REQUIRED_NODE":
             reluctance = 2 if ask.is_originator else not ask.is_willing
             return reluctance, ask.priority, -ask.created_ns, sum(ask.size.values()), ask.key
@@ -195,7 +195,7 @@ class PreemptionCheck:
     # -------------------------------------------------------------------------------------- causes
 
     def _against_ask(self, ask: RecordedAsk) -> Iterator[str]:
-        """Yield what speaks against a preemption for a guarantee, or for a priority in a leaf."""
+        """Yield the reasons against a preemption for a guarantee, or for a priority in a leaf."""
         leaf, age_ns = ask.path[0], self._now_ns - ask.created_ns
         if not ask.preempts or ask.required_node:
             yield f"{ask.key} preempts, and may not preempt others"
@@ -213,7 +213,7 @@ class PreemptionCheck:
             yield f"{ask.key} preempts in {leaf.path}, which does not let it"
 
     def _serving(self) -> dict[str, RecordedQueue]:
-        """Return the queue that serves each type, of those that are served."""
+        """Return the serving queue of each type that is served."""
         levels = self._ask.path[::-1] if self._ask is not None and self.cause == "GUARANTEE" else ()
         return {name: level for level in levels for name in self._asked if name in level.guaranteed}
 
@@ -286,7 +286,7 @@ class PreemptionCheck:
     # ------------------------------------------------------------------------------------- needless
 
     def _needless(self, ask: RecordedAsk) -> Iterator[str]:
-        """Yield which victims could be spared, and that all of them together are not enough."""
+        """Yield the victims that could be spared, and a reason if all of them together are not enough."""
         accounts = self._accounts
         if self._is_unclear or accounts.swaps or any(q.lends_part for q in accounts.settings.queues.values()):
             self._unjudged["whether each victim was needed, where room is kept for others"] += 1
@@ -301,7 +301,7 @@ class PreemptionCheck:
                 yield f"{run.ask.key} ended for {ask.key}, which has room without its end"
 
     def _is_enough(self, ask: RecordedAsk, lack: Size, spared: RecordedAllocation | None) -> bool:
-        """Return whether nodes and queues have room, if one victim perhaps is spared."""
+        """Return whether nodes and queues have room, possibly with one victim spared."""
         for node in {*self._nodes.values()}:
             claims = [each for each in self._accounts.others(ask) if each.ask.required_node == node]
             kept = [self._accounts.needed(each, lambda run: run.node == node) for each in claims]  # noqa: B023
@@ -312,7 +312,7 @@ class PreemptionCheck:
         return all(given.get(name, 0) >= one for name, one in lack.items())
 
     def _lack(self, ask: RecordedAsk) -> Size:
-        """Return what queues have to get back of each type, and limits if victims ended for one."""
+        """Return how much of each type queues have to get back, and limits if victims ended for one."""
         lack: Size = {}
         coming = {run.ask.key: run.ask for run in (*self._accounts.unclaimed(), *self._taken)}
         for bound in () if self.cause == "REQUIRED_NODE" else self._accounts.bounds(ask):
@@ -329,7 +329,7 @@ class PreemptionCheck:
 
 
 def _as_one(asks: Sequence[RecordedAsk]) -> RecordedAsk | None:
-    """Return an ask, or the members of a gang as the one that its promises are about."""
+    """Return a single ask, or the members of a gang as the one ask of its promises."""
     if len(asks) < 2:
         return asks[0] if asks else None
     priority, created_ns = min(ask.priority for ask in asks), max(ask.created_ns for ask in asks)
@@ -347,7 +347,7 @@ def _place(ask: RecordedAsk, node: str) -> dict[str, Any]:
 
 
 def _differences(noted: Any, expected: Any, place: str = "") -> Iterator[str]:
-    """Yield where a record differs from what it has to say; what is not expected may be anything."""
+    """Yield the differences of a record from the expected one; unexpected keys may have any value."""
     if isinstance(noted, list) and isinstance(expected, dict):
         names = ("allocationKey", "queueName", "nodeID")
         noted = {str(next(each[name] for name in names if name in each)): each for each in noted}

@@ -1,4 +1,4 @@
-"""Queues with what a configuration gives them, and sizes as configurations and messages write them."""
+"""Queues with their settings in a configuration, and the sizes of configurations and messages."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PREFIXES: Final = "kMGTPE"
 _NS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h|d)")
 _NOT_INHERITED: Final = ("priority.policy", "priority.offset")
-"""Of the properties that are read here; `preemption.policy` has a rule of its own."""
+"""Properties that are not inherited, of those that are read here; `preemption.policy` has a separate rule."""
 
 
 class UnreadableError(Exception):
-    """A recording that cannot be read, or has no outcomes; the text says where and why."""
+    """A recording that cannot be read, or has no outcomes; the text has the place and the reason."""
 
 
 def total(sizes: Iterable[Mapping[str, int]]) -> Size:
@@ -38,7 +38,7 @@ def positive(size: Mapping[str, int]) -> Size:
 
 
 def size_of(message: Any) -> Size:
-    """Return the size that a message of `si.v1` holds."""
+    """Return the size in a message of `si.v1`."""
     entries = (message or {}).get("resources", {})
     return {name: int((entry or {}).get("value", 0)) for name, entry in entries.items()}
 
@@ -49,7 +49,7 @@ def text_of(size: Mapping[str, int]) -> str:
 
 
 def _quota(texts: Mapping[str, Any] | None) -> Size | None:
-    """Return a quota of a configuration; one with nothing above zero counts as none."""
+    """Return a quota of a configuration, `None` if no quantity is above zero."""
     size = {name: _quantity(name, str(text).strip()) for name, text in (texts or {}).items()}
     return size if positive(size) else None
 
@@ -74,7 +74,7 @@ def _tagged(text: str | None) -> Size | None:
 
 
 class RecordedLimit(NamedTuple):
-    """What each of some users and groups may use in a queue and below."""
+    """The limit of each of some users and groups in a queue and below."""
 
     users: Sequence[str]
     groups: Sequence[str]
@@ -108,19 +108,19 @@ class RecordedQueue:
         return str(self.properties.get(name, "")).strip().lower()
 
     def ns(self, name: str, default: int = 0) -> int:
-        """Return a duration in nanoseconds: a property, or what stands behind the slash of one."""
+        """Return a duration in nanoseconds: a property, or its part after a slash."""
         parts = _DURATION.findall(self.says(name).partition("/")[2] or self.says(name))
         units = _NS | {"d": 86400 * 10**9}
         return int(sum(float(number) * units[unit] for number, unit in parts)) if parts else default
 
     def counts_as(self, priority: int) -> int:
-        """Return what a priority inside this queue counts as among its siblings."""
+        """Return the effective priority, among the siblings of this queue, of a priority inside it."""
         text = self.says("priority.offset")
         offset = int(text) if re.fullmatch(r"[-+]?[0-9]{1,10}", text) else 0
         return offset + (0 if self.says("priority.policy") == "fence" else priority)
 
     def limits_of(self, user: str, group: str) -> Iterator[tuple[str, str, Size]]:
-        """Yield the limits of a user and a group here: the kind, the holder, and how much."""
+        """Yield the limits of a user and a group here: the kind, the holder, and the amount."""
         named = [limit for limit in self.limits if user in limit.users]
         for limit in named or [limit for limit in self.limits if "*" in limit.users]:
             yield "user", user, limit.most
@@ -129,7 +129,7 @@ class RecordedQueue:
                 yield "group", group, limit.most
 
     def take(self, document: Mapping[str, Any], *, managed: bool) -> None:
-        """Take the settings of a configuration, or of a template."""
+        """Read the settings of a configuration, or of a template."""
         self.is_managed = managed
         resources = document.get("resources") or {}
         self.guaranteed = _quota(resources.get("guaranteed")) or {}
@@ -151,7 +151,7 @@ class RecordedQueue:
         self.template = document.get("childtemplate") or (self.parent.template if self.parent else None)
 
     def take_tags(self, tags: Mapping[str, str]) -> None:
-        """Take the quotas of a namespace, if the queue is in no configuration."""
+        """Read the quotas of a namespace, if the queue is not in the configuration."""
         maximum = _tagged(tags.get("namespace.resourcequota"))
         guaranteed = _tagged(tags.get("namespace.resourceguaranteed"))
         if not self.is_managed and (maximum is not None or guaranteed is not None):
@@ -164,13 +164,13 @@ class RecordedSettings:
     def __init__(self) -> None:
         self.queues: dict[str, RecordedQueue] = {}
         self.preempts = self.preempts_for_quota = self.orders_by_age = False
-        """Whether asks may preempt, maxima are enforced, and victims go by their age."""
+        """Whether asks may preempt, maxima are enforced, and victims are ordered by age."""
 
     def take(self, text: str, name: str) -> None:
-        """Take a configuration; queues that it lacks stay as they were, but for their limits.
+        """Read a configuration; queues that it lacks stay unchanged, except for their limits.
 
         Raises:
-            UnreadableError: It has no partition of that name, or a quantity cannot be read.
+            UnreadableError: The partition is missing, or a quantity cannot be read.
         """
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         partitions = yaml.load(text, Loader=loader)["partitions"]  # noqa: S506 - both loaders are safe
@@ -198,7 +198,7 @@ class RecordedSettings:
             self._take(below, queue)
 
     def queue(self, path: str) -> RecordedQueue:
-        """Return the queue of a path; one that placement has made is taken from the template above it."""
+        """Return the queue of a path; a queue made by placement follows the template above it."""
         if path not in self.queues:
             above = path.rpartition(".")[0]
             parent = self.queue(above) if above else None

@@ -1,4 +1,4 @@
-"""Carrying out the requests of a resource manager on the accounts of a partition."""
+"""Applies the requests of a resource manager to the accounts of a partition."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from .accounts import RecordedAccounts, RecordedAllocation, RecordedApplication,
 from .queues import RecordedQueue, Size, size_of
 
 REPLACED: Final = "PLACEHOLDER_REPLACED"
-"""How a placeholder ends that a member replaces."""
+"""The termination type of a placeholder that a member replaces."""
 _FAILED: Final = "SCHEDULING_FAILED_ON_RM"
 _TIMEOUT: Final = "TIMEOUT"
 
 
 class Turn:
-    """One turn of a partition: a request or a step, and what its resource manager hears meanwhile."""
+    """One turn of a partition: a request or a step, and its messages to the resource manager."""
 
     def __init__(self, line: int, at_ns: int, document: Mapping[str, Any]) -> None:
         self.line = line
         self.at_ns = at_ns
         self.document = document
         self.outcomes: list[tuple[int, Mapping[str, Any]]] = []
-        """Each with its line."""
+        """The outcomes, each with its line."""
         self.reported: dict[str, RecordedAllocation] = {}
-        """What the resource manager says that it runs, by key: it is announced, and no decision."""
+        """The allocations that the resource manager reports, by key: these are not decisions."""
         self.ended: set[str] = set()
-        """What the request ends."""
+        """The keys that the request ends."""
         self.swapped: dict[str, RecordedAllocation] = {}
         """Placeholders that have ended for a member, by key."""
         self.disturbs = False
-        """The request changes room, or what may use it, by more than the end of work."""
+        """Whether the request changes room, or its use, by more than the end of work."""
 
     @property
     def schedules(self) -> bool:
@@ -45,7 +45,7 @@ class Turn:
 
 
 def carry_out(accounts: RecordedAccounts, turn: Turn) -> None:
-    """Carry out the request of a turn, without what is rejected in it."""
+    """Apply the request of a turn, without the rejected entries."""
     document = turn.document
     if "node" in document:
         rejected = turn.rejected("nodeResponse", "rejected", "nodeID")
@@ -115,7 +115,7 @@ def _update_applications(accounts: RecordedAccounts, turn: Turn, request: Mappin
 
 
 def _group_of(leaf: RecordedQueue, groups: list[str]) -> str:
-    """Return the group whose limits count for someone in some groups."""
+    """Return the group whose limits count for a user with some groups."""
     for level in leaf.up if groups else ():
         named = [name for limit in level.limits for name in limit.groups]
         found = next((name for name in named if name in groups), "*" if "*" in named else "")
@@ -138,7 +138,7 @@ def _update_allocations(accounts: RecordedAccounts, turn: Turn, request: Mapping
 
 
 def _report(accounts: RecordedAccounts, turn: Turn, each: Mapping[str, Any]) -> None:
-    """Take an ask or what runs; what is known has another size, perhaps."""
+    """Read an ask or an allocation; a known one may have a new size."""
     key, size = str(each.get("allocationKey", "")), size_of(each.get("resourcePerAlloc"))
     known = accounts.running[key].ask if key in accounts.running else accounts.asks.get(key)
     if known is not None:
@@ -154,7 +154,7 @@ def _report(accounts: RecordedAccounts, turn: Turn, each: Mapping[str, Any]) -> 
         turn.reported[key] = RecordedAllocation(ask, str(each["nodeID"]), since_ns)
     else:
         accounts.asks[key] = ask
-        for claim in accounts.claims:  # Perhaps it is a member in place of another one, or has another size.
+        for claim in accounts.claims:  # It may be a member instead of another one, or have another size.
             claim.is_unclear |= len(claim.keys) > 1 and claim.ask.application is ask.application
 
 

@@ -1,4 +1,4 @@
-"""Verifying a recording: its lines one after the other, each turn of each partition."""
+"""Verifies a recording: its lines one after the other, each turn of each partition."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .queues import UnreadableError, positive, size_of, text_of
 from .requests import REPLACED, Turn, carry_out
 
 _CLAIM_NS: Final = 15 * 10**9
-"""How long a claim lasts after its last victim has ended."""
+"""The time for which a claim lasts after its last victim has ended."""
 _ENDED: Final = frozenset({"Failing", "Failed", "Completed", "Expired", "Rejected"})
 _PREEMPTED: Final = "PREEMPTED_BY_SCHEDULER"
 
 
 class Refutation(NamedTuple):
-    """A decision that breaks a promise or a bound, or a figure that is wrong."""
+    """A decision that breaks a promise or a bound, or a wrong figure."""
 
     line: int
     text: str
@@ -28,15 +28,15 @@ class Refutation(NamedTuple):
 
 @dataclass
 class Findings:
-    """What is found in one recording."""
+    """The results for one recording."""
 
     confirmed: Counter[str] = field(default_factory=Counter)
     unjudged: Counter[str] = field(default_factory=Counter)
-    """What is not judged, with how often that was so."""
+    """The kinds of decisions that were not judged, with their numbers."""
     refuted: list[Refutation] = field(default_factory=list)
 
     def judge(self, what: str, line: int, reasons: Iterable[str]) -> None:
-        """Note a decision: confirmed without reasons against it, else refuted for each."""
+        """Note a decision: confirmed without reasons against it, otherwise refuted for each reason."""
         found = [Refutation(line, reason) for reason in reasons]
         self.refuted += found
         self.confirmed[what] += not found
@@ -70,7 +70,7 @@ class _Verifier:
         self._has_outcomes = False
 
     def take(self, number: int, document: Mapping[str, Any]) -> None:
-        """Take a line; one without a time was not recorded."""
+        """Process a line; a line without a time was not recorded."""
         if "recording" in document:
             self._has_outcomes = bool(document["recording"].get("outcomes"))
         elif not self._has_outcomes:
@@ -81,7 +81,7 @@ class _Verifier:
             self._take(number, document)
 
     def finish(self) -> Findings:
-        """Return what is found."""
+        """Return the results."""
         if not self._has_outcomes:
             raise UnreadableError("expected a recording with outcomes, got no line of one")
         for partition in self._partitions.values():
@@ -98,7 +98,7 @@ class _Verifier:
 
     def _take(self, number: int, document: Mapping[str, Any]) -> None:
         partition = self._partitions.get(document.get("partition", 0))
-        if partition is None:  # A change of a resource manager, or what came from no partition.
+        if partition is None:  # A change of a resource manager, or a callback without a partition.
             for each in self._partitions.values():
                 each.is_disturbed = True
         elif "retire" in document:
@@ -111,23 +111,23 @@ class _Verifier:
 
 
 class _Partition:
-    """One partition: its accounts, and the turn that its lines are about."""
+    """One partition: its accounts, and its present turn."""
 
     def __init__(self, findings: Findings, rm_id: str, name: str) -> None:
         self.rm_id = rm_id
         self.is_disturbed = False
-        """Room has changed by more than the end of work."""
+        """Whether room has changed by more than the end of work."""
         self._findings = findings
         self._name = name.partition("]")[2] or name
         self._accounts = RecordedAccounts()
         self._turn: Turn | None = None
         self._ending: dict[str, int] = {}
-        """What its resource manager was asked to end since the last record of a preemption, with the line."""
+        """The keys of allocations to end since the last record of a preemption, with their lines."""
         self._unknown = ""
-        """Why nothing of it can be judged any more."""
+        """The reason why nothing of it can be judged any longer."""
 
     def reload(self, line: int, at_ns: int, text: str) -> None:
-        """Take a configuration."""
+        """Process a configuration."""
         self.begin(Turn(line, at_ns, {}))
         self.is_disturbed = True
         try:
@@ -136,7 +136,7 @@ class _Partition:
             self._unknown = str(error)
 
     def begin(self, turn: Turn) -> None:
-        """Begin the next turn."""
+        """Start the next turn."""
         self.close()
         self._turn = turn
         if turn.document.get("older"):
@@ -145,7 +145,7 @@ class _Partition:
             self._unknown = "turns of partitions in which something broke"
 
     def hear(self, line: int, outcome: Mapping[str, Any]) -> None:
-        """Take an outcome of the turn."""
+        """Process an outcome of the turn."""
         if self._turn is not None:
             self._turn.outcomes.append((line, outcome))
 
@@ -213,7 +213,7 @@ class _Partition:
     # ---------------------------------------------------------------------------------- placements
 
     def _place(self, turn: Turn, line: int, entry: Mapping[str, Any]) -> None:
-        """Judge an allocation that the resource manager hears of, and take it into the accounts."""
+        """Judge an allocation that the resource manager is informed of, and add it to the accounts."""
         accounts, key, node = self._accounts, str(entry["allocationKey"]), str(entry.get("nodeID"))
         reported = turn.reported.pop(key, None)
         ask = accounts.asks.get(key) or (accounts.withdrawn.pop(key, None) if turn.swapped else None)
@@ -285,7 +285,7 @@ class _Partition:
             wrong.append(f"its time is {turn.at_ns}, and the record has {record['time']}")
         if not wrong:
             for key in keys:
-                accounts.running[key].is_preempted = False  # As it was when this was decided.
+                accounts.running[key].is_preempted = False  # This is the state at the decision.
             check = PreemptionCheck(accounts, turn.at_ns, record, self._findings.unjudged)
             wrong = [*check.reasons()]
             for key in keys:
@@ -305,7 +305,7 @@ class _Partition:
         return over
 
     def _judge_lost(self, turn: Turn, claim: RecordedClaim) -> None:
-        """Judge a claim whose time is over, and whose ask waits still."""
+        """Judge a claim whose time is over, and whose ask still waits."""
         if claim.is_unclear or not claim.had_cycle:
             self._findings.unjudged["claims that ended unused, where something had changed"] += 1
             return
@@ -313,7 +313,7 @@ class _Partition:
         self._refute(turn.line, f"{claim.ask.key} still waits for {', '.join(claim.nodes)}, {text}")
 
     def _note_claims(self, turn: Turn) -> None:
-        """Note what may end a claim: an ask that needs its node, or a predicate; and that cycles have run."""
+        """Note the causes that may end a claim (an ask that needs its node, a predicate), and cycles."""
         accounts = self._accounts
         needed = {ask.required_node: key for key, ask in accounts.asks.items() if ask.required_node}
         hides = any(run.node in needed for run in accounts.unclaimed())

@@ -35,7 +35,7 @@ _NO_LIMITS = QueueBounds({}, {})
 
 @dataclass(slots=True)
 class _QueueSums:
-    """What is known of a queue and of all below it: mean amounts for each interval, by resource type."""
+    """The sums for a queue and all queues below it: mean amounts for each interval, by resource type."""
 
     is_leaf: bool = False
     tallies: list[Tally] = field(default_factory=list)
@@ -90,7 +90,7 @@ def _makespan(record: SimulationRecord) -> int | None:
 
 
 def _users(record: SimulationRecord) -> tuple[UserFigures, ...]:
-    """Return what became of the work of each user."""
+    """Return the figures of the work of each user."""
     tallies: dict[str, list[Tally]] = {}
     for owner, tally in record.accounts.tallies().items():
         tallies.setdefault(owner.user, []).append(tally)
@@ -170,7 +170,7 @@ class _Builder:
         ]
 
     def decayed_fairness(self, queues: Mapping[str, _QueueSums]) -> tuple[DecayedFairness, ...]:
-        """Return the fairness of what queues have used, where their parents have a half-life."""
+        """Return the fairness of the decayed use of queues below parents with a half-life."""
         bounds = {path: self._series.limits.get(path, _NO_LIMITS) for path in queues}
         weighed = {
             path: WeighedQueue(
@@ -192,14 +192,14 @@ class _Builder:
         )
 
     def mean_of(self, values: Sequence[int | None]) -> int | None:
-        """Return the mean over the time for which there is a value."""
+        """Return the mean over the time that has a value."""
         pairs = zip(values, self._lengths_ns, strict=True)
         known = [(value, length) for value, length in pairs if value is not None]
         time_ns = sum(length for _, length in known)
         return permille(sum(value * length for value, length in known), time_ns * 1000) if time_ns else None
 
     def packing(self) -> NodeFigures:
-        """Return how the nodes are packed."""
+        """Return the packing of the nodes."""
         packing = self._series.packing
         by_class = [gauge.integrals(self._end_ns) for gauge in packing.by_class]
         nodes = [sum(column) for column in zip(*by_class, strict=True)]
@@ -223,7 +223,7 @@ class _Builder:
         )
 
     def _claim(self, path: str, queue: _QueueSums, at: int) -> Claim:
-        """Return what a leaf has and wants in an interval."""
+        """Return the use and the need of a leaf in an interval."""
         limits = self._series.limits.get(path, _NO_LIMITS)
         share = self._share({name: means[at] for name, means in queue.used.items()}, at)
         pending = self._share({name: means[at] for name, means in queue.pending.items()}, at)
@@ -236,7 +236,7 @@ class _Builder:
         return Claim(share, wanted, self._share(limits.guaranteed, at))
 
     def _share(self, amounts: Mapping[str, int], at: int) -> int:
-        """Return the largest share of the cluster that amounts are, in millionths."""
+        """Return the largest share that amounts have of the cluster, in millionths."""
         return max(
             (
                 amount * WHOLE // self.capacity[name][at]
@@ -247,7 +247,7 @@ class _Builder:
         )
 
     def _means(self, integrals: Iterable[int]) -> list[int]:
-        """Return the mean of each interval, rounded to the nearest; 0 where it has no length."""
+        """Return the mean of each interval, rounded to the nearest; 0 for an interval without length."""
         pairs = zip(integrals, self._lengths_ns, strict=False)
         return [(2 * integral + length) // (2 * length) if length else 0 for integral, length in pairs]
 
@@ -259,7 +259,7 @@ def _add(sums: dict[str, list[int]], name: str, means: list[int]) -> None:
 
 
 def _counts(tallies: Iterable[Tally]) -> CountFigures:
-    """Return what became of all tasks."""
+    """Return the counts of all tasks."""
     together = list(tallies)
     return CountFigures(**{name: sum(getattr(tally, name) for tally in together) for name in COUNTS})
 
@@ -304,11 +304,11 @@ def _preemptions(series: RunSeries) -> PreemptionFigures:
 
 
 WHOLE: Final = 1_000_000
-"""A share of everything."""
+"""The share of the whole."""
 
 
 class Claim(NamedTuple):
-    """What a queue has, wants (at least what it has) and is guaranteed, as shares in millionths."""
+    """The use, the need (at least the use) and the guarantee of a queue, as shares in millionths."""
 
     share: int
     wanted: int
@@ -316,14 +316,14 @@ class Claim(NamedTuple):
 
 
 def fair_shares(claims: Sequence[Claim]) -> list[int]:
-    """Return what each queue would have if what all have now were shared fairly."""
+    """Return the share of each queue if the present use of all were shared fairly."""
     left = sum(claim.share for claim in claims)
     sure = [min(claim.wanted, claim.guaranteed) for claim in claims]
     if sum(sure) > left:
         return [left * part // sum(sure) for part in sure]
     shares = sure
     left -= sum(sure)
-    # In the order of what is missing, one that wants less than an equal part leaves the rest to the others.
+    # In the order of missing shares, a queue that needs less than an equal part leaves the rest to others.
     missing = [claim.wanted - part for claim, part in zip(claims, shares, strict=True)]
     order = sorted(range(len(claims)), key=lambda at: (missing[at], at))
     for place, at in enumerate(order):
@@ -334,12 +334,12 @@ def fair_shares(claims: Sequence[Claim]) -> list[int]:
 
 
 def fairness_permille(claims: Sequence[Claim]) -> int | None:
-    """Return Jain's index in thousandths; `None` where no queue wants or none has anything."""
+    """Return Jain's index in thousandths; `None` if no queue needs, or none of these uses, anything."""
     active = [claim for claim in claims if claim.wanted > 0]
     if not any(claim.share for claim in active):
         return None
     fair = fair_shares(active)
-    # A queue without a fair share has nothing to be compared with: it waits for the guarantees of others.
+    # A queue without a fair share cannot be compared: it waits for the guarantees of others.
     ratios = [claim.share * WHOLE // part for claim, part in zip(active, fair, strict=True) if part > 0]
     squares = len(ratios) * sum(ratio * ratio for ratio in ratios)
     return (2000 * sum(ratios) ** 2 + squares) // (2 * squares) if squares else None

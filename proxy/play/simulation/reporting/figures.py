@@ -4,10 +4,10 @@ Times are whole nanoseconds of virtual time; shares are thousandths. A list with
 begins at time 0; its last interval may be shorter than the others. Resource amounts are in the units of the
 scheduler interface: thousandths of a core for `vcore`, bytes for `memory`, numbers for everything else.
 
-How nodes are packed: the use of a node is its largest share of one resource type. A node changes class when
+The packing of nodes: the use of a node is its largest share of one resource type. A node changes class when
 that share enters another tenth.
 
-How long a simulation takes is not known before its end. The intervals are one second long at first; when
+The duration of a simulation is not known before its end. The intervals are one second long at first; when
 there would be more than `INTERVALS_MAX`, each two neighbours become one of twice the length. Sums stay exact.
 """
 
@@ -29,9 +29,9 @@ WAIT_BOUNDS_NS: Final = tuple(
 _Amounts = dict[str, int]
 _Count = Annotated[int, Field(ge=0)]
 CLASSES: Final = ("empty", *(f"{low}-{low + 10} %" for low in range(0, 100, 10)))
-"""Nothing in use; then more than the first number, and at most the second."""
+"""Classes of nodes: unused; then more than the first number, and at most the second."""
 INTERVALS_MAX: Final = 240
-"""An even number: pairs of neighbours become one."""
+"""The largest number of intervals, which is even: pairs of neighbours become one."""
 _FIRST_WIDTH_NS: Final = 10**9
 _Series = Annotated[tuple[int, ...], Field(min_length=1, max_length=INTERVALS_MAX)]
 _Gaps = Annotated[tuple[int | None, ...], Field(min_length=1, max_length=INTERVALS_MAX)]
@@ -42,7 +42,7 @@ class _Strict(BaseModel):
 
 
 class CountFigures(_Strict):
-    """What became of tasks."""
+    """The counts of tasks by their state."""
 
     submitted: _Count
     placed: _Count
@@ -55,7 +55,7 @@ class CountFigures(_Strict):
 
 
 class WaitFigures(_Strict):
-    """How long tasks waited for their first node, by nearest rank; `classes` counts by `WAIT_BOUNDS_NS`."""
+    """The waits of tasks for their first node, by nearest rank; `classes` counts by `WAIT_BOUNDS_NS`."""
 
     count: _Count
     p50_ns: _Count
@@ -69,7 +69,7 @@ class WaitFigures(_Strict):
 
 
 class SlowdownFigures(_Strict):
-    """The bounded slowdown of what has completed, in thousandths, by nearest rank."""
+    """The bounded slowdown of completed work, in thousandths, by nearest rank."""
 
     count: _Count
     mean: _Count
@@ -79,7 +79,7 @@ class SlowdownFigures(_Strict):
 
 
 class UserFigures(_Strict):
-    """What became of the work of one user, and how long it waited."""
+    """The counts of the work of one user, and its waits."""
 
     user: str
     tasks: CountFigures
@@ -99,14 +99,14 @@ class QueueFigures(_Strict):
     used: dict[str, _Series]
     pending: dict[str, _Series]
     slowdown: SlowdownFigures | None = None
-    """`None` also in files of before 0.1."""
+    """`None` also in files of versions before 0.1."""
 
 
 class NodeFigures(_Strict):
-    """How nodes are packed.
+    """The packing of the nodes.
 
-    `by_class` is the share of the nodes in each of `classes`. `fragmentation` is by resource type the
-    share of the free amount that is on nodes which hold something, `null` where nothing is free.
+    `by_class` is the share of the nodes in each of `classes`. `fragmentation` is, by resource type, the share
+    of the free amount that is on used nodes, `null` if nothing is free.
     """
 
     classes: Annotated[tuple[str, ...], Field(min_length=len(CLASSES), max_length=len(CLASSES))]
@@ -115,7 +115,7 @@ class NodeFigures(_Strict):
 
 
 class PreemptionCount(_Strict):
-    """How often work of one queue was preempted for one queue, and for what reason."""
+    """The number of preemptions of work of one queue for one queue, with the reason."""
 
     queue: str
     for_queue: str
@@ -124,9 +124,9 @@ class PreemptionCount(_Strict):
 
 
 class PreemptionListed(_Strict):
-    """One preemption: whose allocation left its node, for which ask, and why.
+    """One preemption: the allocation that left its node, the ask that it ended for, and the reason.
 
-    `for_ask` and what follows is empty where it was for no ask, or that is not known any more.
+    `for_ask` and the following fields are empty if it was not for an ask, or if that is unknown.
     """
 
     at_ns: _Count
@@ -149,7 +149,7 @@ class PreemptionFigures(_Strict):
 
 
 class DecayedFairness(_Strict):
-    """How even the decayed use of the queues below one parent is at the end of each interval, by weight."""
+    """The evenness, by weight, of the decayed use of the queues below a parent, at the end of intervals."""
 
     parent: str
     half_life_ns: Annotated[int, Field(ge=1)]
@@ -158,7 +158,7 @@ class DecayedFairness(_Strict):
 
 
 class RunFigures(_Strict):
-    """All figures of one simulation; `queues` are sorted by name, with those that are above others."""
+    """All figures of one simulation; `queues` are sorted by name, and include parents."""
 
     kind: Literal["licorne simulation figures"]
     format: Literal[1]
@@ -178,11 +178,11 @@ class RunFigures(_Strict):
     packing: NodeFigures
     preemptions: PreemptionFigures
     makespan_ns: _Count | None = None
-    """From the first ask to the last completion; `None` where nothing completed."""
+    """The time from the first ask to the last completion; `None` without a completion."""
     users: tuple[UserFigures, ...] = ()
-    """Sorted by name; those of files of before 0.1 are not known."""
+    """The figures of users, sorted by name; files of versions before 0.1 do not have them."""
     decayed_fairness: tuple[DecayedFairness, ...] = ()
-    """Of each parent with a half-life, sorted by path; not written where there is none."""
+    """The figures of each parent with a half-life, sorted by path; not written if there are none."""
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:
@@ -201,7 +201,7 @@ class RunFigures(_Strict):
         return self
 
     def mean_of(self, values: tuple[int, ...]) -> int:
-        """Return the mean of a series over the whole time; of a simulation of no time, its one value."""
+        """Return the mean of a series over the whole time; without a duration, its one value."""
         if self.end_ns == 0:
             return values[0]
         total = sum(values) * self.interval_ns
@@ -210,7 +210,7 @@ class RunFigures(_Strict):
         return total // self.end_ns
 
     def mean_use_permille(self, resource: str) -> int | None:
-        """Return the mean share of the cluster that is in use, `None` of what it does not have."""
+        """Return the mean used share of the cluster, `None` if it does not have the resource."""
         capacity = self.mean_of(self.cluster_capacity.get(resource, (0,) * len(self.fairness)))
         used = self.mean_of(self.total.used.get(resource, (0,) * len(self.fairness)))
         return 1000 * used // capacity if capacity > 0 else None
@@ -218,7 +218,7 @@ class RunFigures(_Strict):
 
 @dataclass(slots=True)
 class _PackedNode:
-    """What a node has, and what of it is in use."""
+    """The resources of a node, and their use."""
 
     capacity: dict[str, int]
     used: dict[str, int] = field(default_factory=dict)
@@ -232,7 +232,7 @@ class _PackedNode:
         return min(max(tenths, default=0), 10) or 1
 
     def free(self, name: str) -> int:
-        """Return what is free of a resource type; nothing where more is in use than there is."""
+        """Return the free amount of a resource type; 0 if the use exceeds the capacity."""
         return max(self.capacity.get(name, 0) - self.used.get(name, 0), 0)
 
 
@@ -241,9 +241,9 @@ class NodePacking:
     """The packing of all nodes of one simulation.
 
     Attributes:
-        by_class: How many nodes are in each of `CLASSES`.
-        free: What is free on all nodes, by resource type.
-        free_on_used: What of it is on nodes that hold something.
+        by_class: The number of nodes in each of `CLASSES`.
+        free: The free amounts on all nodes, by resource type.
+        free_on_used: The free amounts on used nodes.
     """
 
     def __init__(self, intervals: Intervals) -> None:
@@ -254,7 +254,7 @@ class NodePacking:
         self.free_on_used: dict[str, Gauge] = {}
 
     def node_came(self, node_id: str, resources: Mapping[str, int], at_ns: int) -> None:
-        """Count a new node; one that was gone and comes back may still hold something."""
+        """Count a new node; one that was removed and comes back may still have allocations."""
         held = self._nodes.get(node_id)
         node = _PackedNode(dict(resources), {} if held is None else held.used)
         self._nodes[node_id] = node
@@ -265,7 +265,7 @@ class NodePacking:
         self._count(node, at_ns, 1)
 
     def node_left(self, node_id: str, at_ns: int) -> None:
-        """Count a node no longer."""
+        """Remove a node from the counts."""
         node = self._nodes[node_id]
         self._count(node, at_ns, -1)
         node.is_there = False
@@ -275,7 +275,7 @@ class NodePacking:
         """Note that resources of a node come into use (sign 1) or are given back (sign -1)."""
         node = self._nodes.get(node_id)
         if node is None:
-            # Recovered allocations are written before the node that they are on.
+            # Recovered allocations are recorded before their node.
             node = self._nodes[node_id] = _PackedNode({}, is_there=False)
         if node.is_there:
             self._count(node, at_ns, -1)
@@ -287,7 +287,7 @@ class NodePacking:
             self._forget_if_done(node_id, node)
 
     def _forget_if_done(self, node_id: str, node: _PackedNode) -> None:
-        """Forget a node that is gone and holds nothing."""
+        """Forget a removed node without allocations."""
         if not any(node.used.values()):
             del self._nodes[node_id]
 
@@ -317,7 +317,7 @@ class Intervals:
         return series
 
     def reach(self, at_ns: int) -> None:
-        """Make the intervals so long that they reach a moment."""
+        """Extend the intervals until they reach a moment."""
         while at_ns > self.width_ns * INTERVALS_MAX:
             for series in self._series:
                 series.join_neighbours()
@@ -338,11 +338,11 @@ class IntervalSeries:
     def __init__(self, intervals: Intervals) -> None:
         self._intervals = intervals
         self._parts = [0] * (INTERVALS_MAX + 1)
-        # Whole intervals are noted by changes at their borders: a long time costs no more than a short one.
+        # Whole intervals are noted by changes at their borders: long and short times cost the same.
         self._level_changes = [0] * (INTERVALS_MAX + 1)
 
     def add(self, amount: int, start_ns: int, end_ns: int) -> None:
-        """Add an amount that was there from one moment to another; times may come in any order."""
+        """Add an amount that was present from one moment to another; times may come in any order."""
         assert 0 <= start_ns <= end_ns, f"from {start_ns} to {end_ns} is no time"
         if amount == 0 or start_ns == end_ns:
             return
@@ -367,7 +367,7 @@ class IntervalSeries:
         return sums[:INTERVALS_MAX]
 
     def join_neighbours(self) -> None:
-        """Make one interval of each two; `Intervals.reach` does it for all series."""
+        """Merge each two intervals into one; `Intervals.reach` does it for all series."""
         sums = self.integrals()
         joined = [sums[at] + sums[at + 1] for at in range(0, INTERVALS_MAX, 2)]
         self._parts = joined + [0] * (INTERVALS_MAX + 1 - len(joined))
@@ -386,12 +386,12 @@ class Gauge:
         self.value = 0
 
     def change(self, at_ns: int, delta: int) -> None:
-        """Add a delta from a moment on; moments never go back."""
+        """Add a delta from a moment on; moments must not decrease."""
         self._series.add(self.value, self._since_ns, at_ns)
         self._since_ns = at_ns
         self.value += delta
 
     def integrals(self, end_ns: int) -> list[int]:
-        """Return the integral over each interval; the amount stays as it is to the end."""
+        """Return the integral over each interval; the amount stays constant to the end."""
         self.change(end_ns, 0)
         return self._series.integrals()

@@ -1,7 +1,7 @@
-"""What the page is made of: charts as SVG, texts and tables, one run or two side by side.
+"""The parts of the page: charts as SVG, texts and tables, for one run or two side by side.
 
-The drawing is stretched to the width that there is. Texts stand beside it as HTML, so that they keep their
-size on every screen.
+The drawing is stretched to the available width. Texts are HTML next to it, so that they keep their size on
+every screen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BYTES: Final = frozenset({"memory", "ephemeral-storage"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """The scales that charts beside each other share: time up to an end, values up to a top."""
+    """The common scales of charts that are side by side: time up to an end, values up to a top."""
 
     end_ns: int
     top: int
@@ -32,7 +32,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Area:
-    """A series that is drawn, from the values of `bottom` (default 0) up to `values`.
+    """A drawn series, from the values of `bottom` (default 0) up to `values`.
 
     `style` is a CSS class; `shown` are the values for the table, default `values`. `is_line` draws a line.
     """
@@ -47,7 +47,7 @@ class Area:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitLine:
-    """A value that does not change, drawn as a line."""
+    """A constant value, drawn as a line."""
 
     name: str
     style: str
@@ -56,7 +56,7 @@ class LimitLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """One chart; `key` is unique in the page, `description` says in a sentence what is to be seen."""
+    """One chart; `key` is unique in the page, `description` describes it in a sentence."""
 
     key: str
     title: str
@@ -112,7 +112,7 @@ def bars(key: str, title: str, names: Sequence[str], counts: Sequence[int]) -> s
 
 
 def _grid() -> str:
-    """Return the lines at nothing, half and full."""
+    """Return the lines at zero, half and full."""
     half = _HEIGHT // 2
     return f'<path class="grid" d="M0 0H{_WIDTH}M0 {half}H{_WIDTH}M0 {_HEIGHT}H{_WIDTH}"/>'
 
@@ -127,7 +127,7 @@ def _y(value: int, axis: Axis) -> str:
 
 
 def _area(area: Area, chart: Chart) -> str:
-    """Return the steps of a series; a value that is missing leaves a gap."""
+    """Return the steps of a series; a missing value leaves a gap."""
     pieces: list[list[int]] = []
     for at, value in enumerate(area.values):
         if value is None:
@@ -147,7 +147,7 @@ def _area(area: Area, chart: Chart) -> str:
 
 
 def _steps(steps: Sequence[tuple[int, int]], chart: Chart, begin: str, *, is_backwards: bool = False) -> str:
-    """Return the path along steps; equal neighbours are one."""
+    """Return the path along steps; equal neighbours are merged."""
     axis = chart.axis
     path: list[str] = []
     last = ""
@@ -172,7 +172,7 @@ def _level(level: LimitLine, axis: Axis) -> str:
 
 
 def _legend(chart: Chart) -> str:
-    """Return the names of what is drawn."""
+    """Return the names of the drawn series."""
     entries = [(area.style, area.name) for area in chart.areas]
     entries += [
         (level.style, level.name + ("" if level.value <= chart.axis.top else " (above the scale)"))
@@ -205,7 +205,7 @@ def number(value: int) -> str:
 
 
 def decimal(value: float) -> str:
-    """Write a number with as many decimals as three digits need."""
+    """Write a number with the decimals that three digits need."""
     if 0 < abs(value) < 1:
         return f"{value:.3g}"
     decimals = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
@@ -214,7 +214,7 @@ def decimal(value: float) -> str:
 
 
 def amount(resource: str, value: int) -> str:
-    """Write a resource amount: cores for `vcore`, binary units for what is in bytes."""
+    """Write a resource amount: cores for `vcore`, binary units for amounts in bytes."""
     if resource == "vcore":
         return f"{decimal(value / 1000)} cores"
     if resource in _BYTES:
@@ -250,7 +250,7 @@ def change_of(now: int | None, before: int | None, kind: str) -> str:
     """Write a difference with its sign.
 
     Args:
-        now: The value of this run, `None` where there is none.
+        now: The value of this run, `None` if it is missing.
         before: The value of the other run.
         kind: `time`, `percent`, `factor` or `count`.
     """
@@ -279,10 +279,10 @@ def table(
     """Return a table; cells are plain text.
 
     Args:
-        caption: What it shows.
+        caption: The title of the table.
         headings: One for each column.
         rows: The cells of each row.
-        texts: How many columns are text; the others are numbers.
+        texts: The number of columns with text; the others have numbers.
         is_long: Whether only the caption is shown at first.
     """
     kinds = ["" if at < texts else ' class="n"' for at in range(len(headings))]
@@ -306,27 +306,27 @@ def table(
 
 
 class ShownRun(NamedTuple):
-    """One simulation: how it is called in the page, the end of its keys, and its figures."""
+    """One simulation: its name in the page, the end of its keys, and its figures."""
 
     label: str
     suffix: str
     figures: RunFigures
 
     def subtitle(self, text: str) -> str:
-        """Return a subtitle that says which run it is, where there are two."""
+        """Return a subtitle that names the run, if there are two."""
         return f"{text}, {self.label}" if self.label else text
 
 
 def longest_ns(runs: Sequence[ShownRun]) -> int:
-    """Return when the run that takes longest ends."""
+    """Return the end of the longest run."""
     return max(run.figures.end_ns for run in runs)
 
 
 def named_queue(run: ShownRun, name: str) -> QueueFigures | None:
-    """Return the queue of that name, `None` if the run has none."""
+    """Return the queue of that name, `None` if the run does not have it."""
     return next((queue for queue in run.figures.queues if queue.queue == name), None)
 
 
 def side_by_side(charts: Sequence[str]) -> str:
-    """Return charts that belong together: one as it is, several in a row."""
+    """Return charts that belong together: a single one unchanged, several in a row."""
     return charts[0] if len(charts) == 1 else f'<div class="pair">{"".join(charts)}</div>'

@@ -68,7 +68,7 @@ def fairness_section(runs: Sequence[ShownRun]) -> str:
 
 
 def _decayed_fairness(runs: Sequence[ShownRun]) -> str:
-    """Return the fairness of what queues have used over time, nothing where no parent has a half-life."""
+    """Return the fairness of the decayed use over time, empty if no parent has a half-life."""
     charts = [
         draw(
             Chart(
@@ -91,7 +91,7 @@ def _decayed_fairness(runs: Sequence[ShownRun]) -> str:
 
 
 def packing_section(runs: Sequence[ShownRun]) -> str:
-    """Return how full nodes are over time, and how their free room is split up."""
+    """Return the use of nodes over time, and the fragmentation of their free room."""
     full = [_packing_chart(run, runs) for run in runs]
     split = [_fragmentation_chart(run, runs) for run in runs if run.figures.packing.fragmentation]
     parts = side_by_side(full) + (side_by_side(split) if split else "")
@@ -141,7 +141,7 @@ def _packing_chart(run: ShownRun, runs: Sequence[ShownRun]) -> str:
 
 
 def _fragmentation_chart(run: ShownRun, runs: Sequence[ShownRun]) -> str:
-    """Return the fragmentation of the resource types that the cluster has most use of."""
+    """Return the fragmentation of the most used resource types of the cluster."""
     figures = run.figures
     names = sorted(
         figures.packing.fragmentation, key=lambda name: (-(figures.mean_use_permille(name) or 0), name)
@@ -213,9 +213,9 @@ def _listed(run: ShownRun) -> str:
 
 
 def dominant_resource(queue: QueueFigures, figures: RunFigures) -> str:
-    """Return the resource type that a queue uses and wants the largest share of, empty if it has none.
+    """Return the resource type with the largest share of use and need of a queue, empty without one.
 
-    If some types are guaranteed, it is one of those; if not, and some have a maximum, one of those.
+    If some types are guaranteed, it is one of those; otherwise, if some have a maximum, one of those.
     """
 
     def share(name: str) -> tuple[int, str]:
@@ -285,7 +285,7 @@ def _queue_charts(serial: int, name: str, resource: str, top: int, runs: Sequenc
 
 
 def _top(queue: QueueFigures, figures: RunFigures, resource: str) -> int:
-    """Return the end of the scale: what waits is cut where it is far more than the cluster has."""
+    """Return the end of the scale: waiting amounts are cut if they are far larger than the cluster."""
     used, pending = _series(queue, resource, figures)
     there = max(figures.cluster_capacity.get(resource, (1,)))
     both = max((one + other for one, other in zip(used, pending, strict=True)), default=0)
@@ -296,7 +296,7 @@ def _top(queue: QueueFigures, figures: RunFigures, resource: str) -> int:
 def _series(
     queue: QueueFigures, resource: str, figures: RunFigures
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the use and the need of a queue, nothing where there is no series."""
+    """Return the use and the need of a queue, empty without a series."""
     nothing = (0,) * len(figures.fairness)
     return queue.used.get(resource, nothing), queue.pending.get(resource, nothing)
 
@@ -359,7 +359,7 @@ def _limits_table(figures: RunFigures) -> str:
 
 
 def wait_section(runs: Sequence[ShownRun]) -> str:
-    """Return how long the tasks of each queue waited."""
+    """Return the waits of the tasks of each queue."""
     names = sorted({queue.queue for run in runs for queue in run.figures.queues if queue.is_leaf})
     names = ["", *names[:_ROWS_MAX]]
     charts = "".join(
@@ -380,7 +380,7 @@ def wait_section(runs: Sequence[ShownRun]) -> str:
 
 
 def _queue(run: ShownRun, name: str) -> QueueFigures | None:
-    """Return a queue, or all together without a name."""
+    """Return a queue, or the total without a name."""
     return named_queue(run, name) if name else run.figures.total
 
 
@@ -394,7 +394,7 @@ def _owner_table(
     names: Sequence[str],
     of: Callable[[ShownRun, str], QueueFigures | UserFigures | None],
 ) -> str:
-    """Return what became of the tasks of each queue or user; of two runs this one with the differences."""
+    """Return the counts of the tasks of each queue or user; with two runs also the differences."""
     headings = [kind]
     rows = []
     for name in names:
@@ -433,7 +433,7 @@ _COLUMNS: Final = (
     ("longest", "time", time, _wait("max_ns")),
     ("slowdown", "factor", factor, lambda one: None if one.slowdown is None else one.slowdown.mean),
 )
-"""The title of a column, the kind of its differences, how a value is written, and where it stands."""
+"""The title of a column, the kind of its differences, its format, and its value."""
 
 
 def _wait_bars(key: str, run: ShownRun, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The report as files: one HTML page for people, JSON that is read again for a comparison, and CSV."""
+"""The report as files: one HTML page for people, JSON that can be read again for a comparison, and CSV."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def to_html(figures: RunFigures, other: RunFigures | None = None) -> str:
 
     Args:
         figures: The figures of a simulation.
-        other: Those of another one, which are shown beside it with the differences.
+        other: The figures of another simulation, which are shown next to it with the differences.
     """
     runs = [ShownRun("", "", figures)]
     if other is not None:
@@ -84,7 +84,7 @@ def filled_page(parts: Mapping[str, str]) -> str:
 
 
 def _summary(run: ShownRun) -> str:
-    """Return in one line what was simulated."""
+    """Return a summary of the simulation in one line."""
     figures = run.figures
     ended = "interrupted after " if figures.interrupted else ""
     parts = [
@@ -150,7 +150,7 @@ def _shown(tile: _Tile) -> str:
 
 
 def _class_styles(count: int) -> str:
-    """Return the shades of the classes of nodes: the fuller, the stronger."""
+    """Return the shades of the classes of nodes: fuller nodes are darker."""
     shades = ["8%", *(f"{14 + 86 * at // (count - 2)}%" for at in range(count - 1))]
     return "\n".join(
         f".class-{at} {{ fill: var(--accent); fill-opacity: {shade}; }}"
@@ -166,10 +166,10 @@ def to_json(figures: RunFigures) -> str:
 
 
 def read_figures(path: Path) -> RunFigures:
-    """Read the figures that `to_json` made.
+    """Read the figures written by `to_json`.
 
     Raises:
-        InputError: The file cannot be read, or has something else.
+        InputError: The file cannot be read, or has other contents.
     """
     try:
         document = parse_json(read_text(path))
@@ -182,7 +182,7 @@ def read_figures(path: Path) -> RunFigures:
     if document.get("format") != FORMAT:
         raise InputError(path, f"has the format {document.get('format')!r}; this program reads {FORMAT}")
     try:
-        # By way of text: in a document of JSON a list stands for a tuple.
+        # This goes through text: in a JSON document a list stands for a tuple.
         return RunFigures.model_validate_json(read_text(path))
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
@@ -193,7 +193,7 @@ def read_figures(path: Path) -> RunFigures:
 
 
 def to_csv(figures: RunFigures) -> str:
-    """Return the figures as CSV: a row for each value, with what it is, of which queue, and for what time.
+    """Return the figures as CSV: a row for each value, with its figure, its queue, and its interval.
 
     The columns are `figure`, `queue` (empty for the whole cluster), `item` (a resource type, a class of
     nodes, a reason), `start_ns`, `end_ns` and `value`. Values are in the units of the JSON document.
@@ -245,7 +245,7 @@ def _queue_rows(figures: RunFigures, queue: QueueFigures) -> Iterator[FigureRow]
 def _over_time(
     figures: RunFigures, kind: str, queue: str, item: str, values: tuple[int | None, ...]
 ) -> Iterator[FigureRow]:
-    """Yield a row for each interval that has a value."""
+    """Yield a row for each interval with a value."""
     for at, value in enumerate(values):
         if value is not None:
             start_ns = at * figures.interval_ns

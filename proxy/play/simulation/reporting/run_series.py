@@ -1,12 +1,12 @@
-"""What a simulation writes down for its figures while it runs: work by queue, nodes, and preemptions.
+"""The series that a simulation records for its figures: work by queue, nodes, and preemptions.
 
-An ask counts from when it begins to wait or run to when that ends, for the queue that its application has
-then. Memory is bounded by the number of queues, nodes and asks that are open, not by how long it takes.
+An ask counts from the start to the end of its wait or run, for the present queue of its application. Memory
+is bounded by the number of queues, nodes and open asks, not by the duration.
 
-Where a parent has a half-life, the series says how even the decayed use below it is: of the queues there that
-use or want something in an interval, each has its mean use, where what is past counts half after each
-half-life, as the largest share of the cluster and divided by its weight. Jain's index of these is
-100 % where all have used as much by weight.
+If a parent has a half-life, the series has the evenness of the decayed use below it. Of the queues there that
+use or need something in an interval, each has its mean use, where past use counts half after each half-life,
+as the largest share of the cluster and divided by its weight. Jain's index of these is 100 % if all have used
+the same by weight.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..record import AskEntry
 
 PREEMPTIONS_LISTED_MAX: Final = 500
-"""All preemptions are counted; of the first ones it is also written down which they were."""
+"""All preemptions are counted; for the first ones the details are recorded as well."""
 _REASONS: Final = (
     ("preempting allocations to free up resources to run daemon set ask: ", "required node"),
     ("preempting allocations to free up resources to run ask: ", "guarantee"),
@@ -33,14 +33,14 @@ _REASONS: Final = (
 
 
 class FairTerms(NamedTuple):
-    """What a queue says about fair share."""
+    """The fair-share settings of a queue."""
 
     half_life_ns: int | None = None
-    """Of the use of the queues below it; `None` where their past does not count."""
+    """The half-life of the use of the queues below it; `None` if their past does not count."""
     counts_all: bool = False
-    """Whether all that the queues below use counts, and not only what is above their guarantees."""
+    """Whether the whole use of the queues below counts, and not only the use above their guarantees."""
     weight: int = 1
-    """Its own among its siblings."""
+    """The weight of the queue among its siblings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +53,17 @@ class WeighedQueue:
     pending: Mapping[str, Sequence[int]]
 
     def is_active(self, at: int) -> bool:
-        """Return whether it uses or wants something in an interval."""
+        """Return whether it uses or needs something in an interval."""
         return any(means[at] for amounts in (self.used, self.pending) for means in amounts.values())
 
     def counted(self, at: int, *, counts_all: bool) -> dict[str, int]:
-        """Return what counts of what it uses in an interval."""
+        """Return the counted part of its use in an interval."""
         free = {} if counts_all else self.guaranteed
         return {name: max(means[at] - free.get(name, 0), 0) for name, means in self.used.items()}
 
 
 class DecayedSeries(NamedTuple):
-    """The index of the queues below one parent, in thousandths; `None` where none has used anything."""
+    """The index of the queues below one parent, in thousandths; `None` without any use."""
 
     parent: str
     half_life_ns: int
@@ -80,9 +80,9 @@ def decayed_fairness(
 
     Args:
         queues: All queues, by path.
-        terms: What queues say about fair share, by path.
-        capacity: What the cluster has in each interval, by resource type.
-        borders_ns: Where the intervals begin, and the end of the last one.
+        terms: The fair-share settings of queues, by path.
+        capacity: The capacity of the cluster in each interval, by resource type.
+        borders_ns: The starts of the intervals, and the end of the last one.
     """
     for parent in sorted(queues):
         own = terms.get(parent, FairTerms())
@@ -120,13 +120,13 @@ def _share(use: DecayedUse, limits: Resource, weight: int, now_ns: int) -> float
 
 
 def jain_permille(shares: Sequence[float]) -> int | None:
-    """Return Jain's index in thousandths; `None` where all shares are nothing."""
+    """Return Jain's index in thousandths; `None` if all shares are zero."""
     squares = sum(share * share for share in shares)
     return round(1000 * sum(shares) ** 2 / (len(shares) * squares)) if squares else None
 
 
 class QueueBounds(NamedTuple):
-    """What a queue is guaranteed and may use at most, by resource type; a missing type has no limit."""
+    """The guarantee and the maximum of a queue, by resource type; a missing type has no limit."""
 
     guaranteed: Mapping[str, int]
     maximum: Mapping[str, int]
@@ -134,7 +134,7 @@ class QueueBounds(NamedTuple):
 
 
 class PreemptionGroup(NamedTuple):
-    """Preemptions that are counted together: from which queue, for which, and why."""
+    """Preemptions that are counted together: the queues of the victim and of the cause, and the reason."""
 
     queue: str
     for_queue: str
@@ -146,12 +146,12 @@ class RunSeries:
     """The series of one simulation.
 
     Attributes:
-        pending: What waits, by queue and resource type; without placeholders of gangs.
-        used: What is on nodes, by queue and resource type.
+        pending: The waiting amounts, by queue and resource type; without placeholders of gangs.
+        used: The amounts on nodes, by queue and resource type.
         packing: The nodes.
-        limits: The limits of queues, as they were when their first work came.
-        unknown_queues: Queues of work whose limits are not known yet.
-        preemption_counts: How many preemptions there were of each group.
+        limits: The limits of queues at the time of their first work.
+        unknown_queues: Queues with work whose limits are not known yet.
+        preemption_counts: The number of preemptions of each group.
         preemptions: The first `PREEMPTIONS_LISTED_MAX` of them.
     """
 
@@ -168,7 +168,7 @@ class RunSeries:
         self._known_queues: set[str] = set()
 
     def asked(self, key: str, entry: AskEntry, at_ns: int) -> None:
-        """Note that an ask begins to wait."""
+        """Note the start of the wait of an ask."""
         self._since_ns[key] = at_ns
         self._came_to(entry.account.owner.queue)
 
@@ -179,7 +179,7 @@ class RunSeries:
             self._add(self.pending, entry, since_ns, at_ns)
 
     def placed(self, key: str, entry: AskEntry, at_ns: int) -> None:
-        """Note that an allocation comes to its node."""
+        """Note the placement of an allocation."""
         self._since_ns[key] = at_ns
         self.packing.used(entry.node_id, entry.resources, at_ns, 1)
         self._came_to(entry.account.owner.queue)
@@ -190,7 +190,7 @@ class RunSeries:
         self.packing.used(entry.node_id, entry.resources, at_ns, -1)
 
     def resized(self, key: str, before: AskEntry, after: AskEntry, at_ns: int) -> None:
-        """Note that an ask or an allocation has another size from now on."""
+        """Note the new size of an ask or an allocation."""
         if after.node_id:
             self.left(key, before, at_ns)
             self.placed(key, after, at_ns)
@@ -206,9 +206,9 @@ class RunSeries:
         Args:
             key: The key of the allocation in the record.
             entry: The allocation.
-            at_ns: When it left its node.
-            message: What the scheduler said about it.
-            waiting: The asks that wait, one of which it was for.
+            at_ns: The time when it left its node.
+            message: The message of the scheduler.
+            waiting: The waiting asks, one of which it ended for.
         """
         reason, subject = _reason_of(message)
         is_for_queue = reason == "lowered maximum"
@@ -217,7 +217,7 @@ class RunSeries:
         for_queue = subject if is_for_queue else "" if asker is None else asker.account.owner.queue
         owner = entry.account.owner
         if asker is not None and reason == "guarantee" and for_queue == owner.queue:
-            reason = "priority"  # A guarantee takes nothing of its own queue.
+            reason = "priority"  # A guarantee does not take resources of its own queue.
         self.preemption_counts[PreemptionGroup(owner.queue, for_queue, reason)] += 1
         if len(self.preemptions) < PREEMPTIONS_LISTED_MAX:
             self.preemptions.append(
@@ -235,16 +235,16 @@ class RunSeries:
             )
 
     def finish(self, waiting: Mapping[str, AskEntry], running: Mapping[str, AskEntry], end_ns: int) -> None:
-        """Count what waits and runs at the end; nothing may be written afterwards."""
+        """Count the waiting and running work at the end; nothing may be recorded afterwards."""
         for key, entry in waiting.items():
             self._came_to(entry.account.owner.queue)
             self.waited(key, entry, end_ns)
         for key, entry in running.items():
             self._add(self.used, entry, self._since_ns.pop(key), end_ns)
-        self.intervals.reach(end_ns)  # Where nothing has waited or run for long, nothing else has.
+        self.intervals.reach(end_ns)  # This reaches the end even if nothing has waited or run for long.
 
     def note_bounds(self, limits: Mapping[str, QueueBounds]) -> None:
-        """Keep the limits of queues that work has come to, and of the queues above them."""
+        """Keep the limits of queues with work, and of the queues above them."""
         for path in [above for queue in self.unknown_queues for above in with_parents(queue)]:
             if path in limits:
                 self.limits.setdefault(path, limits[path])
@@ -259,7 +259,7 @@ class RunSeries:
     def _add(
         self, series: dict[tuple[str, str], IntervalSeries], entry: AskEntry, start_ns: int, end_ns: int
     ) -> None:
-        """Add what an ask wants or uses to the series of its queue."""
+        """Add the need or the use of an ask to the series of its queue."""
         queue = entry.account.owner.queue
         for name, quantity in entry.resources.items():
             if (queue, name) not in series:
@@ -268,7 +268,7 @@ class RunSeries:
 
 
 def _reason_of(message: str) -> tuple[str, str]:
-    """Return why something was preempted, and the ask or queue that it was for."""
+    """Return the reason of a preemption, and the ask or queue that it was for."""
     for beginning, reason in _REASONS:
         if message.startswith(beginning):
             return reason, message.removeprefix(beginning)

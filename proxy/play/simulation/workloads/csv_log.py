@@ -1,10 +1,10 @@
-"""Read a CSV file of jobs, one a row, with a mapping of its columns, into the form of a workload log.
+"""Reads a CSV file of jobs, one per row, with a mapping of its columns, into the form of a workload log.
 
 The mapping is a small YAML file:
 
-submit: submit_time              # the name of a column, or more about it:
-run: {column: elapsed, unit: ms} # else seconds; or `start` and `end` in place of `run`
-walltime: time_limit             # optional, as are all below
+submit: submit_time              # the name of a column, or a mapping:
+run: {column: elapsed, unit: ms} # default seconds; or `start` and `end` instead of `run`
+walltime: time_limit             # optional, like all below
 cpus: cores                      # by default one
 memory: {column: mem, unit: Mi, per: cpu}   # bytes of the whole job by default
 user: owner
@@ -13,7 +13,7 @@ queue: partition
 job: id                          # by default the number of the row
 tags: {namespace: project}       # tags of applications, and the column of each
 delimiter: "|"                   # by default a comma
-unknown: [Unknown, UNLIMITED]    # texts that say no more than an empty field
+unknown: [Unknown, UNLIMITED]    # texts that count as an empty field
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class _JobRecord:
         self._fields = fields
 
     def text(self, column: ColumnDocument | None) -> str:
-        """Return the text in a column without blanks around it; empty where it is not known."""
+        """Return the text in a column without surrounding blanks; empty if it is unknown."""
         if column is None:
             return ""
         text = self._fields[self._header.index(column.column)].strip()
@@ -131,13 +131,13 @@ class _JobRecord:
         index = self._header.index(column.column)
         delimiter = self.mapping.delimiter
         before = delimiter.join(self._fields[:index])
-        # A field in quotes or over several lines has no column that can be counted from the fields.
+        # The column of a field in quotes or over several lines cannot be computed from the fields.
         is_plain = delimiter.join(self._fields) == self._text
         place = len(before) + (2 if index else 1) if is_plain else None
         return InputError(self.path, f"{column.column}: {message}", line=self.line, column=place)
 
     def moment_ns(self, column: TimeColumnDocument | None) -> int:
-        """Return a time: a number of its unit, or a date with a clock; `UNKNOWN` where there is none."""
+        """Return a time: a number of its unit, or a date with a clock time; `UNKNOWN` without one."""
         text = self.text(column)
         if column is None or not text:
             return UNKNOWN
@@ -151,7 +151,7 @@ class _JobRecord:
         return self._in_range(column, since // timedelta(microseconds=1) * 1000)
 
     def duration_ns(self, column: TimeColumnDocument | None) -> int:
-        """Return a duration: a number of its unit, `1-02:03:04` or `1h30m`; `UNKNOWN` where there is none."""
+        """Return a duration: a number of its unit, `1-02:03:04` or `1h30m`; `UNKNOWN` without one."""
         text = self.text(column)
         if column is None or not text:
             return UNKNOWN
@@ -168,7 +168,7 @@ class _JobRecord:
             raise self.error(column, message) from None
 
     def run_ns(self) -> int:
-        """Return how long the job ran, `UNKNOWN` where that is not known."""
+        """Return the run time of the job, `UNKNOWN` if it is unknown."""
         mapping = self.mapping
         if mapping.run is not None:
             return self.duration_ns(mapping.run)
@@ -181,7 +181,7 @@ class _JobRecord:
         return end_ns - start_ns
 
     def cpus(self) -> int:
-        """Return the processors of the job, one without such a column; `UNKNOWN` where the field is empty."""
+        """Return the processors of the job: 1 without such a column; `UNKNOWN` if the field is empty."""
         column = self.mapping.cpus
         if column is None:
             return 1
@@ -194,7 +194,7 @@ class _JobRecord:
         return self._in_range(column, int(number))
 
     def memory_kilobytes(self, cpus: int) -> int:
-        """Return the kB of each processor, rounded up; `UNKNOWN` where that is not known."""
+        """Return the kB of each processor, rounded up; `UNKNOWN` if they are unknown."""
         column = self.mapping.memory
         text = self.text(column)
         if column is None or not text or cpus <= 0:
@@ -204,7 +204,7 @@ class _JobRecord:
         return -(-bytes_in_all // parts)
 
     def _memory_bytes(self, column: MemoryColumnDocument, text: str) -> int:
-        """Return a quantity of memory, with the unit of its own or else that of the column."""
+        """Return a quantity of memory, in its own unit or else that of the column."""
         match = _MEMORY.fullmatch(text)
         unit = _bytes_of(match[2] or column.unit) if match is not None else None
         if match is None or unit is None:
@@ -223,7 +223,7 @@ class _JobRecord:
 
 
 def _bytes_of(unit: str) -> int | None:
-    """Return the bytes of a unit of memory, `None` if it is none."""
+    """Return the bytes of a unit of memory, `None` for another text."""
     try:
         return parse_quantity(f"1{unit}")
     except QuantityError:
@@ -258,7 +258,7 @@ def _job(number: int, row: _JobRecord) -> SwfJob:
 
 
 def _column(value: object) -> object:
-    """Return what is said about a column; its name may stand alone."""
+    """Return the document of a column; its name may stand alone."""
     return {"column": value} if isinstance(value, str) else value
 
 
@@ -317,10 +317,10 @@ _COLUMNS: Final = (
 
 
 class CsvMapping:
-    """A mapping that was read, with the place of everything in it.
+    """A mapping that was read, with the places of all its values.
 
     Args:
-        document: What it says.
+        document: The contents.
         located: The places.
     """
 
@@ -329,10 +329,10 @@ class CsvMapping:
         self._located = located
 
     def check_columns(self, header: list[str], path: Path) -> None:
-        """Refuse columns that a header does not have.
+        """Refuse a mapping with columns that a header does not have.
 
         Raises:
-            ConfigurationError: It lacks some, with the place of each in the mapping.
+            ConfigurationError: Columns are missing; the error has the place of each in the mapping.
         """
         findings = []
         for way, column in self._columns():
@@ -344,7 +344,7 @@ class CsvMapping:
             raise self._located.error(findings)
 
     def _columns(self) -> list[tuple[tuple[str, ...], ColumnDocument]]:
-        """Return the columns that are named, each with its place."""
+        """Return the named columns, each with its place."""
         named = ((name, getattr(self.document, name)) for name in _COLUMNS)
         columns = [((name,), column) for name, column in named if column is not None]
         return [*columns, *((("tags", tag), column) for tag, column in self.document.tags.items())]
@@ -355,7 +355,7 @@ def read_csv_mapping(path: Path) -> CsvMapping:
 
     Raises:
         InputError: The file cannot be read.
-        ConfigurationError: Something in it is wrong; the error has all problems, with their places.
+        ConfigurationError: A value is invalid; the error has all problems, with their places.
     """
     located = read_located_yaml(path)
     try:

@@ -1,4 +1,4 @@
-"""Load the input of a simulation, from any kind of file."""
+"""Loads the input of a simulation, from any kind of file."""
 
 from __future__ import annotations
 
@@ -48,17 +48,18 @@ _SUFFIXES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputOptions:
-    """An input and how to read it.
+    """An input with its reading options.
 
     Attributes:
         path: The file with the work.
         nodes_path: The nodes of an openb trace, or the machines of a log; `None` for none.
-        own_times: Whether the pods of an openb trace come at their own times, instead of being packed.
-        seed: The seed with which durations of a scenario are drawn.
+        own_times: Whether the pods of an openb trace are submitted at their own times, instead of being
+            packed.
+        seed: The seed for the random durations of a scenario.
         jobs: How the jobs of a log become applications.
-        csv_mapping_path: What says which columns of a CSV file of jobs mean what; `None` for other inputs.
-        cut: What part of the workload is taken, and how it is scaled; a transcript has no parts.
-        scenario: A scenario that is in no file, and which messages call `path`; `None` for the file.
+        csv_mapping_path: The mapping of the columns of a CSV file of jobs; `None` for other inputs.
+        cut: The part of the workload, and its scale; a transcript cannot be cut.
+        scenario: The text of a scenario that is not in a file, named `path` in messages; `None` for the file.
     """
 
     path: Path
@@ -75,7 +76,7 @@ def load_input(options: InputOptions) -> SimulatedWorkload | Transcript:
     """Read an input as a whole.
 
     Raises:
-        LicorneError: Something cannot be read or is wrong, with its place; nothing is returned then.
+        LicorneError: The input cannot be read or is invalid; the error has the place.
     """
     kind = checked_kind(options)
     work = _loaded(options, kind)
@@ -89,10 +90,10 @@ def load_input(options: InputOptions) -> SimulatedWorkload | Transcript:
 
 
 def checked_kind(options: InputOptions) -> InputKind:
-    """Return the kind of an input, once it is clear that the options are for it.
+    """Return the kind of an input, after checking that the options are for this kind.
 
     Raises:
-        InputError: It cannot be read, is of no known kind, or an option is for inputs of other kinds.
+        InputError: The input cannot be read, its kind is unknown, or an option is for inputs of other kinds.
     """
     kind = InputKind.SCENARIO
     if options.scenario is None:
@@ -115,7 +116,7 @@ def _loaded(options: InputOptions, kind: InputKind) -> SimulatedWorkload | Trans
             if options.nodes_path is None:
                 _kind_of_text(
                     options.path, read_text(options.path)
-                )  # A CSV of another kind is refused as such.
+                )  # A CSV file of another kind gets the right error.
                 raise InputError(
                     options.path,
                     "the nodes of an openb trace stand in a file of their own: name it (--nodes)",
@@ -135,14 +136,14 @@ def _loaded(options: InputOptions, kind: InputKind) -> SimulatedWorkload | Trans
 
 
 def kind_of_input(path: Path, csv_mapping_path: Path | None = None) -> InputKind:
-    """Return the kind of a file: by its suffix, else by its first line that is no comment.
+    """Return the kind of a file: by its suffix, otherwise by its first line that is not a comment.
 
     Args:
         path: The file.
-        csv_mapping_path: The mapping of its columns; it is a CSV file of jobs with one.
+        csv_mapping_path: The mapping of its columns; a file with one is a CSV file of jobs.
 
     Raises:
-        InputError: The file cannot be read, is of no known kind, or has a mapping and is of another kind.
+        InputError: The file cannot be read, its kind is unknown, or it has a mapping and is of another kind.
     """
     if csv_mapping_path is not None:
         other = _SUFFIXES.get(unpacked_name(path).suffix.lower(), InputKind.OPENB)
@@ -188,10 +189,10 @@ class Transcript:
 
 
 def read_timed_transcript(path: Path) -> Transcript:
-    """Read a transcript; `advance` moves the time of all that follows, snapshots are left out.
+    """Read a transcript; `advance` moves the time of all later lines, and snapshots are left out.
 
     Raises:
-        InputError: The file cannot be read, or has no line to play.
+        InputError: The file cannot be read, or does not have a line to play.
         TranscriptError: A line is malformed.
     """
     steps: list[Step] = []

@@ -1,20 +1,20 @@
-"""The openb cluster trace: a CSV file of nodes and one of pods become a workload.
+"""The openb cluster trace: a CSV file of nodes and one of pods as a workload.
 
-Every pod becomes an application of its own with one task. The trace says nothing about pods that belong
-together, and a packing test wants the pods decided in the order of the file: an application for each pod
-has exactly that order of submission. Queues are the QoS classes of the trace; it names no users.
+Every pod becomes a separate application with one task. The trace does not show which pods belong together,
+and a packing test needs the pods decided in the order of the file: an application for each pod has exactly
+that order of submission. Queues are the QoS classes of the trace; it names no users.
 
 Resources: `vcore` in milli-cores, `memory` in bytes, and `gpu` in thousandths of a device. A node with 8
 devices has 8000; a pod with 2 whole devices asks for 2000, one with 46 % of a device for 460. This is a
-simplification: the scheduler sees one number for a node and does not pack single devices. Three pods with
-600 each are placed on a node with two devices, though no two of them could share one.
+simplification: the scheduler has one number for a node and does not pack single devices. Three pods with 600
+each are placed on a node with two devices, although no two of them could share one.
 
 Two modes:
 
-* `PACKING` (the default): pods are submitted in the order of the file, one each virtual second, and none
-  ever ends. It shows how full the cluster gets.
-* `OWN_TIMES`: pods come and go at their own times. A pod runs from when it was scheduled in the trace to
-  its deletion, or from its creation where the trace never scheduled it.
+* `PACKING` (the default): pods are submitted in the order of the file, one each virtual second, and none ever
+  ends. It shows the maximum use of the cluster.
+* `OWN_TIMES`: pods start and end at their own times. A pod runs from its scheduling in the trace to its
+  deletion, or from its creation if the trace never scheduled it.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ from .workload import (
 )
 
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu")
-"""The columns that a file of nodes must have; if it has the `model` of devices, that becomes an attribute."""
+"""The required columns of a file of nodes; the optional column `model` of devices becomes an attribute."""
 
 POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
-"""The columns that a file of pods must have; a `qos` names the queue, a `gpu_spec` is counted."""
+"""The required columns of a file of pods; `qos` names the queue, and `gpu_spec` is counted."""
 
 TIME_COLUMNS: Final = ("creation_time", "deletion_time")
-"""The further columns that pods with their own times need; if it has `scheduled_time`, that is used, too."""
+"""The further columns of pods with their own times; `scheduled_time` is optional."""
 
 _BYTES_IN_MIB: Final = 2**20
 _MILLI: Final = 1000
 _USER: Final = "openb"
 _NO_QOS: Final = "default"
-# All three types count the same, so that the fullest node is the one with the least of everything left.
+# All three types count the same, so that the fullest node is the one with the least remaining room.
 _RESOURCE_WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0, "gpu": 1.0}
 
 
 class OpenbMode(Enum):
-    """How the pods of the trace are submitted."""
+    """The submission of the pods of the trace."""
 
     PACKING = "packing"
     OWN_TIMES = "own-times"
@@ -84,7 +84,7 @@ class _Row:
         return self.fields[name]
 
     def optional(self, name: str) -> str:
-        """Return a field that may be empty or not there."""
+        """Return a field that may be empty or missing."""
         return self.fields.get(name, "")
 
     def number(self, name: str, scale: int = 1) -> int:
@@ -108,7 +108,7 @@ class _Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Life:
-    """When a pod was in the trace."""
+    """The times of a pod in the trace."""
 
     created_at_ns: int
     duration_ns: int
@@ -118,7 +118,7 @@ def read_openb(nodes_path: Path, pods_path: Path, mode: OpenbMode = OpenbMode.PA
     """Read the trace.
 
     Raises:
-        InputError: A file cannot be read or a value in it is wrong; nothing is returned then.
+        InputError: A file cannot be read or a value in it is invalid.
     """
     nodes = _read_nodes(nodes_path)
     columns = POD_COLUMNS if mode is OpenbMode.PACKING else (*POD_COLUMNS, *TIME_COLUMNS)
@@ -150,7 +150,7 @@ def read_openb(nodes_path: Path, pods_path: Path, mode: OpenbMode = OpenbMode.PA
 
 
 def _with_own_times(pods: list[_Pod], lives: list[_Life]) -> tuple[SimulatedApplication, ...]:
-    """Return the pods with the times of the trace, from its first second on."""
+    """Return the pods with the times of the trace, counted from its first second."""
     start_ns = min((life.created_at_ns for life in lives), default=0)
     ordered = sorted(zip(pods, lives, strict=True), key=lambda pair: pair[1].created_at_ns)
     return tuple(
@@ -212,7 +212,7 @@ def _pod(row: _Row) -> _Pod:
 
 
 def _life(row: _Row) -> _Life:
-    """Return when a pod was in the trace."""
+    """Return the times of a pod in the trace."""
     created_at_ns = row.time_ns("creation_time")
     started_at_ns = row.time_ns("scheduled_time") if row.optional("scheduled_time") else created_at_ns
     duration_ns = row.time_ns("deletion_time") - started_at_ns

@@ -1,4 +1,4 @@
-"""The options of an input, as commands and programs give them: plain values that are checked here."""
+"""The options of an input from commands and programs: plain values that are checked here."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .workload import WorkloadCut
 
 _FACTOR: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _SCENARIO: Final = Path("scenario")
-"""What messages call a scenario that is in no file."""
+"""The name, in messages, of a scenario that is not in a file."""
 _AtLeastOne = Annotated[int, Field(ge=1)]
 
 
 @with_config(ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True))
 class ReadingOptions(TypedDict, total=False):
-    """The options of an input, each as `licorne simulate` has it under the same name.
+    """The options of an input, each under its name in `licorne simulate`.
 
     `begin` and `end` are its `--from` and `--to`: a text such as `1h30m`, or a number of seconds.
     """
@@ -57,15 +57,15 @@ def input_options(
     reading: Mapping[str, object],
     names: Mapping[str, str] | None = None,
 ) -> InputOptions:
-    """Return an input, and how it is read.
+    """Return an input with its reading options.
 
     Args:
-        given: The path of a file, or a scenario as the mapping that its text is read as.
+        given: The path of a file, or a scenario as a mapping, as read from its text.
         reading: The options, `ReadingOptions`.
-        names: What messages call an option where that is not its name.
+        names: The names of options in messages, where they differ.
 
     Raises:
-        RequestError: An option is unknown or has no such value, or the input is neither of the two.
+        RequestError: An option is unknown or has an invalid value, or the input has another type.
     """
     if not isinstance(given, str | os.PathLike | Mapping):
         raise RequestError(
@@ -117,18 +117,18 @@ def _checked(reading: Mapping[str, object]) -> ReadingOptions:
 
 
 class _Options:
-    """Options with what messages call them."""
+    """Options with their names in messages."""
 
     def __init__(self, values: ReadingOptions, names: Mapping[str, str]) -> None:
         self.values = values
         self._names = names
 
     def name(self, option: str) -> str:
-        """Return what messages call an option."""
+        """Return the name of an option in messages."""
         return self._names.get(option, option)
 
     def path(self, option: str) -> Path | None:
-        """Return the path of an option, `None` where there is none."""
+        """Return the path of an option, `None` without one."""
         path = cast("str | Path | None", self.values.get(option))
         return None if path is None else Path(path)
 
@@ -146,7 +146,7 @@ class _Options:
         return time_ns
 
     def factor(self, option: str) -> Fraction:
-        """Return a factor; one where none is given."""
+        """Return a factor, by default one."""
         value = self.values.get(option, 1)
         factor = Fraction(str(value)) if _FACTOR.fullmatch(str(value)) is not None else Fraction(0)
         if factor <= 0:

@@ -1,7 +1,7 @@
-"""Workloads as rows of plain values, one a job, for data frames: a table is made of one, or one of a table.
+"""Workloads as rows of plain values, one for each job, for data frames: both directions of the conversion.
 
-Times are seconds, `resources_vcore` cores, all other amounts as they are, `resources_memory` in bytes.
-Amounts are those of all tasks of a job together.
+Times are in seconds, `resources_vcore` in cores, `resources_memory` in bytes; other amounts are unchanged.
+Amounts are sums over all tasks of a job.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from .workload import (
 )
 
 Row: TypeAlias = "dict[str, Any]"
-"""One row: texts, numbers, truth values, and `None` for what is not known."""
+"""One row: texts, numbers, truth values, and `None` for unknown values."""
 RESOURCES: Final = "resources_"
-"""What the name of a column of amounts begins with; the type of the resource follows."""
+"""The prefix of the names of columns of amounts; the type of the resource follows."""
 _MILLI: Final = 1000
 _SECONDS_MAX: Final = 9e9
 _OF_RUNS: Final = frozenset(
@@ -45,7 +45,7 @@ _Seconds = Annotated[float, Field(ge=0, le=_SECONDS_MAX, allow_inf_nan=False)]
 
 
 class _JobRow(BaseModel):
-    """One row, without what is not known; amounts are gathered in one mapping."""
+    """One row, without unknown values; amounts are gathered in one mapping."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -71,7 +71,7 @@ def seconds(value_ns: int | None) -> float | None:
 
 
 def amount(name: str, value: int) -> float:
-    """Return an amount of the scheduler interface as tables have it: cores, and everything else as it is."""
+    """Return an amount of the scheduler interface in the unit of tables: cores, or unchanged."""
     return value / _MILLI if name == "vcore" else value
 
 
@@ -83,7 +83,7 @@ def amounts(resources: Mapping[str, int]) -> Row:
 def rows_of_workload(work: SimulatedWorkload) -> list[Row]:
     """Return a row for each job, in the order of the workload.
 
-    `run_time` is that of the longest task, `None` if it does not end; `walltime` is what the owner requested.
+    `run_time` is that of the longest task, `None` if it does not end; `walltime` is the requested one.
     """
     return [_row_of(application) for application in work.applications]
 
@@ -116,13 +116,13 @@ def workload_of_rows(
     """Return the workload of rows, in the order of submission.
 
     Args:
-        rows: A row for each job. Those of equal tasks: amounts are divided by `tasks`, and rounded up.
-            What is absent, `None` or NaN is not known.
+        rows: A row for each job with equal tasks: amounts are divided by `tasks`, and rounded up. Values that
+            are missing, `None` or NaN are unknown.
         nodes: The cluster.
         name: The name of the workload.
 
     Raises:
-        RequestError: A row has an unknown column, or a value that cannot be; or there is no row.
+        RequestError: A row has an unknown column, or an invalid value; or there are no rows.
     """
     applications: dict[str, SimulatedApplication] = {}
     for number, row in enumerate(rows):
@@ -148,7 +148,7 @@ def nodes_of_rows(nodes: Iterable[Mapping[str, object]]) -> list[SimulatedNode]:
     """Return the nodes of a list of equal nodes, as in a scenario: `prefix`, `count`, `resources`, ...
 
     Raises:
-        RequestError: One is not of that form, or there is none.
+        RequestError: An entry does not have that form, or the list is empty.
     """
     try:
         found = list(nodes_of(_NODES.validate_python([dict(each) for each in nodes])))
@@ -162,7 +162,7 @@ def nodes_of_rows(nodes: Iterable[Mapping[str, object]]) -> list[SimulatedNode]:
 
 
 def _read(row: Mapping[str, object], number: int) -> _JobRow:
-    """Return one row as it was read."""
+    """Return one parsed row."""
     known = {key: value for key, value in row.items() if not _is_missing(value) and key not in _OF_RUNS}
     asked = {key: value for key, value in known.items() if str(key).startswith(RESOURCES)}
     values: dict[str, Any] = {str(key): value for key, value in known.items() if key not in asked}
@@ -183,7 +183,7 @@ def _is_missing(value: object) -> bool:
 
 
 def _quantity_text(place: str, key: str, value: object) -> str:
-    """Return an amount as a scenario has it."""
+    """Return an amount in the form of a scenario."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:

@@ -1,4 +1,4 @@
-"""A hand-written scenario becomes a workload; `scenario_documents` shows what such a file looks like."""
+"""A hand-written scenario as a workload; `scenario_documents` shows the form of such a file."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def read_scenario(path: Path, seed: int = 1, text: str | None = None) -> Simulat
     """Read a scenario.
 
     Args:
-        path: The YAML file, or what messages call a scenario that is in none.
-        seed: The seed with which durations between two bounds are drawn; the same seed draws the same.
-        text: The scenario that is in no file; `None` for that of the file.
+        path: The YAML file, or the name, in messages, of a scenario that is not in a file.
+        seed: The seed for random durations between two bounds; the same seed gives the same durations.
+        text: The text of a scenario that is not in a file; `None` for the text of the file.
 
     Raises:
         InputError: The file cannot be read.
-        ConfigurationError: Something in it is wrong; the error has all problems, with their places.
+        ConfigurationError: A value is invalid; the error has all problems, with their places.
     """
     located = read_located_yaml(path, text)
     document = _validated(located)
@@ -78,7 +78,7 @@ def read_scenario(path: Path, seed: int = 1, text: str | None = None) -> Simulat
 
 
 def _validated(located: LocatedYaml) -> ScenarioDocument:
-    """Return the document, or raise all that is wrong with it."""
+    """Return the document, or raise an error with all problems in it."""
     try:
         return ScenarioDocument.model_validate(located.value)
     except ValidationError as error:
@@ -110,7 +110,7 @@ def _known_keys(way: tuple[int | str, ...]) -> tuple[str, ...]:
 
 
 def _contradictions(document: ScenarioDocument, located: LocatedYaml) -> Iterator[RuleFinding]:
-    """Yield what is wrong between parts that are right by themselves."""
+    """Yield the contradictions between parts that are valid by themselves."""
     yield from _repeated(located, "nodes", "prefix", [nodes.prefix for nodes in document.nodes])
     yield from _repeated(located, "applications", "name", [one.name for one in document.applications])
     yield from node_event_findings(document, located)
@@ -125,14 +125,14 @@ def _contradictions(document: ScenarioDocument, located: LocatedYaml) -> Iterato
 
 
 def _repeated(located: LocatedYaml, section: str, key: str, names: list[str]) -> Iterator[RuleFinding]:
-    """Yield the names that a section has twice."""
+    """Yield the names that occur twice in a section."""
     for index, name in enumerate(names):
         if name in names[:index]:
             yield located.finding([section, index, key], f"the {key} {name!r} stands there twice")
 
 
 def _queues_in_queues(document: ScenarioDocument, located: LocatedYaml) -> Iterator[RuleFinding]:
-    """Yield the queues that would have to be a leaf and a parent; a configuration of its own may say more."""
+    """Yield the queues that would have to be both a leaf and a parent; given queues may allow more."""
     paths = {one.queue.lower() for one in document.applications}
     for index, one in enumerate(document.applications):
         below = sorted(path for path in paths if path.startswith(f"{one.queue.lower()}."))
@@ -144,8 +144,8 @@ def _queues_in_queues(document: ScenarioDocument, located: LocatedYaml) -> Itera
 def _configuration(document: ScenarioDocument, located: LocatedYaml) -> tuple[str, tuple[InputNote, ...]]:
     """Return the queue YAML, and warnings about it.
 
-    It is that of the scenario, else one leaf for each queue that is used. It is checked here, where the
-    places of the scenario are known.
+    It is that of the scenario, or else has one leaf for each used queue. It is checked here, where the places
+    of the scenario are known.
     """
     value = located.value
     assert isinstance(value, dict), "a scenario that is valid is a mapping"
@@ -164,7 +164,7 @@ def _configuration(document: ScenarioDocument, located: LocatedYaml) -> tuple[st
 
 
 def _findings(problems: Iterable[Problem], located: LocatedYaml) -> list[RuleFinding]:
-    """Return what was found in the queue YAML at the places of the scenario."""
+    """Return the findings in the queue YAML at the places of the scenario."""
     return [
         located.finding_at(problem.path.removeprefix("partitions[0]").removeprefix("."), problem.text)
         for problem in problems
@@ -191,7 +191,7 @@ def _applications(document: ScenarioDocument, random: Random) -> Iterator[Simula
 def _tasks(
     one: ApplicationsDocument, application_id: str, submit_at_ns: int, random: Random
 ) -> Iterator[SimulatedTask]:
-    """Yield the tasks of one application; where durations are drawn, each piece is a task of its own."""
+    """Yield the tasks of one application; with random durations, each piece is a separate task."""
     for number, tasks in enumerate(one.tasks, start=1):
         key = f"{application_id}-t{number}"
         duration = tasks.duration
@@ -208,7 +208,7 @@ def _tasks(
 
 
 class _StateInScenario(Enum):
-    """The state of a node that has been there."""
+    """The state of a node that has existed."""
 
     THERE = auto()
     DRAINED = auto()
@@ -257,7 +257,7 @@ def node_events(document: ScenarioDocument) -> tuple[NodeEvent, ...]:
 
 
 def node_event_findings(document: ScenarioDocument, located: LocatedYaml) -> Iterator[RuleFinding]:
-    """Yield what is wrong with the events of a scenario."""
+    """Yield the problems of the events of a scenario."""
     is_usable = True
     for index, event in enumerate(document.events):
         changes = _changes(event)
@@ -273,12 +273,12 @@ def node_event_findings(document: ScenarioDocument, located: LocatedYaml) -> Ite
 
 
 def _changes(event: NodeEventDocument) -> tuple[NodeChange, ...]:
-    """Return what an event says that happens."""
+    """Return the changes of an event."""
     return tuple(change for change in NodeChange if getattr(event, change.value) is not None)
 
 
 def _named(event: NodeEventDocument, change: NodeChange) -> list[str]:
-    """Return the names of the nodes that an event changes; none for those that it adds."""
+    """Return the names of the nodes that an event changes; an empty list if it adds nodes."""
     names: list[str] = [] if change is NodeChange.ADD else getattr(event, change.value)
     return names
 
@@ -286,7 +286,7 @@ def _named(event: NodeEventDocument, change: NodeChange) -> list[str]:
 @final
 @dataclass(slots=True)
 class _KnownNode:
-    """What is known of a node: its state, and when it last changed."""
+    """The state of a node, and the time of its last change."""
 
     state: _StateInScenario
     at_ns: int
@@ -304,7 +304,7 @@ class _NodeHistory:
         self._known: dict[str, _KnownNode] = {}
 
     def findings(self) -> Iterator[RuleFinding]:
-        """Yield the changes that a node cannot make when they are due."""
+        """Yield the changes that a node cannot make at their times."""
         if self._count > NODES_MAX:
             return
         self._note_added(self._document.nodes, -1)
@@ -321,7 +321,7 @@ class _NodeHistory:
                     self._known[name] = _KnownNode(_STATE_AFTER[change], event.at)
 
     def _added(self, index: int, nodes: NodesDocument, at_ns: int) -> Iterator[RuleFinding]:
-        """Take the nodes that an event adds, or yield why not."""
+        """Add the nodes of an event, or yield the reasons against it."""
         self._count += nodes.count
         if nodes.prefix in self._prefixes:
             text = f"the prefix {nodes.prefix!r} stands there twice"
@@ -334,12 +334,12 @@ class _NodeHistory:
             self._note_added([nodes], at_ns)
 
     def _note_added(self, documents: Sequence[NodesDocument], at_ns: int) -> None:
-        """Note that nodes are there from a moment on."""
+        """Note that nodes exist from a moment on."""
         for node in nodes_of(documents):
             self._known[node.node_id] = _KnownNode(_StateInScenario.THERE, at_ns)
 
     def _objection(self, name: str, change: NodeChange, at_ns: int) -> str:
-        """Return why a node cannot change so, empty if it can."""
+        """Return the reason against a change of a node, empty if it is possible."""
         known = self._known.get(name)
         if known is None:
             return f"there is no node {name!r} at that time{did_you_mean(name, tuple(self._known))}"

@@ -1,6 +1,6 @@
-"""A hand-written scenario as it is in its YAML file: one strict model for each mapping.
+"""A hand-written scenario in its YAML file: one strict model for each mapping.
 
-name: a day                      # optional, else the name of the file
+name: a day                      # optional, default the name of the file
 nodes:
   - count: 20
     prefix: small                # node ids are small-1, small-2, ...
@@ -14,21 +14,21 @@ applications:
     queue: root.batch
     user: anna
     groups: [data]               # optional
-    submit: 30m                  # when the first is submitted, default 0
-    every: 10m                   # and the next ones, default all at once
+    submit: 30m                  # submission of the first one, default 0
+    every: 10m                   # interval to the next ones, default all at once
     gang: soft                   # or hard; by default tasks start one by one
     tasks:
       - count: 8                 # default 1
         resources: {vcore: 500m, memory: 4Gi}
-        duration: 5m..20m        # drawn between the two, or one duration; absent: to the end
-        after: 1m                # when they are asked for, after the application; default 0
+        duration: 5m..20m        # random between the two, or one duration; absent: to the end
+        after: 1m                # time of their asks after the application; default 0
         priority: 10             # default 0
-events:                          # optional: nodes that come and go, each event with one of add, remove,
+events:                          # optional: changes of nodes, each event with one of add, remove,
   - at: 2h                       # drain and restore
     add: {prefix: new, resources: {vcore: 16}}
   - at: 3h
     remove: [small-1]            # or one name
-    again: true                  # what ran on it is asked for again, default false
+    again: true                  # its work is asked for again, default false
 """
 
 from __future__ import annotations
@@ -65,19 +65,19 @@ _SHOWN_MAX: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class DurationRange:
-    """A duration that is drawn between two, both included; equal for one that is fixed."""
+    """A random duration between two bounds, both included; equal bounds for a fixed one."""
 
     shortest_ns: int
     longest_ns: int
 
 
 def _refused(text: str) -> PydanticCustomError:
-    """Return an error with a text as it is: as a template, braces in it would be taken for names."""
+    """Return an error with a literal text: in a template, braces in it would be taken for names."""
     return PydanticCustomError("refused", "{text}", {"text": text})
 
 
 def _text(value: object) -> str:
-    """Return a scalar as it is written; `0` is a duration and a number."""
+    """Return a scalar as text; `0` is a duration and a number."""
     if isinstance(value, str):
         return value
     if type(value) is int:
@@ -108,7 +108,7 @@ def _duration_range(value: object) -> DurationRange | None:
 
 
 def _resources(value: object) -> dict[str, int]:
-    """Return quantities by resource type, none of them zero."""
+    """Return quantities by resource type, all above zero."""
     if not isinstance(value, dict) or not value:
         raise _refused("expected quantities by resource type, such as {vcore: 2, memory: 4Gi}")
     try:
@@ -122,7 +122,7 @@ def _resources(value: object) -> dict[str, int]:
 
 
 def _name(text: str) -> str:
-    """Return a name that can begin the ids of nodes or applications."""
+    """Return a name that can be the prefix of the ids of nodes or applications."""
     if _NAME.fullmatch(text) is None:
         raise _refused(
             f"{text!r} is no name: 1 to 64 letters, digits, '-' and '_', a letter or digit first and last"
@@ -208,7 +208,7 @@ class NodeEventDocument(_ScenarioMapping):
 
 
 class ScenarioDocument(_ScenarioMapping):
-    """The whole file; the reader of queue configurations checks those parts."""
+    """The whole file; the reader of queue configurations checks the parts about queues."""
 
     name: str = ""
     nodes: Annotated[list[NodesDocument], Field(min_length=1)]
@@ -222,7 +222,7 @@ class ScenarioDocument(_ScenarioMapping):
 
 
 def text_of(detail: ErrorDetails) -> str:
-    """Return the expected kind of a value, and the value that is there."""
+    """Return the expected kind of a value, and the actual value."""
     value = detail["input"]
     wanted = _WANTED.get(detail["type"], "expected something else").format(**detail.get("ctx", {}))
     needs_quotes = detail["type"] == "string_type" and isinstance(value, bool | int | float)
@@ -230,7 +230,7 @@ def text_of(detail: ErrorDetails) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as it is in the file, or its kind."""
+    """Return a value as written in the file, or its kind."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -1,28 +1,28 @@
-"""A log in the standard workload format becomes a workload.
+"""A log in the standard workload format as a workload.
 
-The rules, each counted in the notes of the workload where it was used:
+The rules, each counted in the notes of the workload if it was used:
 
-* A job is one application. Times start with the first job that is submitted.
-* Skipped are jobs whose submit time, run time or number of processors is not known (negative, or no
-  processors), and jobs that were cancelled (status 5) before they ran at all. Nothing else is.
+* A job is one application. Times start with the first submitted job.
+* Jobs are skipped if their submit time, run time or number of processors is unknown (negative, or no
+  processors), or if they were cancelled (status 5) before they ran at all. No other jobs are skipped.
 * A run time of 0 is taken as one second: the log rounds.
-* The number of processors is what the job got; where that is not known, what it asked for. Of a job that
-  starts as a whole it is the reverse, as simulators of batch systems have it.
-* A job becomes tasks that a node can hold. A request such as `2:ppn=8+1:ppn=4` says how: two tasks with 8
-  processors and one with 4. Its properties (`:cl_zewura`, `#excl`) are ignored. Without such a text, or
-  where it does not add up to the processors of the job, the processors are grouped up to the size of
-  the smallest kind of node, fewer where the memory of that node allows no more.
+* The number of processors is the allocated one, or the requested one if that is unknown. For a job that
+  starts as a whole it is the reverse, as in simulators of batch systems.
+* A job becomes tasks that a node can hold. A request such as `2:ppn=8+1:ppn=4` defines them: two tasks with 8
+  processors and one with 4. Its properties (`:cl_zewura`, `#excl`) are ignored. Without such a text, or if it
+  does not add up to the processors of the job, the processors are grouped up to the size of the smallest kind
+  of node, fewer if the memory of that node does not allow more.
 * Tasks start one by one as room is found and each runs as long as the job did: a job is not a gang. With
-  `JobOptions.whole` it is one whose placeholders never time out; then jobs for which there is no room on the
-  empty machine are skipped, and the numbers in names have leading zeros: the scheduler orders applications
-  of one moment by their names.
-* The requested time is the walltime; where it is not known, the run time by `JobOptions.estimate_factor`.
-* Memory is what was requested. By the standard that is kB a processor. A log with request texts is one of
+  `JobOptions.whole` it is one whose placeholders never time out; then jobs that do not fit on the empty
+  machine are skipped, and the numbers in names have leading zeros: the scheduler orders applications of one
+  moment by their names.
+* The requested time is the walltime; if it is unknown, the run time times `JobOptions.estimate_factor`.
+* Memory is the requested one. In the standard that is kB per processor. A log with request texts is from
   MetaCentrum, and has bytes for each node of the request.
-* Users are `u<id>`, groups `g<id>`. The queue is the extra column, else the name that the header has for its
-  number, else `queue<number>`, else `default`.
-* A job with more processors than the whole machine is not left out unless it is to start as a whole: its
-  tasks run as there is room.
+* Users are `u<id>`, groups `g<id>`. The queue is the extra column, or else the name in the header for its
+  number, or else `queue<number>`, or else `default`.
+* A job with more processors than the whole machine is kept unless it must start as a whole: its tasks run as
+  room is found.
 * Dependencies between jobs (preceding job, think time) are ignored.
 """
 
@@ -63,19 +63,20 @@ from .workload import (
 _MILLI: Final = 1000
 _PROCESSORS_MAX: Final = 10**6
 PLACEHOLDER_TIMEOUT_NS: Final = 100 * 365 * 86_400 * NANOSECONDS_IN_SECOND
-"""How long the placeholders of a whole job wait for each other: longer than logs are, a hundred years."""
+"""The time for which placeholders of a whole job wait for each other: a hundred years, longer than logs."""
 _CHUNK: Final = re.compile(r"(?P<nodes>[0-9]{1,7})(?P<properties>(:[^:]+)*)")
 _PROCESSORS_OF_NODE: Final = re.compile(r"ppn=([0-9]{1,7})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """How the jobs of a log become applications.
+    """The conversion of the jobs of a log into applications.
 
     Attributes:
-        whole: Whether a job starts as a whole, as a gang with what it requested, instead of task by task.
-        task_processors: How many processors a task has at most; `None` for what a request or a node says.
-        estimate_factor: The walltime of a job without a requested time, in run times; `None` for none.
+        whole: Whether a job starts as a whole, as a gang with its requested size, instead of task by task.
+        task_processors: The largest number of processors of a task; `None` for that of the request or the
+            node.
+        estimate_factor: The walltime of a job without a requested time, in run times; `None` for no walltime.
     """
 
     whole: bool = False
@@ -85,7 +86,7 @@ class JobOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Equal parts of a job, each for one node: how many, and the processors of each."""
+    """Equal parts of a job, each for one node: their number, and the processors of each."""
 
     count: int
     processors: int
@@ -93,7 +94,7 @@ class _Chunk:
 
 @dataclass(slots=True)
 class _Reading:
-    """The data that turns jobs into applications, and the notes about them."""
+    """The data for the conversion of jobs into applications, and the notes about them."""
 
     log: SwfLog
     start_ns: int
@@ -114,7 +115,7 @@ class _Reading:
 
     @property
     def processors(self) -> int:
-        """How many processors there are in all."""
+        """The number of all processors."""
         return sum(machine.nodes * machine.processors for machine in self.machines)
 
 
@@ -125,21 +126,20 @@ def read_swf(
 
     Args:
         path: The log.
-        machines_path: The machines; `<log>.machines` when absent, and without that the header of the log.
-        options: How jobs become applications.
+        machines_path: The machines; by default `<log>.machines`, and without that file the header of the log.
+        options: The conversion of jobs into applications.
 
     Raises:
-        InputError: A file cannot be read, a value in it is wrong, or there are no machines; nothing is
-            returned then.
+        InputError: A file cannot be read, a value in it is invalid, or the machines are missing.
     """
     return workload_of_log(read_swf_log(path), machines_path, options)
 
 
 def workload_of_log(log: SwfLog, machines_path: Path | None, options: JobOptions) -> SimulatedWorkload:
-    """Return the workload of a log that was read, with its machines as `read_swf` finds them.
+    """Return the workload of a parsed log, with the machines that `read_swf` would find.
 
     Raises:
-        InputError: As `read_swf`.
+        InputError: As for `read_swf`.
     """
     path = log.path
     origin, machines = _machines(path, log, machines_path)
@@ -162,7 +162,7 @@ def workload_of_log(log: SwfLog, machines_path: Path | None, options: JobOptions
 
 
 def _machines(path: Path, log: SwfLog, machines_path: Path | None) -> tuple[Path, tuple[Machine, ...]]:
-    """Return the machines and their file: the one that was named, the one next to the log, or the log."""
+    """Return the machines and their file: the given one, the one next to the log, or the log."""
     beside = path.with_name(unpacked_name(path).name + MACHINES_SUFFIX)
     if machines_path is not None or beside.exists():
         named = machines_path or beside
@@ -178,12 +178,12 @@ def _machines(path: Path, log: SwfLog, machines_path: Path | None) -> tuple[Path
 
 
 def _start_ns(log: SwfLog) -> int:
-    """Return when the first job was submitted."""
+    """Return the time of the first submission."""
     return min((job.submit_ns for job in log.jobs if job.submit_ns != UNKNOWN), default=0)
 
 
 def _is_skipped(job: SwfJob, reading: _Reading) -> bool:
-    """Return whether a job is left out, and note why."""
+    """Return whether a job is left out, and note the reason."""
     reason = _reason_to_skip(job)
     if reason:
         reading.notes[f"job skipped: {reason}"] += 1
@@ -191,7 +191,7 @@ def _is_skipped(job: SwfJob, reading: _Reading) -> bool:
 
 
 def _reason_to_skip(job: SwfJob) -> str:
-    """Return why a job is left out, the empty text if it is not."""
+    """Return the reason to leave out a job, the empty text without one."""
     if job.submit_ns == UNKNOWN:
         return "submit time unknown"
     if job.run_ns == UNKNOWN:
@@ -204,9 +204,9 @@ def _reason_to_skip(job: SwfJob) -> str:
 
 
 def _never_starts(application: SimulatedApplication, reading: _Reading) -> bool:
-    """Return whether a job that is to start as a whole has no room on the empty machine, and note it.
+    """Return whether a job that must start as a whole does not fit on the empty machine, and note it.
 
-    It would keep the room that it finds, and wait for the rest for ever.
+    It would keep the room that it finds, and wait for the rest forever.
     """
     if not reading.options.whole:
         return False
@@ -265,7 +265,7 @@ def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
 
 
 def _walltime_ns(job: SwfJob, reading: _Reading) -> int | None:
-    """Return how long a job will run at most by its owner, `None` where that is not known."""
+    """Return the maximum run time of a job by its owner, `None` if it is unknown."""
     if job.requested_ns > 0:
         return job.requested_ns
     if reading.options.estimate_factor is None:
@@ -283,7 +283,7 @@ def _queue(job: SwfJob, log: SwfLog) -> str:
 
 
 def _processors(job: SwfJob, reading: _Reading) -> int:
-    """Return the processors of a job: what it got, else what it asked for; of a whole job, the reverse."""
+    """Return the processors of a job: allocated, or else requested ones; for a whole job, the reverse."""
     processors = job.processors
     if reading.options.whole and job.requested_processors > 0:
         processors = job.requested_processors
@@ -297,7 +297,7 @@ def _processors(job: SwfJob, reading: _Reading) -> int:
 
 
 def _requested_chunks(job: SwfJob, processors: int, reading: _Reading) -> list[_Chunk]:
-    """Return the parts in the text of the request, none if they are not usable."""
+    """Return the parts in the text of the request, an empty list if they are not usable."""
     if not job.request:
         return []
     chunks, ignored = _parse_request(job.request)
@@ -315,7 +315,7 @@ def _parse_request(request: str) -> tuple[list[_Chunk], bool]:
     ignored = bool(exclusive)
     chunks: list[_Chunk] = []
     for text in parts.split("+"):
-        # A part that names one node instead of a number of nodes is for that one node.
+        # A part that names a node instead of a number of nodes is for that node.
         match = _CHUNK.fullmatch(text if text[:1].isdigit() else f"1:{text}")
         if match is None:
             return [], True
@@ -337,14 +337,14 @@ def _grouped_chunks(job: SwfJob, processors: int, reading: _Reading) -> list[_Ch
 
 
 def _memory_of_processor(job: SwfJob) -> int:
-    """Return the bytes that a job of a standard log wants for each processor, 0 if it does not say."""
+    """Return the bytes that a job of a standard log requests for each processor, 0 if they are unknown."""
     if job.request or job.requested_memory <= 0:
         return 0
     return job.requested_memory * BYTES_IN_KILOBYTE
 
 
 def _parts(job: SwfJob, chunk: _Chunk, reading: _Reading) -> list[tuple[int, dict[str, int]]]:
-    """Return a chunk as tasks that are not larger than allowed: how many, and what each asks for."""
+    """Return a chunk as tasks within the allowed size: their number, and the request of each."""
     resources = _resources(job, chunk, reading)
     size = reading.options.task_processors
     if size is None or chunk.processors <= size:
@@ -362,7 +362,7 @@ def _parts(job: SwfJob, chunk: _Chunk, reading: _Reading) -> list[tuple[int, dic
 
 
 def _resources(job: SwfJob, chunk: _Chunk, reading: _Reading) -> dict[str, int]:
-    """Return what one part of a job asks for."""
+    """Return the request of one part of a job."""
     resources = {"vcore": chunk.processors * _MILLI}
     if job.requested_memory <= 0:
         return resources

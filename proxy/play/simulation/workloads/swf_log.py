@@ -1,15 +1,15 @@
-"""Read a log in the standard workload format (SWF): one job a line, 18 numbers, `-1` for unknown.
+"""Reads a log in the standard workload format (SWF): one job per line, 18 numbers, `-1` for unknown.
 
-Lines that start with `;` are comments; of the header in them the size of the machine (`MaxNodes`, `MaxProcs`)
-and the names of queues (`Queue: 3 batch`) are used. Up to three extra columns are understood, as the logs of
-MetaCentrum have them: the nodes a job ran on (in braces; ignored), the name of its queue, and the text of its
+Lines that start with `;` are comments; from the header in them the size of the machine (`MaxNodes`,
+`MaxProcs`) and the names of queues (`Queue: 3 batch`) are used. Up to three extra columns are read, as in the
+logs of MetaCentrum: the nodes of a job (in braces; ignored), the name of its queue, and the text of its
 request.
 
-This module only reads; what a job means for a simulation is decided in `swf`.
+This module only reads; `swf` converts jobs for a simulation.
 
-The machines that a log ran on are in a file next to it, `<log>.machines`, one kind of machine a line: id,
-name, number of nodes, processors of a node, speed (ignored), and memory of a node in kB (optional). Without
-such a file the header of the log may have the number of nodes and processors.
+The machines of a log are in a file next to it, `<log>.machines`, one kind of machine per line: id, name,
+number of nodes, processors of a node, speed (ignored), and memory of a node in kB (optional). Without such a
+file the header of the log may have the number of nodes and processors.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ _MACHINE_COLUMNS: Final = "id, name, nodes, processors, speed, memory in kB"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwfJob:
-    """One line of the log, in its own units; `-1` (`UNKNOWN`) is a value that the log does not have.
+    """One line of the log, in its own units; `-1` (`UNKNOWN`) marks a value that the log does not have.
 
-    `queue_name` and `request` are empty where the log has no such column; so are `name`, `user_name`,
-    `group_name` and `tags`, which a log of this format never has, but a CSV file with jobs.
+    `queue_name` and `request` are empty if the log has no such column; so are `name`, `user_name`,
+    `group_name` and `tags`, which a log of this format never has, but a CSV file with jobs may have.
     """
 
     line: int
@@ -105,8 +105,8 @@ def read_swf_log(path: Path) -> SwfLog:
     """Read a log.
 
     Raises:
-        InputError: The file cannot be read, a line has the wrong number of columns, a value is no number,
-            or a job number is there twice.
+        InputError: The file cannot be read, a line has the wrong number of columns, a value is not a number,
+            or a job number occurs twice.
     """
     sizes = {"MaxNodes": 0, "MaxProcs": 0}
     queue_names: dict[int, str] = {}
@@ -159,7 +159,7 @@ class _Line:
         return int(value)
 
     def seconds_ns(self, name: str) -> int:
-        """Return a column in seconds as nanoseconds, `UNKNOWN` for everything below zero."""
+        """Return a column in seconds as nanoseconds, `UNKNOWN` for values below zero."""
         column, text = self._fields[_COLUMNS.index(name)]
         nanoseconds = int(Decimal(text) * NANOSECONDS_IN_SECOND)
         if nanoseconds > INT64_MAX:
@@ -195,7 +195,7 @@ def _read_job(line: _Line) -> SwfJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """One kind of machine; `memory` is in bytes a node, 0 where it is not known."""
+    """One kind of machine; `memory` is in bytes per node, 0 if it is unknown."""
 
     name: str
     nodes: int
@@ -207,7 +207,7 @@ def read_machines(path: Path) -> tuple[Machine, ...]:
     """Read a file of machines; lines that start with `;` or `#` are comments.
 
     Raises:
-        InputError: The file cannot be read, a value is no number, or a name is there twice.
+        InputError: The file cannot be read, a value is not a number, or a name occurs twice.
     """
     machines: dict[str, Machine] = {}
     for line, text in enumerate(read_text(path).split("\n"), start=1):
@@ -244,12 +244,12 @@ def _read_machine(path: Path, line: int, text: str) -> Machine:
 
 
 def machines_of_header(log: SwfLog) -> tuple[Machine, ...]:
-    """Return the machines in the header of a log, none if it has none.
+    """Return the machines in the header of a log, empty without any.
 
-    Without a number of processors each node has one, and without one of nodes each processor is a node.
+    Without a number of processors each node has one, and without a number of nodes each processor is a node.
 
     Raises:
-        InputError: There are fewer processors than nodes.
+        InputError: The header has fewer processors than nodes.
     """
     nodes = log.nodes_max or log.processors_max
     processors = log.processors_max or nodes
@@ -269,7 +269,7 @@ def nodes_of(path: Path, machines: tuple[Machine, ...]) -> tuple[SimulatedNode, 
         machines: The machines.
 
     Raises:
-        InputError: There are too many nodes.
+        InputError: The number of nodes is too large.
     """
     check_node_count(path, sum(machine.nodes for machine in machines))
     nodes = []

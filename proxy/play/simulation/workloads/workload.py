@@ -1,6 +1,6 @@
 """Workloads of simulations: nodes, and applications with their tasks, from any kind of file.
 
-All of it is frozen. Times are whole nanoseconds of virtual time, counted from the start of the simulation.
+All values are frozen. Times are whole nanoseconds of virtual time, counted from the start of the simulation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ONE: Final = Fraction(1)
 
 
 class GangStyle(Enum):
-    """The styles of a gang whose placeholders are not all placed in time; names of `si.v1`."""
+    """The styles of a gang whose placeholders are not all placed in time, with their names in `si.v1`."""
 
     SOFT = "Soft"
     HARD = "Hard"
@@ -42,22 +42,22 @@ class SimulatedNode:
 
 
 class NodeChange(Enum):
-    """What happens to nodes while a simulation runs; the values are the keys of a scenario."""
+    """A change of nodes during a simulation; the values are the keys of a scenario."""
 
     ADD = "add"
     REMOVE = "remove"
-    """The node is gone at once, as after a failure, and what runs on it ends."""
+    """The node is removed at once, as after a failure, and its work ends."""
     DRAIN = "drain"
-    """The node gets nothing more, and what runs on it runs on."""
+    """The node gets no new work, and its present work continues."""
     RESTORE = "restore"
-    """A drained node takes work again; a removed one comes back, empty."""
+    """A drained node accepts work again; a removed one comes back, empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEvent:
     """Nodes that change at one moment.
 
-    `is_repeated` says of nodes that are removed whether what ran on them is asked for again.
+    `is_repeated` is whether the work of removed nodes is asked for again.
     """
 
     at_ns: int
@@ -95,9 +95,9 @@ class SimulatedApplication:
 
     `gang` is `None` for an application whose tasks start one by one. A gang first asks for a placeholder
     for every task that is submitted together with the application, and starts when all are placed.
-    `placeholder_timeout_ns` is how long placeholders may wait for the others, `None` for the default of the
-    scheduler. `walltime_ns` is how long each task runs at most by its owner, `None` where that is not known.
-    `tags` are those of the application besides.
+    `placeholder_timeout_ns` is the time for which placeholders may wait for the others, `None` for the
+    default of the scheduler. `walltime_ns` is the maximum run time of each task by its owner, `None` if it is
+    unknown. `tags` are the other tags of the application.
     """
 
     application_id: str
@@ -121,14 +121,14 @@ class SimulatedApplication:
         return tuple(task for task in self.tasks if task.submit_at_ns == self.submit_at_ns)
 
     def gang_resources(self) -> dict[str, int]:
-        """Return what all placeholders of a gang ask for together."""
+        """Return the sum of all placeholders of a gang."""
         tasks = self.first_tasks()
         return _sum((task.resources for task in tasks), (task.count for task in tasks))
 
 
 @dataclass(frozen=True, slots=True)
 class InputNote:
-    """Something about the input that the report must not hide: what was skipped, changed or ignored."""
+    """A part of the input that was skipped, changed or ignored, which the report must show."""
 
     count: int
     text: str
@@ -136,10 +136,10 @@ class InputNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedWorkload:
-    """A whole simulation: a cluster, what is submitted to it, and a queue configuration that fits.
+    """A whole simulation: a cluster, the submissions to it, and a queue configuration for them.
 
-    `nodes` are there from the start, and `node_events` change them, in the order of their times.
-    `configuration_notes` are about that configuration, and matter unless another one replaces it.
+    `nodes` exist from the start, and `node_events` change them, in the order of their times.
+    `configuration_notes` are about that configuration, and do not apply if another one replaces it.
     """
 
     name: str
@@ -151,7 +151,7 @@ class SimulatedWorkload:
     node_events: tuple[NodeEvent, ...] = ()
 
     def all_nodes(self) -> tuple[SimulatedNode, ...]:
-        """Return every node that is there at some time, each once."""
+        """Return every node that exists at some time, each once."""
         added = (event.nodes for event in self.node_events if event.change is NodeChange.ADD)
         return (*self.nodes, *chain.from_iterable(added))
 
@@ -165,7 +165,7 @@ class SimulatedWorkload:
 
 
 def count_tasks_larger_than_every_node(workload: SimulatedWorkload) -> int:
-    """Return how many pieces of work fit on no node, not even on an empty one."""
+    """Return the number of pieces of work that do not fit on any node, even an empty one."""
     shapes = _distinct_shapes(node.resources for node in workload.all_nodes())
     answers: dict[tuple[tuple[str, int], ...], bool] = {}
     count = 0
@@ -179,7 +179,7 @@ def count_tasks_larger_than_every_node(workload: SimulatedWorkload) -> int:
 
 
 def count_gangs_larger_than_the_cluster(workload: SimulatedWorkload) -> int:
-    """Return how many gangs ask for more of something than all nodes have together."""
+    """Return the number of gangs that ask for more of a resource than all nodes have together."""
     there = _sum(node.resources for node in workload.all_nodes())
     return sum(
         not _fits(application.gang_resources(), there)
@@ -189,7 +189,7 @@ def count_gangs_larger_than_the_cluster(workload: SimulatedWorkload) -> int:
 
 
 def _sum(resources: Iterable[Mapping[str, int]], counts: Iterable[int] = repeat(1)) -> dict[str, int]:
-    """Return the sum of resources, each as often as its count says."""
+    """Return the sum of resources, each multiplied by its count."""
     total: dict[str, int] = {}
     for one, count in zip(resources, counts, strict=False):
         for name, quantity in one.items():
@@ -203,12 +203,12 @@ def _distinct_shapes(resources: Iterable[Mapping[str, int]]) -> list[Mapping[str
 
 
 def _fits(wanted: Mapping[str, int], there: Mapping[str, int]) -> bool:
-    """Return whether each wanted type is there in that quantity."""
+    """Return whether each type is available in the wanted quantity."""
     return all(quantity <= there.get(name, 0) for name, quantity in wanted.items())
 
 
 def queue_name(text: str) -> str:
-    """Return a legal queue name for a name from a trace: lower case, `_` for what is not allowed."""
+    """Return a legal queue name for a name from a trace: lower case, `_` for illegal characters."""
     return _FORBIDDEN.sub("_", text.lower())[:_NAME_LENGTH_MAX] or "_"
 
 
@@ -223,7 +223,7 @@ def configuration_for(
     Args:
         queue_paths: Full paths, each starting with `root.`; order and repetitions do not matter.
         node_sort_policy: `fair` or `binpacking`.
-        resource_weights: The weight of each resource type when nodes are sorted; the default when absent.
+        resource_weights: The weight of each resource type when nodes are sorted; the default if absent.
     """
     tree: _Tree = {}
     for path in sorted(set(queue_paths)):
@@ -253,15 +253,15 @@ def _entries(tree: _Tree) -> list[_QueueEntry]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadCut:
-    """What is taken of a workload, and how it is scaled.
+    """The part of a workload to take, and its scale.
 
     Attributes:
-        from_ns: Jobs that are submitted earlier are left out, and time begins here; `None` for the start.
-        to_ns: Jobs that are submitted at this time or later are left out; `None` for none.
-        first: How many jobs are taken of the rest, in the order of submission; `None` for all.
-        rate: How many times as fast jobs follow each other.
-        size: How many times as much each task asks for, rounded up.
-        nodes: How many times as many nodes of each kind there are, rounded up.
+        from_ns: Earlier submissions are left out, and time starts here; `None` for the start.
+        to_ns: Submissions at this time or later are left out; `None` for none.
+        first: The number of jobs to take of the rest, in the order of submission; `None` for all.
+        rate: The factor of the rate of submissions.
+        size: The factor of the size of each task, which is rounded up.
+        nodes: The factor of the number of nodes of each kind, which is rounded up.
     """
 
     from_ns: int | None = None
@@ -273,9 +273,9 @@ class WorkloadCut:
 
 
 def cut_workload(workload: SimulatedWorkload, cut: WorkloadCut) -> SimulatedWorkload:
-    """Return a part of a workload, scaled; without applications if none is left.
+    """Return a part of a workload, scaled; it may have no applications.
 
-    Times are cut before they are scaled. Events of nodes before the part happen as it begins.
+    Times are cut before they are scaled. Events of nodes before the part happen at its start.
     """
     start_ns = cut.from_ns or 0
     taken = sorted(_taken(workload.applications, cut), key=lambda each: each.submit_at_ns)[: cut.first]
@@ -305,7 +305,7 @@ def _taken(applications: Iterable[SimulatedApplication], cut: WorkloadCut) -> It
 
 
 def _moved(application: SimulatedApplication, start_ns: int, cut: WorkloadCut) -> SimulatedApplication:
-    """Return an application at its time in the part; its tasks follow it as they did."""
+    """Return an application at its time in the part; its tasks keep their times after it."""
     at_ns = int((application.submit_at_ns - start_ns) / cut.rate)
     shift_ns = at_ns - application.submit_at_ns
     tasks = tuple(_moved_task(task, shift_ns, cut.size) for task in application.tasks)
@@ -321,7 +321,7 @@ def _moved_task(task: SimulatedTask, shift_ns: int, size: Fraction) -> Simulated
 def _moved_events(
     workload: SimulatedWorkload, nodes: tuple[SimulatedNode, ...], cut: WorkloadCut
 ) -> Iterator[NodeEvent]:
-    """Yield the events of the part; those of nodes that are left out are not."""
+    """Yield the events of the part, without those of nodes that are left out."""
     gone = {node.node_id for node in workload.nodes} - {node.node_id for node in nodes}
     for event in workload.node_events:
         left = tuple(node for node in event.nodes if node.node_id not in gone)
@@ -331,7 +331,7 @@ def _moved_events(
 
 
 def _scaled_nodes(nodes: tuple[SimulatedNode, ...], factor: Fraction) -> Iterator[SimulatedNode]:
-    """Yield as many nodes of each kind as a factor says: the first of them, or all and copies of them."""
+    """Yield a number of nodes of each kind by a factor: the first of them, or all and copies of them."""
     kinds: dict[object, list[SimulatedNode]] = {}
     for node in nodes:
         kind = (tuple(node.resources.items()), tuple(node.attributes.items()))
@@ -347,9 +347,9 @@ def _scaled_nodes(nodes: tuple[SimulatedNode, ...], factor: Fraction) -> Iterato
 
 
 def without_what_never_starts(workload: SimulatedWorkload) -> tuple[SimulatedWorkload, int]:
-    """Return a workload without the gangs that hold room for ever, and how many they are.
+    """Return a workload without the gangs that would hold room forever, and the number of these.
 
-    Only placeholders that wait for ever do: others are given up in time.
+    Only placeholders without a timeout do: others are given up in time.
     """
     shapes = Counter(tuple(node.resources.items()) for node in workload.all_nodes())
     kept = []
