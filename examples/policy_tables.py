@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from own_policies import (  # type: ignore[import-not-found] # it is beside this file
+from own_policies import (  # type: ignore[import-not-found] # in the same folder
     F1,
     CheapestFirst,
     GpuPack,

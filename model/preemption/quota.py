@@ -97,7 +97,7 @@ class _Enforcement:
         self._protected: dict[str, list[Protected]] = {}
         """The protected victims by the path of their leaf."""
         self.over = over_maximum(queue)
-        """The amount that the queue has to give back; no more than this of any type ends."""
+        """The amount that the queue has to give back, which is a limit for each type."""
         self.selected = 0
         self.gone: list[VictimRecord] = []
         self._ending: list[EndingVictim] = []
@@ -150,7 +150,7 @@ class _Enforcement:
         return [each for each in everything if matches_any(each.victim.resource, left)]
 
 
-# -------------------------------------------------------------------------------------- how much
+# --------------------------------------------------------------------------------------- amounts
 
 
 def _used(queue: Queue) -> Resource:
@@ -225,7 +225,7 @@ def _above_own_guarantee(queue: Queue) -> Resource:
     return _positive(subtract(_used(queue), queue.guaranteed))
 
 
-# ------------------------------------------------------------------------------------------- whom
+# ------------------------------------------------------------------------------ choice of victims
 
 
 def choose_for_quota(
@@ -238,7 +238,7 @@ def choose_for_quota(
 
     Args:
         candidates: The possible victims.
-        target: The amount that the leaf has to give back; no more than this of any type ends. A quantity may
+        target: The amount that the leaf has to give back, which is a limit for each type. A quantity may
             be zero.
         maximum: The maximum that is enforced; the unit of sizes.
         above_guarantees: The amount that may end, for the types above the maximum that have a guarantee.

@@ -30,7 +30,7 @@ _INBOX_MAX: Final = 256
 """The number of callbacks that may wait for the loop before the calling thread has to wait."""
 
 
-class Refused(LicorneError):  # noqa: N818 - it is no fault
+class Refused(LicorneError):  # noqa: N818 - it is not a fault
     """A node, an application or an ask was rejected; `docs/embedding.md` lists the values of `code`."""
 
     def __init__(self, what: str, reason: str, code: str = "") -> None:
@@ -187,7 +187,7 @@ class PredicateManager(InboxManager):
             task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, position: int, question: PredicateQuestion, answer: _Answer) -> None:
-        """Run the coroutine, and send its answer; after the time limit send that there was no answer."""
+        """Run the coroutine, and send its answer; after the time limit report a missing answer."""
         timeout, found = asyncio.timeout(self._seconds), None
         try:
             async with timeout:

@@ -281,7 +281,7 @@ def _loaded(given: GivenWorkload, reading: Mapping[str, object]) -> SimulatedWor
         return load_input(input_options(given, reading))
     if reading:
         raise RequestError(f"{next(iter(reading))}: the workload is loaded already, give it to load")
-    return given._loaded  # noqa: SLF001 - what this module hides from programs
+    return given._loaded  # noqa: SLF001 - private for programs only
 
 
 def _settings_of(name: str, options: Mapping[str, Any]) -> RunSettings:

@@ -126,7 +126,7 @@ def lack_of_queues(
     Args:
         ask: The ask.
         levels: The maximum and the use of each limit and queue that the ask is in, the root last.
-        coming: The amount that each gets back anyway, from victims that end for no ask; empty for none.
+        coming: The amount that each gets back anyway, from victims that end for no ask; may be empty.
     """
     lack: dict[str, int] = {}
     last = len(levels) - 1

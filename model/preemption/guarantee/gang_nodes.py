@@ -3,7 +3,7 @@
 Members get their nodes one after the other, those of the largest size first. Each gets the node where the
 mildest and fewest further victims make room for it: no victims on a node with room; of equal nodes the one
 that then has room for most members. A victim of one member counts as ended for the next, in guarantees as
-well. If that finds no nodes, the smallest size goes first. Needless victims are left out at the end.
+well. If that finds no nodes, the smallest size is placed first. Needless victims are left out at the end.
 
 If few allocations may end, and no predicates are asked, all sets of them are compared instead.
 """

@@ -57,7 +57,7 @@ class CommittedResources:
         return most if beside is None else add(most, beside)
 
     def leaves_room(self, leaf: Queue, resource: Resource) -> bool:
-        """Return whether a leaf and those above it have room for a resource beyond what is committed.
+        """Return whether a leaf and those above it have room for a resource besides the commitments.
 
         The root is left out: its maximum is the sum of the nodes, not a quota.
         """
@@ -234,7 +234,7 @@ class ProjectedUsage:
         return bool(self._serving) and all((self.owed(name) or 0) >= 0 for name in self._serving)
 
     def covers(self, resource: Resource) -> bool:
-        """Return whether a resource has, of each type served, at most what is owed of the type.
+        """Return whether a resource has, of each type served, at most the owed amount.
 
         Nothing is owed if no type is served; if no guarantee decides, everything is owed.
         """

@@ -1,5 +1,6 @@
-"""Recordings: what the partitions of a scheduler are asked and answered, written as a transcript.
+"""Recordings: the requests to the partitions of a scheduler and the answers, written as a transcript.
 
-It owns the files of a recording and the order of their lines. `observer` says what of a scheduler can be
-watched, `recorder` writes it. It may import `proxy.si`, `proxy.base.files`, `actors` and `model`.
+This package owns the files of a recording and the order of their lines. `observer` has the interface for
+observers of a scheduler, `recorder` writes the recording. It may import `proxy.si`, `proxy.base.files`,
+`actors` and `model`.
 """

@@ -1,4 +1,4 @@
-"""What watches the partitions of a scheduler: nothing, a recorder, or the replay of a recording."""
+"""The observers of the partitions of a scheduler: none, a recorder, or the replay of a recording."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ _CONGESTED: Final = PlacementHalt(reason=RefusalReason.CONGESTED)
 
 
 class NewPartition(NamedTuple):
-    """What a partition is made of."""
+    """The parts of a new partition."""
 
     incarnation: str
-    """The name that no other partition ever has."""
+    """The name of this partition alone, which is never used again."""
     name: str
-    """Its full name."""
+    """The full name."""
     rm_id: str
-    """Its resource manager (RM)."""
+    """The resource manager (RM)."""
     config: PartitionConfig
     host: PartitionHost
-    """What it gets from outside."""
+    """The interface of the partition to the scheduler around it."""
     generation: Generation
-    """The generation of `si.v1` in which its RM is answered."""
+    """The generation of `si.v1` for the answers to the RM."""
 
 
 class Observer(Protocol):
-    """Makes the partitions of a scheduler, and notes what changes all of them or none."""
+    """Makes the partitions of a scheduler, and notes changes that affect all of them or none."""
 
     ends_partitions: bool
     """Whether partitions that a registration or reload has replaced end at once; a replay ends them."""
     folder: Path | None
-    """Where it is recorded, if it is."""
+    """The folder of the recording, `None` without one."""
 
     def make_partition(self, new: NewPartition) -> Partition:
         """Make a partition."""
@@ -55,7 +55,7 @@ class Observer(Protocol):
     def change(
         self, verb: str, rm_id: str, configuration: str, only: Sequence[str] | None = None
     ) -> AbstractContextManager[object]:
-        """Give a context for a registration or reload, which raises if it does not happen.
+        """Return a context for a registration or reload, which raises an error if that does not happen.
 
         Args:
             verb: `register` or `configuration`.
@@ -70,17 +70,17 @@ class Observer(Protocol):
     def answer(
         self, rm_id: str, announcement: Announcement, announce: Callable[[Delivery], None], *, older: bool
     ) -> None:
-        """Announce to an RM what comes from no partition."""
+        """Announce a message without a partition to an RM."""
 
     def note(self, line: Document) -> None:
-        """Note something else: a verb with its body, and the time `at` unless it happens now."""
+        """Note another line: a verb with its body, and the time `at` unless it happens now."""
 
     def close(self) -> None:
         """Note that the scheduler has ended."""
 
 
 class Unobserved:
-    """Nothing watches: partitions are as they are, and nothing is noted."""
+    """No observer: partitions are unchanged, and nothing is noted."""
 
     ends_partitions = True
     folder: Path | None = None
@@ -91,10 +91,10 @@ class Unobserved:
 
     def change(
         self,
-        verb: str,  # noqa: ARG002 - likewise
-        rm_id: str,  # noqa: ARG002 - likewise
-        configuration: str,  # noqa: ARG002 - likewise
-        only: Sequence[str] | None = None,  # noqa: ARG002 - likewise
+        verb: str,  # noqa: ARG002 - as above
+        rm_id: str,  # noqa: ARG002 - as above
+        configuration: str,  # noqa: ARG002 - as above
+        only: Sequence[str] | None = None,  # noqa: ARG002 - as above
     ) -> AbstractContextManager[object]:
         """Do nothing."""
         return nullcontext()
@@ -104,13 +104,13 @@ class Unobserved:
 
     def answer(
         self,
-        rm_id: str,  # noqa: ARG002 - likewise
+        rm_id: str,  # noqa: ARG002 - as above
         announcement: Announcement,
         announce: Callable[[Delivery], None],
         *,
-        older: bool,  # noqa: ARG002 - likewise
+        older: bool,  # noqa: ARG002 - as above
     ) -> None:
-        """Announce it."""
+        """Announce the message."""
         announce(announcement)
 
     def note(self, line: Document) -> None:
@@ -121,7 +121,7 @@ class Unobserved:
 
 
 class ReplayDifferenceError(LicorneError):
-    """The replay does something else than what was recorded."""
+    """The replay differs from the recording."""
 
 
 class MadePartition(NamedTuple):
@@ -133,21 +133,21 @@ class MadePartition(NamedTuple):
 
 @final
 class ReplayedAnswers(Unobserved):
-    """Makes the partitions of a replay, and answers them what the recorded ones were answered."""
+    """Makes the partitions of a replay, and gives them the recorded answers."""
 
     ends_partitions = False
 
     def __init__(self) -> None:
         self.asked: AskedLater | bool = False
-        """How the partitions that are made ask predicates, see `how_asked`."""
+        """How the new partitions ask predicates, see `how_asked`."""
         self.policies = GivenPolicies({})
-        """Those of the partitions that are made; their failures were reported when they were recorded."""
+        """The policies of the new partitions; their failures were reported when they were recorded."""
         self.made: dict[str, MadePartition] = {}
-        """The partitions that were made and are not numbered yet, by full name."""
+        """The new partitions without a number, by full name."""
         self._answers: deque[str | int | None] = deque()
         self._taken: deque[TakenAnswer] = deque()
         self._cycles = 0
-        """How many cycles of the turn have taken answers, also none."""
+        """The number of cycles of the turn that have taken answers, including empty ones."""
         self._in_turn = False
         self._halted: set[str] = set()
         """The partitions whose last turn placed nothing, by incarnation."""
@@ -160,7 +160,7 @@ class ReplayedAnswers(Unobserved):
         *,
         is_halted: bool,
     ) -> None:
-        """Answer a partition this from now on."""
+        """Give a partition these answers from now on."""
         self._in_turn = True
         self._answers = deque(answers)
         self._taken = deque(taken)
@@ -168,10 +168,10 @@ class ReplayedAnswers(Unobserved):
         (self._halted.add if is_halted else self._halted.discard)(incarnation)
 
     def end_turn(self, *, has_failed: bool) -> None:
-        """Make sure that all was asked, unless the turn has failed.
+        """Check that all answers were used, unless the turn has failed.
 
         Raises:
-            ReplayDifferenceError: it was not.
+            ReplayDifferenceError: Some answers were not used.
         """
         self._in_turn = False
         if has_failed:
@@ -193,7 +193,7 @@ class ReplayedAnswers(Unobserved):
         """Return the next recorded answer.
 
         Raises:
-            ReplayDifferenceError: there is none.
+            ReplayDifferenceError: The recording has no further answer.
         """
         answer = self._next(allocation_key, node_id)
         if isinstance(answer, int):
@@ -206,13 +206,13 @@ class ReplayedAnswers(Unobserved):
         self,
         allocation_key: str,
         node_id: str,
-        victim_keys: tuple[str, ...],  # noqa: ARG002 - the place of the answer says all
-        start_index: int,  # noqa: ARG002 - likewise
+        victim_keys: tuple[str, ...],  # noqa: ARG002 - the order of answers suffices
+        start_index: int,  # noqa: ARG002 - as above
     ) -> int | None:
         """Return the next recorded answer.
 
         Raises:
-            ReplayDifferenceError: there is none.
+            ReplayDifferenceError: The recording has no further answer.
         """
         answer = self._next(allocation_key, node_id)
         if isinstance(answer, str):
@@ -232,7 +232,7 @@ class ReplayedAnswers(Unobserved):
         """Do nothing: the answers are in the lines of later turns."""
 
     def take(self) -> Sequence[PredicateAnswer]:
-        """Return the answers that were recorded for this cycle."""
+        """Return the recorded answers for this cycle."""
         cycle = self._cycles
         self._cycles += 1
         answers: list[PredicateAnswer] = []
@@ -243,7 +243,7 @@ class ReplayedAnswers(Unobserved):
     # ------------------------------------------------------------------------------ the partitions
 
     def make_partition(self, new: NewPartition) -> Partition:
-        """Make a partition that asks the recording."""
+        """Make a partition that gets its answers from the recording."""
         self.made[new.name] = MadePartition(new.incarnation, new.generation)
         asked = self.asked
         host = replace(
@@ -265,7 +265,7 @@ class ReplayedAnswers(Unobserved):
     def _placement_halt(
         self, incarnation: str, of_manager: Callable[[], PlacementHalt | None]
     ) -> PlacementHalt | None:
-        """Return whether a turn places anything as the recording says, and between turns why it does not."""
+        """Return whether a turn places anything, as recorded, and between turns why nothing is placed."""
         is_halted = incarnation in self._halted
         if self._in_turn and not is_halted:
             return None

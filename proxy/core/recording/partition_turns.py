@@ -1,8 +1,8 @@
-"""The turns of one partition: what it is asked to do, when, and what it is answered meanwhile.
+"""The turns of one partition: their requests, their times, and the answers to their questions.
 
-The time stands still in a turn, and what is announced in a turn waits until the line of the turn has been
-written. So a replay that sets its clock to the time of the line decides the same, and no resource manager
-(RM) ever hears of a decision that is not in the recording.
+The time is constant in a turn, and announcements of a turn wait until the line of the turn has been written.
+So a replay that sets its clock to the time of the line makes the same decisions, and no resource manager (RM)
+ever gets a decision that is not in the recording.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ STEPS: Final = (
 
 @final
 class PartitionTurns:
-    """What a recorded partition has in place of its host. Used by one thread at a time, as the partition is.
+    """The host of a recorded partition. Like the partition, it is used by one thread at a time.
 
     Args:
-        recorder: writes the turns.
-        number: the partition's number in the recording.
-        rm_id: its RM.
-        host: the host as it was made for the partition.
-        generation: the generation in which the RM is answered.
+        recorder: Writes the turns.
+        number: The number of the partition in the recording.
+        rm_id: The RM of the partition.
+        host: The original host of the partition.
+        generation: The generation of the answers to the RM.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class PartitionTurns:
     ) -> None:
         self.number = number
         self.rm_id = rm_id
-        self.announce_now = cast("Callable[[Delivery], None]", host.announce)  # The manager's own.
+        self.announce_now = cast("Callable[[Delivery], None]", host.announce)  # The method of the manager.
         self._recorder = recorder
         self._given = host
         self._asked: Predicates | None = host.predicates
@@ -75,10 +75,10 @@ class PartitionTurns:
         """The time of the turn; `None` outside of turns."""
         self._halt: PlacementHalt | None = None
         self._halt_asked = False
-        """Whether the halt of this turn has been asked for."""
+        """Whether the turn has asked for the halt."""
         self._answers: list[Json] = []
         self._cycles = 0
-        """How many cycles of this turn have taken answers, also none."""
+        """The number of cycles of this turn that have taken answers, including empty ones."""
         self._taken: list[Json] = []
         self._policies = TurnAnswers()
         for policy in host.policies.by_name.values():
@@ -96,17 +96,17 @@ class PartitionTurns:
             predicates=None if host.predicates is None else self,
             question_channel=None if host.question_channel is None else self,
         )
-        """What the partition is given."""
+        """The host for the partition."""
 
     # -------------------------------------------------------------------------------------- turns
 
     def run(self, describe: Callable[[], Document], turn: Callable[[], T], *, may_hold: bool = False) -> T:
-        """Run a turn and write its line; one inside of another turn belongs to that.
+        """Run a turn and write its line; a turn inside another one belongs to that one.
 
         Args:
-            describe: returns the verb of the line with its body.
-            turn: what the partition does.
-            may_hold: the line may wait for the next `flush`, with what is announced.
+            describe: Returns the verb of the line with its body.
+            turn: The action of the partition.
+            may_hold: Whether the line and its announcements may wait for the next `flush`.
         """
         if self._at_ns is not None:
             return turn()
@@ -135,19 +135,19 @@ class PartitionTurns:
             self._recorder.pass_on(self, b"".join(lines), announced)
 
     def flush(self) -> None:
-        """Write the turns that are held, and have what was announced delivered."""
+        """Write the held turns, and deliver their announcements."""
         self.write_held()
         self._given.flush()
 
     def write_held(self) -> None:
-        """Write the turns that are held, and announce what was announced in them."""
+        """Write the held turns, and make their announcements."""
         if self._held_lines or self._held_announcements:
             lines, self._held_lines = b"".join(self._held_lines), []
             announced, self._held_announcements = self._held_announcements, []
             self._recorder.pass_on(self, lines, announced)
 
     def deliver(self) -> None:
-        """Have what was announced delivered."""
+        """Deliver the announcements."""
         self._given.flush()
 
     def _begin(self, at_ns: int) -> None:
@@ -177,18 +177,18 @@ class PartitionTurns:
                     line["failed"] = repr(failure)
                 self._held_lines.append(self._recorder.encoded(line))
                 self._held_lines += self._outcome_lines(at_ns, is_older=is_older)
-            except Exception as error:  # noqa: BLE001 - scheduling goes on, whatever is wrong with the line
+            except Exception as error:  # noqa: BLE001 - scheduling continues despite any error of the line
                 self._recorder.give_up(f"a turn cannot be written, please report: {error!r}")
         self._held_announcements += _settled(self._announced, is_older)
         self._announced.clear()
 
     def watch(self, state: PartitionState) -> None:
-        """Take the state of the partition, whose preemptions are outcomes."""
+        """Set the state of the partition, whose preemptions are outcomes."""
         if self._outcomes is not None:
             self._outcomes.state = state
 
     def _outcome_lines(self, at_ns: int | None, *, is_older: bool) -> list[bytes]:
-        """Return a line for each outcome of a turn, in order; none where they are not recorded."""
+        """Return a line for each outcome of a turn, in order; empty if outcomes are not recorded."""
         if self._outcomes is None:
             return []
         return [
@@ -196,7 +196,7 @@ class PartitionTurns:
             for outcome in self._outcomes.take(older=is_older)
         ]
 
-    # --------------------------------------------------------------------- what the host is asked
+    # ---------------------------------------------------------------------- questions to the host
 
     def _now_ns(self) -> int:
         return self._given.now_ns() if self._at_ns is None else self._at_ns
@@ -214,7 +214,7 @@ class PartitionTurns:
         return self._halt
 
     def _note_policy(self, policy: str, method: str, answer: object) -> None:
-        """Keep an answer of a policy; what readers ask between turns changes nothing."""
+        """Keep an answer of a policy, unless a reader has asked between turns."""
         if self._at_ns is not None:
             self._policies.note(policy, method, answer)
 
@@ -235,12 +235,12 @@ class PartitionTurns:
         return answer
 
     def ask(self, questions: Sequence[NumberedQuestion]) -> None:
-        """Send questions to the RM; a replay has the partition ask them again."""
+        """Send questions to the RM; in a replay the partition asks them again."""
         assert self._channel is not None, "a partition without a channel asks nothing: please report"
         self._channel.ask(questions)
 
     def take(self) -> Sequence[PredicateAnswer]:
-        """Return the answers that have come, and keep them; called once in each cycle."""
+        """Return the new answers, and keep them; called once in each cycle."""
         assert self._channel is not None, "a partition without a channel takes nothing: please report"
         answers = self._channel.take()
         self._taken += [written_taken(self._cycles, answer) for answer in answers]
@@ -249,13 +249,13 @@ class PartitionTurns:
 
 
 def _settled(announced: Iterable[Announcement], is_older: bool) -> list[Delivery]:  # noqa: FBT001 - one fact
-    """Decide the generation of announcements: the line says which one, whenever they are delivered."""
+    """Fix the generation of announcements: the line determines it, whenever they are delivered."""
     return [InGeneration(announcement, is_older) for announcement in announced]
 
 
 @final
 class RecordedPartition(Partition):
-    """A partition each of whose turns becomes a line; it does what any other one does."""
+    """A partition that writes a line for each of its turns; otherwise it is unchanged."""
 
     def __init__(
         self, name: str, rm_id: str, config: PartitionConfig, turns: PartitionTurns, recorder: TurnRecorder
@@ -276,7 +276,7 @@ class RecordedPartition(Partition):
     def update_applications(
         self, submissions: Sequence[ApplicationSubmission], removals: Sequence[ApplicationRemoval]
     ) -> None:
-        """Add and remove applications; a line `application`, with the groups that were looked up."""
+        """Add and remove applications; a line `application`, with the resolved groups."""
 
         def describe() -> Document:
             line: Document = {"application": application_request(self.rm_id, submissions, removals)}
@@ -293,7 +293,7 @@ class RecordedPartition(Partition):
         releases: Sequence[Release],
         terms: Sequence[AskTerms] = (),
     ) -> None:
-        """Add asks and allocations, and end what has ended; a line `allocation`."""
+        """Add asks and allocations, and process ends; a line `allocation`."""
         self._turns.run(
             lambda: {"allocation": allocation_request(self.rm_id, submissions, releases, terms)},
             lambda: Partition.update_allocations(self, submissions, releases, terms),
@@ -303,7 +303,7 @@ class RecordedPartition(Partition):
     def reconsider(
         self, allocation_keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
     ) -> None:
-        """Try again what the RM refused; a line `reconsider`."""
+        """Try again the nodes that the RM refused; a line `reconsider`."""
 
         def describe() -> Document:
             named = {"allocationKeys": allocation_keys, "nodeIds": node_ids, "predicateClasses": classes}
@@ -317,7 +317,7 @@ class RecordedPartition(Partition):
         )
 
     def on_timer(self, action: TimerAction) -> None:
-        """Do what is due; a line `timer`."""
+        """Carry out a due action; a line `timer`."""
         self._turns.run(
             lambda: {"timer": timer_document(action)},
             lambda: Partition.on_timer(self, action),
@@ -331,7 +331,7 @@ class RecordedPartition(Partition):
         )
 
     def quarantine(self, kind: BrokenKind, name: str, reason: str) -> bool:
-        """Exclude what broke from scheduling; a line `quarantine`."""
+        """Exclude a broken object from scheduling; a line `quarantine`."""
         broken: Document = {"kind": kind.value, "name": name, "reason": reason}
         return self._turns.run(
             lambda: {"quarantine": broken}, lambda: Partition.quarantine(self, kind, name, reason)
@@ -343,7 +343,7 @@ class RecordedPartition(Partition):
         return self._turns.run_in_change(at_ns, lambda: Partition.reconfigure(self, config))
 
     def restore(self, before: Savepoint) -> None:
-        """Undo `reconfigure`; a change that does not happen has no line."""
+        """Undo `reconfigure`; a failed change has no line."""
         at_ns = self._recorder.take_part(self._turns)
         self._turns.run_in_change(at_ns, lambda: Partition.restore(self, before))
 

@@ -1,11 +1,11 @@
-"""The answers of policies: what lines have of them, and how a replay gives them to its partitions.
+"""The answers of policies: their form in lines, and their replay.
 
-A line has `policies`: by policy and method the answers of its turn, in the order of the questions. A number,
-a text, a list of those, `true`, `false` and `null` are themselves; `wait` with the reason, and `until` if it
-has a time, is a `Wait`; and `failed` has the text of an error.
+A line has `policies`: by policy and method the answers of its turn, in the order of the questions. Numbers,
+texts, lists of those, `true`, `false` and `null` are literal; `wait` with the reason, and `until` if it has a
+time, is a `Wait`; and `failed` has the text of an error.
 
-In a replay each policy is an object that returns what was recorded, and raises what has failed, so that the
-partition does the same with it. It is checked again like any answer.
+In a replay each policy is an object that returns the recorded answers, and raises the recorded failures. The
+partition checks and uses them like any answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ....model.policies.watching import FAILURE_MAX
 from ....model.values.documents import Document, Json
 
 _LAST_MAX: Final = 100_000
-"""How many answers are kept for explanations; the oldest one is dropped for a new one."""
+"""The number of answers that are kept for explanations; the oldest one is dropped for a new one."""
 
 
 @final
@@ -43,13 +43,13 @@ class TurnAnswers:
         self._noted.setdefault(f"{policy}.{method}", []).append(written_answer(answer))
 
     def take(self) -> Document:
-        """Return what the line of the turn has, and forget it."""
+        """Return the answers for the line of the turn, and forget them."""
         noted, self._noted = self._noted, {}
         return {"policies": {**noted}} if noted else {}
 
 
 def joined(documents: Iterable[Document]) -> Document:
-    """Return what the line of a change has, which several partitions have asked for, one after the other."""
+    """Return the answers for the line of a change, in which several partitions have asked in turn."""
     noted: dict[str, list[Json]] = {}
     for document in documents:
         for question, answers in read_turn(document).items():
@@ -58,10 +58,10 @@ def joined(documents: Iterable[Document]) -> Document:
 
 
 def read_turn(document: Document) -> Mapping[str, Sequence[Json]]:
-    """Return the answers that a line has, by policy and method.
+    """Return the answers in a line, by policy and method.
 
     Raises:
-        LicorneError: It has something else there.
+        LicorneError: The value has another form.
     """
     found = document.get("policies", {})
     if isinstance(found, dict):
@@ -72,7 +72,7 @@ def read_turn(document: Document) -> Mapping[str, Sequence[Json]]:
 
 
 def written_answer(answer: object) -> Json:
-    """Return an answer as JSON, or why there is none."""
+    """Return an answer as JSON, or the reason why it is missing."""
     match answer:
         case Exception():
             return {"failed": error_text(answer)[:FAILURE_MAX]}
@@ -86,10 +86,10 @@ def written_answer(answer: object) -> Json:
 
 
 def read_answer(answer: Json) -> object:
-    """Return an answer as a policy gives it.
+    """Return an answer in the form of a policy.
 
     Raises:
-        PolicyAnswerError: What was recorded is that there was none.
+        PolicyAnswerError: The recorded question failed.
     """
     match answer:
         case {"failed": str() as text}:
@@ -107,7 +107,7 @@ def read_answer(answer: Json) -> object:
 
 
 def written_policies(policies: GivenPolicies) -> Document:
-    """Return what the first line of a recording has of the policies; nothing where none are given."""
+    """Return the policies for the first line of a recording; empty without policies."""
     rows: Document = {}
     for name, facts in policies.facts.items():
         row: Document = {
@@ -124,7 +124,7 @@ def written_policies(policies: GivenPolicies) -> Document:
 
 
 def read_policies(body: Document) -> Mapping[str, PolicyFacts]:
-    """Return the policies that the first line of a recording has.
+    """Return the policies in the first line of a recording.
 
     Raises:
         LicorneError: They cannot be read; a newer Licorne has written them.
@@ -158,14 +158,14 @@ def _facts(name: str, row: Json) -> PolicyFacts:
 
 @final
 class PlayedAnswers:
-    """The policies of a replay, which answer what was recorded, one turn at a time.
+    """The policies of a replay, which return the recorded answers, one turn at a time.
 
     Args:
         recorded: The policies of the recording.
-        code: Policies that are asked as well, and have to answer the same.
+        code: Policies that are asked as well, and must give the same answers.
 
     Raises:
-        LicorneError: There is code for a policy that the recording has not.
+        LicorneError: The recording lacks a policy with code.
     """
 
     def __init__(self, recorded: Mapping[str, PolicyFacts], code: GivenPolicies) -> None:
@@ -182,15 +182,15 @@ class PlayedAnswers:
         """The last answer to each question about a subject, for explanations between turns."""
         self._in_turn = False
         self._difference = ""
-        """What differed first in the turn."""
+        """The first difference in the turn."""
 
     def begin(self, answers: Mapping[str, Sequence[Json]]) -> None:
-        """Give these answers from now on."""
+        """Set the answers for the next questions."""
         self._answers = {question: deque(each) for question, each in answers.items()}
         self._in_turn, self._difference = True, ""
 
     def end(self) -> str:
-        """End the turn, and return what differed first, the empty text if nothing did."""
+        """End the turn, and return its first difference, the empty text without one."""
         self._in_turn = False
         if self._difference:
             return self._difference
@@ -207,11 +207,11 @@ class PlayedAnswers:
 
         Args:
             question: The policy and its method.
-            subject: The id of what it is asked about.
-            ask_code: Asks the code, if there is any; returns an answer, or the error that there is instead.
+            subject: The id of the subject.
+            ask_code: Asks the code, if any; returns an answer, or the error instead.
 
         Raises:
-            PolicyAnswerError: There is none.
+            PolicyAnswerError: The answer is missing.
         """
         if not self._in_turn:
             if ask_code is not None:
@@ -242,13 +242,13 @@ class PlayedAnswers:
 
 
 def _same(recorded: Json, own: Json) -> bool:
-    """Return whether two answers are the same; texts of errors may name what is elsewhere in memory."""
+    """Return whether two answers are the same; texts of errors may contain different memory addresses."""
     failed = [isinstance(each, dict) and "failed" in each for each in (recorded, own)]
     return recorded == own if not any(failed) else all(failed)
 
 
 class _Played:
-    """Stands for the object of a policy in a partition of a replay, with the methods that were recorded."""
+    """A policy in a partition of a replay, with the recorded methods."""
 
     def __init__(self, answers: PlayedAnswers, name: str, facts: PolicyFacts, code: GivenPolicies) -> None:
         self.depends_on = facts.depends_on
@@ -266,20 +266,20 @@ def _played(
 
 
 def _settled(asked: GuardedPolicy, point: PolicyPoint, *shown: object) -> object:
-    """Ask the code of a policy; return its answer as it is checked, or the error."""
+    """Ask the code of a policy; return its checked answer, or the error."""
     noted: list[object] = []
     asked.note = lambda _, __, answer: noted.append(answer)
-    getattr(asked, point.value)(*shown)  # The methods have the names of the policy's.
+    getattr(asked, point.value)(*shown)  # The methods have the names of those of policies.
     return noted[0]
 
 
 def _subject_of(shown: Sequence[object]) -> str:
-    """Return the ids of what a policy is asked about: the first field of each view, or of the view in it."""
+    """Return the ids of the subjects of a question: the first field of each view, or of the view in it."""
     ids = []
     for view in shown:
         first = view
         while isinstance(first, tuple):
             first = first[0]
-        if first is not view:  # The time is no view.
+        if first is not view:  # The time is not a view.
             ids.append(str(first))
     return " on ".join(ids)

@@ -1,13 +1,13 @@
-"""Pseudonyms: what stands for the names of one recording.
+"""Pseudonyms: replacements for the names of one recording.
 
-There are two kinds. Names of nodes, queues, users and groups are compared by the scheduler where nothing else
-decides: they get labels that are in the same order, and that come from the order alone. Applications,
-allocations and all other texts are too many to be kept: they get a hash with a key that is drawn for the
-recording and never written.
+There are two kinds. Names of nodes, queues, users and groups are compared by the scheduler as the last
+criterion: they get labels in the same order, which depend only on the order. Applications, allocations and
+all other texts are too many to be kept: they get a hash with a random key for the recording, which is never
+written.
 
-Names of queues, users and groups have their pseudonyms; descriptions, comments and properties that mean
-nothing are left out. A regular expression in a filter becomes one that matches nothing, since pseudonyms are
-not what it was written for.
+Names of queues, users and groups have their pseudonyms; descriptions, comments and properties without effect
+are left out. A regular expression in a filter becomes one that matches nothing, since it was not written for
+pseudonyms.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from ....model.values.allocation import PART_MARK
 
 _KEY_BYTES: Final = 32
 _HASH_DIGITS: Final = 20
-"""80 bits: two of a billion names are the same with a probability of one in a million."""
+"""80 bits: the probability that two of a billion names get the same hash is one in a million."""
 _NEAR: Final = 1_024
-"""A name that follows others of its kind gets this part of the room behind them: many come in order."""
+"""A name that follows others of its kind gets this part of the range after them: many come in order."""
 _KEPT: Final = frozenset({"root", "default", "recovery", "nobody", "nogroup"})
-"""Names that mean something to the scheduler."""
+"""Names with a meaning for the scheduler."""
 _RUN: Final = re.compile(r"[\w-]+")
 _DOT: Final = "_dot_"
-"""What the scheduler writes for a dot where it makes the name of a queue from a user or a tag."""
+"""The scheduler's replacement of a dot when it makes the name of a queue from a user or a tag."""
 _NAME_LENGTH_MAX: Final = 64
 """A longer part cannot be the name of a queue, nor can its pseudonym."""
 _CACHED: Final = 100_000
@@ -46,21 +46,21 @@ _NAMES: Final = frozenset(
     {("queues", "name"), ("queues", "adminacl"), ("queues", "submitacl")}
     | {(around, names) for around in ("limits", "filter") for names in ("users", "groups")}
 )
-"""Where names stand: the key of the mapping and the key in it."""
+"""The places of names: the key of the mapping and the key in it."""
 _NO_MATCH: Final = "^$"
-"""An expression that matches no name: none is empty."""
+"""An expression that matches no name, since names are not empty."""
 
 
 @final
 class _Labels:
-    """Labels that are in the order of the names, whenever each comes: a number between its neighbours'."""
+    """Labels in the order of the names, whenever each is added: a number between those of its neighbours."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
         self._places: dict[str, Fraction] = {}
 
     def label(self, name: str) -> str:
-        """Return the label of a name: digits that compare as the names do."""
+        """Return the label of a name: digits that compare like the names."""
         place = self._places.get(name)
         if place is None:
             index = bisect_left(self._names, name)
@@ -80,7 +80,7 @@ class _Labels:
 
 
 def _common(one: str, other: str) -> int:
-    """Return how many characters two names begin with in common."""
+    """Return the length of the common prefix of two names."""
     for place, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return place
@@ -88,7 +88,7 @@ def _common(one: str, other: str) -> int:
 
 
 def _shortest_between(low: Fraction, wanted: Fraction, high: Fraction) -> Fraction:
-    """Return a number near the wanted one that has few hexadecimal digits, between two others."""
+    """Return a number near the wanted one, between two others, with few hexadecimal digits."""
     room = min(wanted - low, high - wanted)
     unit = Fraction(1, 16)
     while True:
@@ -100,7 +100,7 @@ def _shortest_between(low: Fraction, wanted: Fraction, high: Fraction) -> Fracti
 
 
 def _digits(place: Fraction) -> str:
-    """Return the hexadecimal digits of a number below one: as texts they compare as the numbers do."""
+    """Return the hexadecimal digits of a number below one: as texts they compare like the numbers."""
     digits = ""
     while place:
         place *= 16
@@ -114,7 +114,7 @@ class Pseudonyms:
     """The pseudonyms of one recording. One thread at a time may use them.
 
     Args:
-        key: the key of the hashes; drawn if it is not given.
+        key: The key of the hashes; by default a random one.
     """
 
     def __init__(self, key: bytes | None = None) -> None:
@@ -123,7 +123,7 @@ class Pseudonyms:
         self._parts = _Labels()
         self._texts = _Labels()
         self.hashed = lru_cache(_CACHED)(self._hashed)
-        """Return the hash of a text; the same text gives another one for another kind of name."""
+        """Return the hash of a text; the same text gets another hash as another kind of name."""
 
     def _hashed(self, kind: str, text: str) -> str:
         if not text:
@@ -132,7 +132,7 @@ class Pseudonyms:
         return f"{kind}-{hmac.new(self._key, said, hashlib.sha256).hexdigest()[:_HASH_DIGITS]}"
 
     def key(self, allocation_key: str) -> str:
-        """Return the pseudonym of an allocation key; that of a part of an ask is made of that of the ask."""
+        """Return the pseudonym of an allocation key; that of a part of an ask contains that of the ask."""
         ask_key, mark, part = allocation_key.partition(PART_MARK)
         if mark and part.startswith(":"):
             return f"{self.key(ask_key)}{mark}:{self.key(part[1:])}"
@@ -141,18 +141,19 @@ class Pseudonyms:
         return self.hashed("key", allocation_key)
 
     def node(self, node_id: str) -> str:
-        """Return the pseudonym of a node; they are in the order of the ids."""
+        """Return the pseudonym of a node; pseudonyms are in the order of the ids."""
         return f"node-{self._nodes.label(node_id)}" if node_id else ""
 
     def ordered(self, text: str) -> str:
-        """Return the pseudonym of a text that is compared with others of its kind: they are in its order."""
+        """Return the pseudonym of a text that is compared with others of its kind, in their order."""
         return self._texts.label(text)
 
     def name(self, text: str) -> str:
         """Return the pseudonym of a queue, a path of queues, a user, a group, or an access control list.
 
-        Each part between other characters has its own, so that a path is that of its queues, and the queue
-        that is made for a user has the name that the scheduler gives it. What cannot be a name stays so.
+        Each part between other characters has its own, so that a path consists of the pseudonyms of its
+        queues, and the queue made for a user has the name that the scheduler gives it. A text that cannot be
+        a name is unchanged.
         """
         return _RUN.sub(lambda run: _DOT.join(map(self._part, run[0].split(_DOT))), text)
 
@@ -160,7 +161,7 @@ class Pseudonyms:
         lower = part.lower()
         if not part or lower in _KEPT:
             return part
-        # A user's name begins with no digit: one that does is not a name, and neither is its pseudonym.
+        # Users' names do not begin with a digit: a text that does is not a name, nor is its pseudonym.
         first = "n" if part[0].isalpha() or part[0] == "_" else "0n"
         if part != lower:
             first = first.upper()  # Two users, but one queue.
@@ -170,9 +171,9 @@ class Pseudonyms:
 
 
 def anonymous_configuration(text: str, pseudonyms: Pseudonyms) -> str:
-    """Return a configuration that means the same with other names; its text is that of YAML on one line.
+    """Return an equivalent configuration with other names; its text is YAML on one line.
 
-    Equal configurations give equal texts, and others other ones: a reload with the text that is in effect
+    Equal configurations give equal texts, and different ones different texts. A reload with the present text
     changes nothing, so a comment has a hash of the text.
     """
     top = compose(text, []) if text else None
@@ -212,9 +213,9 @@ class _Rewriting:
         """Return the text of a node.
 
         Args:
-            node: the node.
-            key: the key that it, or the list that it is in, stands under.
-            around: the key of the mapping that it is in.
+            node: The node.
+            key: The key of the node, or of the list that contains it.
+            around: The key of the mapping that contains it.
         """
         if isinstance(node, MappingNode):
             return self._mapping(node, key)
@@ -237,7 +238,7 @@ class _Rewriting:
 
 
 def _is_left_out(name: str, around: str) -> bool:
-    """Return whether a key of a mapping under another key means nothing to the scheduler."""
+    """Return whether a key of a mapping under another key has no effect on the scheduler."""
     if around == "properties":
         return name not in PROPERTIES
     return (around, name) in {("limits", "limit"), ("", "checksum")}

@@ -1,7 +1,7 @@
-"""The recorder of a scheduler: it writes the turns of all partitions, in an order that is true of each.
+"""The recorder of a scheduler: it writes the turns of all partitions, in an order that is right for each.
 
-A registration or reload changes several partitions, and has one line. Until it has happened, the turns of the
-partitions that have changed already wait, with what they announce.
+A registration or reload changes several partitions, and has one line. Until it is complete, the turns of the
+partitions that have changed already wait, with their announcements.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from .recording import FORMAT_VERSION, Recording, RecordingFiles, new_folder
 from .turn_documents import callback_document, how_asked, written_how_asked
 
 _encode: Final = json.JSONEncoder(separators=(",", ":")).encode
-"""It writes ASCII: half a character in what a predicate raised does no harm."""
+"""It writes ASCII: incomplete characters in errors of predicates are harmless."""
 
 
 class _Waiting(NamedTuple):
-    """What waits for the end of a change."""
+    """A turn that waits for the end of a change."""
 
     turns: PartitionTurns | None
-    """The partition; `None` for what comes from none."""
+    """The partition; `None` for a message without one."""
     lines: bytes
     announced: Sequence[Delivery]
     announce: Callable[[Delivery], None]
@@ -64,40 +64,40 @@ class _Waiting(NamedTuple):
 
 @final
 class _ChangeUnderWay:
-    """A registration or reload that is under way."""
+    """A registration or reload in progress."""
 
     def __init__(self, at_ns: int, rm_id: str) -> None:
         self.at_ns = at_ns
         self.rm_id = rm_id
         self.made: dict[str, PartitionTurns] = {}
-        """By incarnation."""
+        """The new partitions by incarnation."""
         self.names: dict[str, Json] = {}
-        """The numbers of the partitions that were made, by full name."""
+        """The numbers of the new partitions, by full name."""
         self.predicates: Json = False
         """How these ask the RM's predicates."""
         self.parts: set[PartitionTurns] = set()
         """The partitions that have changed already."""
         self.waiting: list[_Waiting] = []
         self.policies: list[Document] = []
-        """What policies have answered in it, in the order of the partitions that asked."""
+        """The answers of policies during the change, in the order of the partitions that asked."""
 
 
 @final
 class TurnRecorder:
     """Records one scheduler. Every method may be called by any thread.
 
-    If something cannot be written the recording ends, which is logged once, and scheduling goes on.
+    If a write fails the recording ends, which is logged once, and scheduling continues.
 
     Args:
-        recording: where, and how.
-        now_ns: returns the time, nanoseconds since 1970.
-        log: gets why the recording has ended.
-        may_hold: partitions flush at the end of some turns, so that the lines in between may wait for that.
-        reservations_on: whether the scheduler reserves nodes.
-        policies: those of the scheduler.
+        recording: The folder and the settings of the recording.
+        now_ns: Returns the time, nanoseconds since 1970.
+        log: Called with the reason why the recording has ended.
+        may_hold: Whether lines may wait for the flush that partitions make at the end of some turns.
+        reservations_on: Whether the scheduler reserves nodes.
+        policies: The policies of the scheduler.
 
     Raises:
-        LicorneError: the folder cannot be made or written into.
+        LicorneError: The folder cannot be made or written into.
     """
 
     ends_partitions = True
@@ -123,13 +123,13 @@ class TurnRecorder:
         self.folder: Path | None = folder
         self._files: RecordingFiles | None = RecordingFiles(self.folder, recording.rotate_bytes, self._header)
         self._lock = threading.Lock()
-        """Held while lines are written and what is announced is queued; nothing else is taken meanwhile."""
+        """Held while lines are written and announcements are queued; no other lock is taken in that time."""
         self._numbered = 0
         self._known: dict[str, PartitionTurns] = {}
         """The partitions that have their line, by incarnation."""
         self._change: _ChangeUnderWay | None = None
         self._failure = ""
-        """Why the recording has ended, until that is logged."""
+        """The reason for the end of the recording, until it is logged."""
 
     @property
     def is_open(self) -> bool:
@@ -151,7 +151,7 @@ class TurnRecorder:
     # ---------------------------------------------------------------------------------- partitions
 
     def make_partition(self, new: NewPartition) -> Partition:
-        """Make a partition that has its turns recorded, as a part of the change that is under way."""
+        """Make a partition whose turns are recorded, as a part of the present change."""
         with self._lock:
             change = self._under_way()
             self._numbered += 1
@@ -165,20 +165,20 @@ class TurnRecorder:
         )
 
     def take_part(self, turns: PartitionTurns) -> int:
-        """Let a partition take part in the change that is under way; return the time of the change."""
-        turns.write_held()  # What it did before comes before the line of the change.
+        """Let a partition take part in the present change; return the time of the change."""
+        turns.write_held()  # Its earlier turns come before the line of the change.
         with self._lock:
             change = self._under_way()
             change.parts.add(turns)
             return change.at_ns
 
     def note_policies(self, answers: Document) -> None:
-        """Note what policies have answered a partition in the change that is under way."""
+        """Note answers of policies to a partition during the present change."""
         if answers:
             self._under_way().policies.append(answers)
 
     def pass_on(self, turns: PartitionTurns, lines: bytes, announced: Sequence[Delivery]) -> None:
-        """Write turns of a partition, then announce what was announced in them."""
+        """Write turns of a partition, then make their announcements."""
         with self._lock:
             change = self._change
             if change is not None and turns in change.parts:
@@ -202,7 +202,7 @@ class TurnRecorder:
     def change(
         self, verb: str, rm_id: str, configuration: str, only: Sequence[str] | None = None
     ) -> Iterator[None]:
-        """Record a registration or reload: one line if it happens, none if it raises."""
+        """Record a registration or reload: one line if it succeeds, none if it raises an error."""
         change = _ChangeUnderWay(self._now_ns(), rm_id)
         with self._lock:
             self._change = change
@@ -232,7 +232,7 @@ class TurnRecorder:
         self._log_failure()
 
     def _undo(self, change: _ChangeUnderWay) -> None:
-        """Forget a change that does not happen, and the partitions that were made for it."""
+        """Forget a failed change, and the partitions that were made for it."""
         made = set(change.made.values())
         change.waiting = [waiting for waiting in change.waiting if waiting.turns not in made]
         with self._lock:
@@ -259,7 +259,7 @@ class TurnRecorder:
     def answer(
         self, rm_id: str, announcement: Announcement, announce: Callable[[Delivery], None], *, older: bool
     ) -> None:
-        """Announce to an RM what comes from no partition; a line `answer`."""
+        """Announce a message without a partition to an RM; a line `answer`."""
         callback = callback_document(announcement, older=older)
         line: Document = {"at": self._now_ns(), "answer": {"rmID": rm_id, **callback}}
         encoded = self.encoded(line) if callback else b""  # An answer without entries is not sent.
@@ -273,14 +273,14 @@ class TurnRecorder:
         self._log_failure()
 
     def note(self, line: Document) -> None:
-        """Note something else: a verb with its body, and the time `at` unless it happens now."""
+        """Note another line: a verb with its body, and the time `at` unless it happens now."""
         encoded = self.encoded({"at": self._now_ns(), **line})
         with self._lock:
             self._write(encoded)
         self._log_failure()
 
     def close(self) -> None:
-        """Write what is held, and close the files; nothing is recorded any more."""
+        """Write the held lines, and close the files; recording ends."""
         for turns in [*self._known.values()]:
             turns.write_held()
         with self._lock:
@@ -288,10 +288,10 @@ class TurnRecorder:
             if files is not None:
                 files.close()
 
-    # --------------------------------------------------------------------------------- the writing
+    # ------------------------------------------------------------------------------------- writing
 
     def encoded(self, line: Document) -> bytes:
-        """Return a line as it is written."""
+        """Return a line in its written form."""
         if self._anonymous is not None:
             line = self._anonymous.hidden(line)
         return _encode(line).encode() + b"\n"
@@ -312,7 +312,7 @@ class TurnRecorder:
             self._end(error.strerror or repr(error))
 
     def _end(self, reason: str) -> None:
-        """End the recording, with the lock held; it is logged when the lock is released."""
+        """End the recording, with the lock held; the reason is logged when the lock is released."""
         if self._files is not None:
             self._files.close()
             self._files = None
@@ -331,7 +331,7 @@ _KEPT_TAGS: Final = frozenset(
     | {GANG_PLACING_TAG, GANG_SIZE_TAG, GANG_WAIT_TAG, WALLTIME_TAG}
     | {APPLICATIONS_TAG, CREATE_FORCE_TAG, CREATE_IF_MISSING_TAG, GUARANTEED_TAG, QUOTA_TAG}
 )
-"""Tags that steer the scheduler and hold no name: times, flags, quantities."""
+"""Tags that affect the scheduler and contain no name: times, flags, quantities."""
 _REFUSED: Final = "refused"
 
 
@@ -391,15 +391,15 @@ class AnonymousLines:
                 return {name: self._attribute(name, str(text)) for name, text in value.items()}
             case "tags" | "allocationTags":
                 return {name: self._tag(name, str(text)) for name, text in value.items()}
-            case "groups":  # Those that were looked up, by user.
+            case "groups":  # The resolved groups, by user.
                 return {self._pseudonyms.name(user): self._value(key, found) for user, found in value.items()}
             case "refused":  # The nodes that a predicate refused, with the reasons.
                 return {self._pseudonyms.node(node_id): _REFUSED for node_id in value}
-            case "resources":  # Names of resources, whatever they are, and quantities.
+            case "resources":  # Names of resources, which are all kept, and quantities.
                 return value
             case "policies":
                 return {name: self._policy(each) for name, each in value.items()}
-            case "queues" if all(isinstance(path, str) for path in value.values()):  # By application.
+            case "queues" if all(isinstance(path, str) for path in value.values()):  # Paths by application.
                 hashed = self._pseudonyms.hashed
                 return {hashed("app", name): self._pseudonyms.name(str(path)) for name, path in value.items()}
             case "quarantine":
@@ -411,7 +411,7 @@ class AnonymousLines:
                 return {name: self._value(name, each) for name, each in value.items()}
 
     def _policy(self, value: Json) -> Json:
-        """Return what a turn has of a policy's answers: keys keep their order; or what the header has."""
+        """Return a policy's answers of a turn, whose keys keep their order, or the policy in the header."""
         if isinstance(value, dict):
             return {**value, "class": "", "version": ""}
         return [self._answer(each) for each in value] if isinstance(value, list) else value

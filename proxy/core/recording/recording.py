@@ -1,4 +1,4 @@
-"""Where and how the traffic of a scheduler is recorded, and the numbered files of one recording."""
+"""The settings of a recording of a scheduler, and its numbered files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...si.arguments import check_type
 
 ROTATE_BYTES: Final = 64 * 2**20
 FORMAT_VERSION: Final = 1
-"""What the first line of each file says; raised when lines get another meaning."""
+"""The version in the first line of each file; raised when the meaning of lines changes."""
 FILE_PATTERN: Final = "transcript-*.jsonl"
 _FOLDERS_MAX: Final = 1_000
 
@@ -22,22 +22,22 @@ _FOLDERS_MAX: Final = 1_000
 @final
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What `Scheduler(record=...)` takes: the folder, and what is different from the usual.
+    """The argument of `Scheduler(record=...)`: the folder, and settings that differ from the defaults.
 
-    Each scheduler makes a folder of its own below.
+    Each scheduler makes a separate folder below it.
 
     Raises:
-        LicorneError: a file would have no room for a line.
+        LicorneError: A file would be too small for a line.
     """
 
     folder: Path | str
     rotate_bytes: int = ROTATE_BYTES
-    """A file ends before it becomes larger, unless a single turn is."""
+    """A file ends before it becomes larger, unless a single turn is larger."""
     anonymize: bool = False
-    """Names have pseudonyms; see `docs/transcripts.md` for what is replaced, and what may differ then."""
+    """Whether names get pseudonyms; `docs/transcripts.md` lists them, and possible differences."""
     outcomes: bool = False
-    """What the resource managers hear is written as well, and what justifies each preemption: so that
-    `licorne verify` can check it."""
+    """Whether the callbacks to the resource managers are written as well, and the justification of each
+    preemption, so that `licorne verify` can check them."""
 
     def __post_init__(self) -> None:
         check_type("folder", self.folder, Path, str)
@@ -48,17 +48,17 @@ class Recording:
 
 
 def recording_of(record: Recording | Path | str) -> Recording:
-    """Return a recording; a path stands for one with the usual settings."""
+    """Return a recording; a path stands for one with the default settings."""
     return record if isinstance(record, Recording) else Recording(Path(record))
 
 
 def new_folder(folder: Path) -> Path:
-    """Make a folder of its own for one recording below a folder, which is made if it is not there.
+    """Make a separate folder for one recording below a folder, which is made if it is missing.
 
-    It is named after the time and the process, so that a server that starts again never meets its own files.
+    It is named after the time and the process, so that a restarted server never finds its own files.
 
     Raises:
-        LicorneError: It cannot be made.
+        LicorneError: The folder cannot be made.
     """
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}"
     try:
@@ -79,16 +79,16 @@ def new_folder(folder: Path) -> Path:
 class RecordingFiles:
     """Writes lines to `transcript-000001.jsonl` and so on. One thread at a time may use it.
 
-    What is written is with the operating system at once, so it survives the end of the process, by SIGKILL
-    too (not that of the machine).
+    Written lines are passed to the operating system at once, so they survive the end of the process, even by
+    SIGKILL (not the end of the machine).
 
     Args:
-        folder: an empty folder.
-        rotate_bytes: a file that would become larger ends, and the next one begins.
-        header: returns the first line of a file, given its number.
+        folder: An empty folder.
+        rotate_bytes: The size limit of a file; the next file begins before it is exceeded.
+        header: Returns the first line of a file, given its number.
 
     Raises:
-        LicorneError: the first file cannot be written.
+        LicorneError: The first file cannot be written.
     """
 
     def __init__(self, folder: Path, rotate_bytes: int, header: Callable[[int], bytes]) -> None:
@@ -107,17 +107,18 @@ class RecordingFiles:
             ) from error
 
     def write(self, lines: bytes) -> None:
-        """Write whole lines, to one file.
+        """Write whole lines to one file.
 
         Raises:
-            OSError: they cannot be written; then none of them is in the file, unless that fails as well.
+            OSError: The lines cannot be written; they are removed from the file again, unless that fails as
+                well.
         """
         if self._size > self._header_size and self._size + len(lines) > self._rotate_bytes:
             self._begin_next()
         self._append(lines)
 
     def close(self) -> None:
-        """Close the file; nothing more is written."""
+        """Close the file; nothing may be written afterwards."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

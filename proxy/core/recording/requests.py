@@ -1,8 +1,7 @@
-"""What a partition was asked to do, as JSON of the requests of `si.v1` that say it.
+"""The requests to a partition, as JSON of the corresponding messages of `si.v1`.
 
-The JSON is written from the values of the model, without a message in between, which would take ten times as
-long. Read by `licorne.proxy.si.reading`, it gives equal values again. Fields that have their default are left
-out.
+The JSON is written directly from the values of the model, since an intermediate message would take ten times
+as long. `licorne.proxy.si.reading` reads it as equal values. Fields with default values are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _DEFAULT: Final = "default"
 
 
 def short_name(partition: str, rm_id: str) -> str:
-    """Return what a request says for a partition: nothing for the default one, else a name to be read."""
+    """Return the name of a partition in a request: empty for the default one."""
     prefix = f"[{rm_id}]"
     name = partition.removeprefix(prefix)
     if name.startswith("[") or not name:
@@ -62,7 +61,7 @@ def _node(update: NodeUpdate) -> Document:
 
 
 def _existing(allocation: AllocationSubmission) -> Document:
-    """Return an allocation inside of a node, with its names of the older generation and its partition."""
+    """Return an allocation in a node, with its names of the older generation and its partition."""
     key = allocation.allocation_key
     return {
         **_allocation(allocation, ""),
@@ -75,7 +74,7 @@ def _existing(allocation: AllocationSubmission) -> Document:
 def application_request(
     rm_id: str, submissions: Sequence[ApplicationSubmission], removals: Sequence[ApplicationRemoval]
 ) -> Document:
-    """Return the `ApplicationRequest` with these applications, without groups that were looked up."""
+    """Return the `ApplicationRequest` with these applications, without resolved groups."""
     request: Document = {"rmID": rm_id}
     if submissions:
         request["new"] = [_application(submission, rm_id) for submission in submissions]
@@ -90,7 +89,7 @@ def application_request(
 
 
 def looked_up_groups(submissions: Sequence[ApplicationSubmission]) -> Document:
-    """Return what the look-ups of users gave, by user: the groups, or an object with why they `failed`."""
+    """Return the resolved groups by user; for a failure an object with the reason under `failed`."""
     return {
         entry.user: {"failed": entry.looked_up.reason}
         if isinstance(entry.looked_up, LookUpFailure)
@@ -178,7 +177,7 @@ def _older_ask(ask: AllocationSubmission, terms: AskTerms, rm_id: str) -> Docume
 
 
 def _add_common(document: Document, ask: AllocationSubmission) -> None:
-    """Add the fields that have one name in both generations."""
+    """Add the fields with the same name in both generations."""
     if ask.priority:
         document["priority"] = ask.priority
     if ask.task_group_name:
@@ -208,7 +207,7 @@ def _release(release: Release, rm_id: str) -> Document:
 
 
 def timer_document(action: TimerAction) -> Json:
-    """Return the body of a line `timer`: an object for an application's, else the name of what is due."""
+    """Return the body of a line `timer`: an object for an application, else the name of the action."""
     if isinstance(action, ApplicationTimer):
         return {
             "applicationID": action.application_id,
@@ -235,7 +234,7 @@ _SECRET_WORDS: Final = frozenset(
     {"apikey", "credential", "credentials", "key", "passphrase", "passwd", "password", "secret", "token"}
 ) | {"keys", "passwords", "pwd", "secrets", "tokens"}
 _KEYS_KEPT: Final = 10_000
-"""For how many names the answer is kept; those that requests use are few."""
+"""The number of names whose answer is cached; requests use few names."""
 
 
 @lru_cache(_KEYS_KEPT)
@@ -245,7 +244,7 @@ def is_secret(name: str) -> bool:
 
 
 def without_secrets(texts: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the texts with an empty one in the place of each that may be a secret."""
+    """Return the texts, with an empty text instead of each possible secret."""
     if not any(map(is_secret, texts)):
         return texts
     return {name: "" if is_secret(name) else text for name, text in texts.items()}

@@ -1,11 +1,11 @@
-"""What stands in a line besides a request: answers of predicates, callbacks, and outcomes of a turn.
+"""The contents of a line besides its request: answers of predicates, callbacks, and outcomes of a turn.
 
 Predicates that answer at once have `answers`, in the order of the questions. `null` is an answer without a
-value: the node is not refused, or no victim would help. A text says why a node is refused, a number is the
-index of the last victim.
+value: the node is not refused, or no victim would help. A text is the reason why a node is refused, a number
+is the index of the last victim.
 
 Predicates that answer later have `taken`: the answers in the order in which the cycles of the turn took them,
-each with the number of its question, and that of the cycle unless it is the first one of the turn.
+each with the number of its question, and with that of the cycle unless it is the first one of the turn.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CALLBACK_KEYS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class AskedLater:
-    """How a partition asks predicates that answer later; as `PartitionHost` has it."""
+    """How a partition asks predicates that answer later; see `PartitionHost`."""
 
     timeout_ns: int
     may_overtake: bool
@@ -66,10 +66,10 @@ def written_answer(answer: str | int | None) -> Json:
 
 
 def read_answer(answer: Json) -> str | int | None:
-    """Return the answer that a line has.
+    """Return the answer in a line.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: The value is not an answer.
     """
     if answer is None or (isinstance(answer, str | int) and not isinstance(answer, bool)):
         return answer
@@ -91,7 +91,7 @@ def read_taken(document: Json) -> TakenAnswer:
     """Return the answer that a cycle took.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: The value is not an answer.
     """
     wrong = ValueError(f"no answer that a cycle took: {document!r:.200}")
     if not isinstance(document, dict) or not document.keys() <= _TAKEN_KEYS:
@@ -116,7 +116,7 @@ def read_taken(document: Json) -> TakenAnswer:
 
 
 def how_asked(host: PartitionHost) -> AskedLater | bool:
-    """Return how a partition asks predicates; of those that answer at once, whether it asks any."""
+    """Return how a partition asks predicates; for those that answer at once, whether it asks any."""
     if host.question_channel is not None:
         return AskedLater(host.answer_timeout_ns, host.open_questions_max() > 1)
     return host.predicates is not None
@@ -133,7 +133,7 @@ def read_how_asked(asked: Json) -> AskedLater | bool:
     """Return how a partition asks predicates.
 
     Raises:
-        ValueError: it is nothing that can be read.
+        ValueError: The value cannot be read.
     """
     match asked:
         case bool():
@@ -149,7 +149,7 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 class CallbackWriter(ResourceManager):
-    """A resource manager that hands its callbacks to a function, as JSON by the name of the message."""
+    """A resource manager that passes its callbacks to a function, as JSON by the name of the message."""
 
     def __init__(self, write: Callable[[str, Json], None]) -> None:
         self._write = write
@@ -167,12 +167,12 @@ class CallbackWriter(ResourceManager):
         self._write("allocationResponse", message_document(response))
 
     def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
-        """Write that an ask waits."""
+        """Write the scheduling state of a waiting ask."""
         self._write("schedulingState", message_document(request))
 
 
 def message_document(message: Message) -> Document:
-    """Return the JSON of a message, without the codes of rejections: outcomes are as the recorded core's."""
+    """Return the JSON of a message, without the codes of rejections, as in outcomes of the recorded core."""
     body: Document = MessageToDict(message, preserving_proto_field_name=True)
     for entries in body.values():
         for entry in entries if isinstance(entries, list) else ():
@@ -182,7 +182,7 @@ def message_document(message: Message) -> Document:
 
 
 def callback_document(announcement: Announcement, *, older: bool) -> Document:
-    """Return the callback of an announcement; nothing for an answer without entries, which is not sent."""
+    """Return the callback of an announcement; empty for an answer without entries, which is not sent."""
     document: Document = {}
     dispatch(announcement, CallbackWriter(document.__setitem__), older=older)
     return document
@@ -190,17 +190,17 @@ def callback_document(announcement: Announcement, *, older: bool) -> Document:
 
 @final
 class Outcomes:
-    """Those of one turn of a partition, in the order in which they happened."""
+    """The outcomes of one turn of a partition, in the order in which they happened."""
 
     def __init__(self) -> None:
         self.state: PartitionState | None = None
-        """`None` while the partition is being made: nothing can be preempted then."""
+        """The state, `None` while the partition is being made: nothing can be preempted then."""
         self._happened: list[Announcement | PreemptionRecord] = []
         self._known = 0
-        """How many preemptions have been taken."""
+        """The number of preemptions that have been read."""
 
     def note(self, announcement: Announcement) -> None:
-        """Note what the resource manager hears, after the preemptions that were remembered before it."""
+        """Note a message to the resource manager, after the preemptions that were recorded before it."""
         self._note_preemptions()
         self._happened.append(announcement)
 

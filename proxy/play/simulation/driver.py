@@ -34,7 +34,7 @@ _ROUNDS_AT_ONE_MOMENT_MAX: Final = 10_000
 
 
 def never() -> bool:
-    """Return false: there is no interrupt."""
+    """Return false, for runs without interrupts."""
     return False
 
 

@@ -62,9 +62,9 @@ class SimulationRecord:
     """The record of one simulation.
 
     Args:
-        series: The series for figures over time, `None` for none.
-        jobs: The jobs for figures of jobs, `None` for none.
-        decisions: The list for decisions in their order, `None` for none.
+        series: The series for figures over time, `None` without them.
+        jobs: The jobs for figures of jobs, `None` without them.
+        decisions: The list for decisions in their order, `None` without one.
     """
 
     def __init__(

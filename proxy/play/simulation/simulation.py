@@ -74,7 +74,7 @@ def simulate(
         configuration_notes: The notes about that queue YAML for the report.
         with_figures: Whether to collect figures over time as well.
         with_jobs: Whether to collect figures of whole jobs as well.
-        decisions: The list for decisions in their order, `None` for none.
+        decisions: The list for decisions in their order, `None` without one.
 
     Raises:
         LicorneError: The scheduler refuses the configuration.
@@ -249,7 +249,7 @@ class GivenQueues:
         return self.notes(node_types_in(lines))
 
     def notes(self, node_types: Collection[str]) -> tuple[InputNote, ...]:
-        """Return warnings: settings that are allowed but, given the types of resources, probably a mistake."""
+        """Return warnings: allowed settings that are probably a mistake, given the resources of the nodes."""
         warnings = inspect(self.text, str(self.path), node_types=node_types).warnings
         return tuple(InputNote(1, str(warning)) for warning in warnings)
 

@@ -230,7 +230,7 @@ def _asked(link: PartitionLink, question: v1.Question) -> Any:
     """Ask the worker of a partition.
 
     Raises:
-        RequestError: The worker refuses, or there is no worker now.
+        RequestError: The worker refuses, or the partition has none now.
     """
     return link.scheduler().answers.answer(question)
 
@@ -264,21 +264,21 @@ def _joined(reports: Mapping[str, HealthReport]) -> Iterator[HealthCheck]:
 
 _ANSWERS: Final[Mapping[str, Callable[[DoorAnswers, v1.Question, Any], Any]]] = {
     "explain": DoorAnswers._of_application,  # noqa: SLF001 - of this module
-    "queue_and_user": DoorAnswers._queue_and_user,  # noqa: SLF001 - likewise
-    "would_preempt": DoorAnswers._of_each,  # noqa: SLF001 - likewise
-    "next_asks": DoorAnswers._of_each,  # noqa: SLF001 - likewise
-    "dry_run": DoorAnswers._dry_run,  # noqa: SLF001 - likewise
-    "snapshot": DoorAnswers._snapshot,  # noqa: SLF001 - likewise
-    "saved": DoorAnswers._saved,  # noqa: SLF001 - likewise
-    "quarantined": DoorAnswers._of_every,  # noqa: SLF001 - likewise
-    "validate": DoorAnswers._validate,  # noqa: SLF001 - likewise
-    "resource_managers": DoorAnswers._resource_managers,  # noqa: SLF001 - likewise
-    "configuration_text": DoorAnswers._configuration_text,  # noqa: SLF001 - likewise
-    "extra_configuration": DoorAnswers._extra_configuration,  # noqa: SLF001 - likewise
-    "callbacks_waiting": DoorAnswers._callbacks_waiting,  # noqa: SLF001 - likewise
-    "kept_use": DoorAnswers._kept_use,  # noqa: SLF001 - likewise
-    "health": DoorAnswers._health,  # noqa: SLF001 - likewise
-    "check_health": DoorAnswers._health,  # noqa: SLF001 - likewise
-    "figures": DoorAnswers._figures,  # noqa: SLF001 - likewise
-    "recorded_in": DoorAnswers._recorded_in,  # noqa: SLF001 - likewise
+    "queue_and_user": DoorAnswers._queue_and_user,  # noqa: SLF001 - as above
+    "would_preempt": DoorAnswers._of_each,  # noqa: SLF001 - as above
+    "next_asks": DoorAnswers._of_each,  # noqa: SLF001 - as above
+    "dry_run": DoorAnswers._dry_run,  # noqa: SLF001 - as above
+    "snapshot": DoorAnswers._snapshot,  # noqa: SLF001 - as above
+    "saved": DoorAnswers._saved,  # noqa: SLF001 - as above
+    "quarantined": DoorAnswers._of_every,  # noqa: SLF001 - as above
+    "validate": DoorAnswers._validate,  # noqa: SLF001 - as above
+    "resource_managers": DoorAnswers._resource_managers,  # noqa: SLF001 - as above
+    "configuration_text": DoorAnswers._configuration_text,  # noqa: SLF001 - as above
+    "extra_configuration": DoorAnswers._extra_configuration,  # noqa: SLF001 - as above
+    "callbacks_waiting": DoorAnswers._callbacks_waiting,  # noqa: SLF001 - as above
+    "kept_use": DoorAnswers._kept_use,  # noqa: SLF001 - as above
+    "health": DoorAnswers._health,  # noqa: SLF001 - as above
+    "check_health": DoorAnswers._health,  # noqa: SLF001 - as above
+    "figures": DoorAnswers._figures,  # noqa: SLF001 - as above
+    "recorded_in": DoorAnswers._recorded_in,  # noqa: SLF001 - as above
 }

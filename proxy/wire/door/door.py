@@ -332,7 +332,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             for link in links:
                 link.wait_for_room()
 
-    # ------------------------------------------------------------------------------------- the life
+    # ----------------------------------------------------------------------------------- life cycle
 
     def pause_manager(
         self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None

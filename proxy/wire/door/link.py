@@ -167,7 +167,7 @@ class PartitionLink:
         """Return the worker for a question.
 
         Raises:
-            RequestError: There is no worker now; the text gives the time and the reason.
+            RequestError: The partition has no worker now; the text gives the time and the reason.
         """
         with self._changed:
             session, place = self._session, self._place
@@ -185,7 +185,7 @@ class PartitionLink:
         with self._changed:
             return self._record.has_application(application_id)
 
-    # -------------------------------------------------------------------------------------- the life
+    # ------------------------------------------------------------------------------------ life cycle
 
     def halt(self, change: str, reason: str) -> None:
         """Halt placement for the RM (`pause`), or its timers as well (`stop`); also on a later worker."""
@@ -271,7 +271,7 @@ class PartitionLink:
             self._owner.deliver(CALLBACKS[type(response)], response)
 
     def _fail(self, error: BaseException) -> None:
-        """Note why there is no worker; if it never ran and another try does not help, stop trying."""
+        """Note why the partition has no worker; if it never ran and another try is useless, stop trying."""
         with self._changed:
             self._enter(LinkState.STARTING, str(error))
         if self.started.done() and not self._ended.is_set():
@@ -283,7 +283,7 @@ class PartitionLink:
         """Get a worker, recover the partition on it, and send all requests, until it is lost.
 
         Raises:
-            LicorneError: There is no worker, or it refuses the partition.
+            LicorneError: No worker is available, or it refuses the partition.
         """
         worker = self._workers.worker_of(self.partition, self._ended)
         session = None

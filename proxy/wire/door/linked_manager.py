@@ -318,7 +318,7 @@ class DoorChange:
         self._manager.prepared = self
 
     def _prepared_at(self, link: PartitionLink) -> PreparedConfiguration | LicorneError | None:
-        """Return what the worker of a partition has prepared, or its refusal; `None` if there is none now.
+        """Return the change that a worker has prepared, or its refusal; `None` without a worker.
 
         The next worker gets the committed configuration.
         """

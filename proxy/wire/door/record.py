@@ -1,7 +1,7 @@
 """The record of a partition: its contents of one resource manager (RM), for a recovery on another worker.
 
 The owner notes each request before it is sent, and each answer before the RM gets it. In an ordinary session
-the RM gets exactly the messages of the worker. After a recovery it does not get again what it has:
+the RM gets exactly the messages of the worker. After a recovery it does not get repeated messages:
 acceptances of nodes and applications, states on the way to the known one, and earlier requests to end
 allocations. Allocations that the RM was ending when the worker was lost have ended: the record gives the
 answers that the RM waits for and that no worker will give.

@@ -155,7 +155,7 @@ class UnderWay:
         Args:
             known: The contents of the partition.
             nodes: The ids of accepted nodes, which later requests may refer to.
-            applications: The ids of accepted applications, likewise.
+            applications: The ids of accepted applications, which later requests may refer to as well.
         """
         if not self._suspects or (len(self._suspects) > SUSPECTS_MAX and self._losses < 2):
             return known, []
@@ -211,7 +211,7 @@ def _of_allocation(message: si.Allocation) -> SentEntry:
 def _taken_apart(
     known: PartsToRecover, wanted: Collection[SentEntry]
 ) -> tuple[PartsToRecover, dict[SentEntry, Message]]:
-    """Return the rest of the contents of a recovery, and these entries with what runs on their nodes."""
+    """Return the rest of the contents of a recovery, and these entries with the work on their nodes."""
     apart: dict[SentEntry, Message] = {}
 
     def takes(entry: SentEntry, message: Message) -> bool:

@@ -182,7 +182,7 @@ class RunFigures(_Strict):
     users: tuple[UserFigures, ...] = ()
     """The figures of users, sorted by name; files of versions before 0.1 do not have them."""
     decayed_fairness: tuple[DecayedFairness, ...] = ()
-    """The figures of each parent with a half-life, sorted by path; not written if there are none."""
+    """The figures of each parent with a half-life, sorted by path; an empty tuple is not written."""
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:

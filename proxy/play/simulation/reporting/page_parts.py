@@ -238,12 +238,12 @@ def percent(permille: int | None) -> str:
 
 def factor(permille: int | None) -> str:
     """Write thousandths as a factor."""
-    return "–" if permille is None else f"{permille / 1000:.2f} ×"  # noqa: RUF001 - likewise, and the sign
+    return "–" if permille is None else f"{permille / 1000:.2f} ×"  # noqa: RUF001 - as above, and the sign
 
 
 def time(nanoseconds: int | None) -> str:
     """Write a duration."""
-    return "–" if nanoseconds is None else short_duration_text(nanoseconds)  # noqa: RUF001 - likewise
+    return "–" if nanoseconds is None else short_duration_text(nanoseconds)  # noqa: RUF001 - as above
 
 
 def change_of(now: int | None, before: int | None, kind: str) -> str:
@@ -255,7 +255,7 @@ def change_of(now: int | None, before: int | None, kind: str) -> str:
         kind: `time`, `percent`, `factor` or `count`.
     """
     if now is None or before is None:
-        return "–"  # noqa: RUF001 - likewise
+        return "–"  # noqa: RUF001 - as above
     difference = now - before
     if difference == 0:
         return "same"

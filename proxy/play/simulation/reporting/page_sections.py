@@ -202,7 +202,7 @@ def _listed(run: ShownRun) -> str:
             one.user,
             one.queue,
             one.for_ask or "–",  # noqa: RUF001 - a dash for no value
-            one.for_queue or "–",  # noqa: RUF001 - likewise
+            one.for_queue or "–",  # noqa: RUF001 - as above
             one.reason,
         )
         for one in figures.preemptions.listed[:_LISTED_MAX]

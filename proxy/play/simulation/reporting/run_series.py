@@ -217,7 +217,7 @@ class RunSeries:
         for_queue = subject if is_for_queue else "" if asker is None else asker.account.owner.queue
         owner = entry.account.owner
         if asker is not None and reason == "guarantee" and for_queue == owner.queue:
-            reason = "priority"  # A guarantee does not take resources of its own queue.
+            reason = "priority"  # A guarantee takes resources only of other queues.
         self.preemption_counts[PreemptionGroup(owner.queue, for_queue, reason)] += 1
         if len(self.preemptions) < PREEMPTIONS_LISTED_MAX:
             self.preemptions.append(

@@ -52,7 +52,7 @@ class InputOptions:
 
     Attributes:
         path: The file with the work.
-        nodes_path: The nodes of an openb trace, or the machines of a log; `None` for none.
+        nodes_path: The nodes of an openb trace, or the machines of a log; `None` without such a file.
         own_times: Whether the pods of an openb trace are submitted at their own times, instead of being
             packed.
         seed: The seed for the random durations of a scenario.

@@ -203,7 +203,7 @@ def _distinct_shapes(resources: Iterable[Mapping[str, int]]) -> list[Mapping[str
 
 
 def _fits(wanted: Mapping[str, int], there: Mapping[str, int]) -> bool:
-    """Return whether each type is available in the wanted quantity."""
+    """Return whether each type is available in the requested quantity."""
     return all(quantity <= there.get(name, 0) for name, quantity in wanted.items())
 
 
@@ -257,7 +257,7 @@ class WorkloadCut:
 
     Attributes:
         from_ns: Earlier submissions are left out, and time starts here; `None` for the start.
-        to_ns: Submissions at this time or later are left out; `None` for none.
+        to_ns: Submissions at this time or later are left out; `None` without an end.
         first: The number of jobs to take of the rest, in the order of submission; `None` for all.
         rate: The factor of the rate of submissions.
         size: The factor of the size of each task, which is rounded up.

@@ -55,7 +55,7 @@ class LocalLauncher:
         self._spare: ServingProcess | None = None
         self._had_spare = False
         self._spare_timer: threading.Timer | None = None
-        """The timer that starts the next spare; `None` if none is due."""
+        """The timer that starts the next spare; `None` if it is not due."""
         self._processes: dict[LaunchedWorker, ServingProcess] = {}
         self._starting: set[ServingProcess] = set()
         self._counts: dict[str, int] = {}

@@ -165,7 +165,7 @@ class RayLauncher:
                 self._side.stdin.write(json.dumps(order) + "\n")
                 self._side.stdin.flush()
 
-    # ----------------------------------------------------------------------- on a thread of its own
+    # ---------------------------------------------------------------------------- on its own thread
 
     def _keep_side(self) -> None:
         """Keep the helper program running."""

@@ -98,7 +98,7 @@ class _WatchedActor:
                     self._note(found)
                 else:
                     self._lose(f"it does not answer within {_ANSWER_SECONDS:g} s")
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is said, and tried again
+            except Exception as error:  # noqa: BLE001 - any error is reported, and retried
                 self._lose(_first_line(error))
                 answer = None
                 if isinstance(error, ray.exceptions.ActorDiedError):

@@ -198,7 +198,7 @@ def _sections(
 
 
 def _diagnostics(dumps: Sequence[WorkerDump]) -> Json:
-    """Return the reports of the RMs on their state: a single one as it is, several by their ids."""
+    """Return the reports of the RMs on their state: a single one unchanged, several by their ids."""
     found: Json = {}
     for dump in dumps:
         own = list(dict.fromkeys(place.rm_id for place in dump.worker.places))
