@@ -77,9 +77,7 @@ class Life:
         """
         left = self.state
         if left is ApplicationState.RUNNING and event is ApplicationEvent.RUN:
-            return (
-                True  # The entry of the table; not looked up there, since each allocation is such an event.
-            )
+            return True  # Not looked up in the table, since each allocation is such an event.
         try:
             entered = next_state(left, event)
         except IllegalTransitionError:
@@ -181,7 +179,7 @@ def _begin(core: ApplicationCore, execution: ExecutionLimits, allocation_key: st
 def follow_walltimes(
     core: ApplicationCore, keys: Sequence[str] | None, default_ns: int | None, *, ends: bool
 ) -> Answer:
-    """Start or stop to enforce walltimes, see `Application.follow_walltimes`."""
+    """Start or stop enforcing walltimes, see `Application.follow_walltimes`."""
     effects: list[Effect] = []
     if core.execution is None:
         if not ends:
@@ -293,7 +291,7 @@ class ExecutionLimits:
         self._by_walltime.discard(allocation_key)
 
     def allow_walltime(self, allocation_key: str, walltime_ns: int | None) -> None:
-        """Start or stop to limit the allocation of an ask by its walltime; a limit of its RM stays."""
+        """Start or stop limiting the allocation of an ask by its walltime; a limit of its RM stays."""
         if allocation_key in self._allowed_ns and allocation_key not in self._by_walltime:
             return
         if walltime_ns is None:

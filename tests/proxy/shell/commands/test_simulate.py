@@ -217,7 +217,7 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--compare", "s.yaml"], "--report FILE has to say which"),
+        (["--compare", "s.yaml"], "--report FILE must name that page"),
         (["--compare", "s.yaml", "--report", "r.html"], "s.yaml: is no JSON: expecting value"),
         (["--report", "none/r.html"], "none/r.html: cannot be written: there is no directory none"),
         (["--report", "x", "--report-csv", "./x"], "--report and --report-csv name the same file, x"),
