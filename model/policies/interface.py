@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 from ..resources.resource import Resource
 
 Key: TypeAlias = "int | float | str | tuple[int | float | str, ...]"
-"""The place of an object in an order, the smallest first. The keys of one policy have the same kinds of
-parts, and finite numbers."""
+"""The place of an object in an order, the smallest first: a number, a text, or a tuple of up to 16 of them.
+All keys of one policy have the same kinds of parts; numbers are finite."""
 
 
 class NodeView(NamedTuple):
@@ -72,7 +72,7 @@ class ApplicationView(NamedTuple):
     """The sum of the waiting asks; with `depends_on = {"submission"}` at the moment of the only question."""
     allocated: Resource
     gang: bool
-    """Whether the application is a gang that is placed as a whole: all members in one result, or none."""
+    """Whether a gang waits that is placed as a whole, all members in one result; false once it is placed."""
     walltime_ns: int | None
 
 
@@ -102,24 +102,29 @@ class NodePolicy(Protocol):
     """Orders the nodes of a partition: `nodesortpolicy: {type: policy/NAME}`."""
 
     def node_key(self, node: NodeView) -> float:
-        """Return the place of a node, smallest first; asked when its available resources change."""
+        """Return the place of a node, smallest first, then by id.
+
+        It is asked when the available resources of the node change.
+        """
 
 
 class NodeFilter(Protocol):
     """Excludes nodes for an ask: `policies: {filters: [NAME]}` of a partition."""
 
     def refuses(self, ask: AskView, node: NodeView) -> str | None:
-        """Return why an ask may not run on a node, `None` if it may; asked whenever it may get the node."""
+        """Return `None` if an ask may run on a node, otherwise why not.
+
+        It is asked whenever the ask may get the node.
+        """
 
 
 class ApplicationPolicy(Protocol):
     """Orders the applications of a leaf: `application.sort.policy: policy/NAME`."""
 
     def application_key(self, application: ApplicationView) -> Key:
-        """Return the place of an application, smallest first; asked at changes, or only once.
+        """Return the place of an application in its leaf, smallest first, then by submission.
 
-        With `depends_on = {"submission"}` it is asked once. Otherwise it is asked whenever the application
-        changes.
+        It is asked whenever the application changes; with `depends_on = {"submission"}` only once.
         """
 
 
@@ -127,7 +132,10 @@ class QueuePolicy(Protocol):
     """Orders the queues below a parent: `queue.sort.policy: policy/NAME`."""
 
     def queue_key(self, queue: SiblingView) -> Key:
-        """Return the place of a queue among its siblings, smallest first; asked at each change in it."""
+        """Return the place of a queue among its siblings, smallest first, then by name.
+
+        It is asked whenever anything in the queue changes.
+        """
 
 
 class AdmissionPolicy(Protocol):
@@ -141,11 +149,14 @@ class VictimPolicy(Protocol):
     """Orders possible victims of preemption: `preemption: {victims: policy/NAME}` of a partition."""
 
     def victim_cost(self, victim: VictimView, now_ns: int) -> int:
-        """Return the cost of ending a victim, 0 or more; of equal victims the cheapest ends first."""
+        """Return the cost of ending a victim, from 0 to 10^18.
+
+        The cost orders victims that are equal by the other rules: the cheapest ends first.
+        """
 
 
 class ProtectionPolicy(Protocol):
     """Protects running work for a time: `policies: {protection: [NAME]}` of a partition."""
 
     def spares(self, victim: VictimView, now_ns: int) -> Wait | None:
-        """Return `None` if the victim may end, otherwise why not, and when to ask again."""
+        """Return `None` if a victim may end, otherwise why not, and when to ask again."""

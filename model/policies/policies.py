@@ -456,5 +456,5 @@ def _refused(error: Exception) -> str | None:
 
 
 def _shown(answer: object) -> str:
-    """Return an answer for a message; a failure of its `repr`, which may be code of the policy, is caught."""
+    """Return the text of an answer for a message; its `repr` may be code of the policy as well."""
     return f"{type(answer).__name__} {answer!r:.{_TEXT_MAX}}"

@@ -48,7 +48,7 @@ class NoPreemption(Enum):
     TOO_MANY = ("Preemption would end more at a time than a queue may lose", True)
     REPEATS = ("Preemption waits: it would repeat one that had no effect", True)
     WOULD_DELAY = ("Preemption would delay a promised start", False)
-    """An ask with another walltime may not."""
+    """An ask with another walltime may not delay it."""
     TOO_LATE = ("Victims picked earlier were released at the final stage", False)
     PENDING = ("The RM has not answered yet", False)
     """The attempt is repeated after the answer; nothing is noted."""

@@ -224,7 +224,7 @@ class AllocationRecord:
         return self._end(name, key, release.terminationType, session, is_rewritten=True)
 
     def _end(self, name: str, key: str, kind: int, session: int, *, is_rewritten: bool) -> bool:
-        """Note that the RM ends an entry; return whether the release, if any, is sent as `STOPPED_BY_RM`."""
+        """Note that the RM ends an entry; return whether to send the release as `STOPPED_BY_RM`."""
         entry = self._held.get(name, {}).get(key)
         if entry is None:
             return False
