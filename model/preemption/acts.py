@@ -160,7 +160,7 @@ class Repetition(NamedTuple):
     """A preemption that would repeat earlier ones that had no effect."""
 
     why: str
-    """The repeated preemption."""
+    """The repeated preemption, in words."""
     until_ns: int
     """The time until which the new preemption waits; the wait doubles each time."""
 

@@ -104,8 +104,7 @@ def collect_victims(
         facts_of: Takes the facts of queues.
         known: All possible victims by the path of their leaf; missing leaves are found, and added.
         is_inside: Whether to collect only allocations of lower priority in the leaf of the ask. Then no
-            guarantee
-            decides: the leaf counts as one without.
+            guarantee decides: the leaf counts as one without.
         protection: The protection against an ask of this leaf, `None` without protection.
         measure: The measure of victims, `None` where the youngest end first.
     """

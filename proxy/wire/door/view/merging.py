@@ -304,7 +304,7 @@ def effective_configuration(reader: DoorReader) -> tuple[SchedulerConfig | None,
 
 @lru_cache(maxsize=1)
 def _loaded(text: str) -> SchedulerConfig:
-    """Return the configuration in a text; the results are cached, since reading may take seconds."""
+    """Return the configuration in a text; the last one is cached, since reading may take seconds."""
     return load(text)
 
 
