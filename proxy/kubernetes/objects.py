@@ -162,7 +162,7 @@ class ContainerPort(_Read, frozen=True):
 
 
 class RestartRule(_Read, frozen=True):
-    """The effect of a container that ends in a certain way."""
+    """The action when a container ends in a certain way."""
 
     action: str = ""
 

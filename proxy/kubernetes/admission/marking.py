@@ -232,7 +232,7 @@ def _with_user(kind: str, template: ObjectMeta | None, annotations: Mapping[str,
 
 
 def _updated_pod(request: AdmissionRequest) -> AdmissionVerdict:
-    """Return the verdict on a changed pod: a removed user is restored, and only some may name another."""
+    """Return the verdict on a changed pod: its user may not change; a removed user is restored."""
     before, after = _annotations(request.old_object), _annotations(request.object)
     if after.get(USER_INFO, before.get(USER_INFO)) != before.get(USER_INFO):
         return denied(f"the annotation {USER_INFO} of a pod cannot be changed")

@@ -221,7 +221,7 @@ class ApiClient:
             raise ApiUnreachable(f"{self._credentials.server}: the client is closed")
 
     def _connections_for(self, secret: Secret) -> ApiConnections:
-        """Return connections with the certificate of a secret, adapted to the rate of requests.
+        """Wait for the limit of the rate, and return the connections with the certificate of a secret.
 
         Another certificate needs new connections.
         """
