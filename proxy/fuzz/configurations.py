@@ -71,7 +71,7 @@ def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("def
     documents = [_partition(shape, name, queues) for name in partitions]
     # Separate dice: without them all other choices are the same.
     dice = random.Random(json.dumps(documents))  # noqa: S311 - it plays, and keeps no secret
-    lending = random.Random(f"lend {json.dumps(documents)}")  # noqa: S311 - likewise
+    lending = random.Random(f"lend {json.dumps(documents)}")  # noqa: S311 - as above
     most = dice.choice([0.0, 0.0, 0.3])
     lenders = lending.choice([0.0, 0.0, 0.7])
     for document in documents:
@@ -81,18 +81,18 @@ def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("def
             _let_lend(queue, lending, lenders)
         for queue in queues_below(document) if most else ():
             _place_gangs_whole(queue, dice)
-    dice = random.Random(json.dumps(documents))  # noqa: S311 - likewise
+    dice = random.Random(json.dumps(documents))  # noqa: S311 - as above
     for queue in chain.from_iterable(map(queues_below, documents)):
         _let_preempt_within(queue, dice)
-    dice = random.Random(f"users {json.dumps(documents)}")  # noqa: S311 - likewise
+    dice = random.Random(f"users {json.dumps(documents)}")  # noqa: S311 - as above
     most = dice.choice([0.0, 0.0, 0.4])
     for queue in chain.from_iterable(map(queues_below, documents)):
         _let_users_take_turns(queue, dice, most)
-    dice = random.Random(f"backfill {json.dumps(documents)}")  # noqa: S311 - likewise
+    dice = random.Random(f"backfill {json.dumps(documents)}")  # noqa: S311 - as above
     most = dice.choice([0.0, 0.0, 0.4])
     for queue in chain.from_iterable(map(queues_below, documents)):
         _let_backfill(queue, dice, most)
-    dice = random.Random(f"gangs {json.dumps(documents)}")  # noqa: S311 - likewise
+    dice = random.Random(f"gangs {json.dumps(documents)}")  # noqa: S311 - as above
     if dice.random() < 0.4:
         shape.leaves += [GANGS, SPARE]
         for document in documents:

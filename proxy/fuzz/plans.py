@@ -265,7 +265,7 @@ def drawn_plan(seed: int, steps: int, engine: str, policies: Sequence[str] = ())
     left_out = {action for action in (*_MANAGER_WEIGHTS, *_OPERATOR_WEIGHTS) if rng.random() < _LEAVING_OUT}
     if rng.random() < _CALM:
         left_out |= _UNSETTLING
-    dice = random.Random(f"pauses {seed}")  # noqa: S311 - likewise; all others fall as without it
+    dice = random.Random(f"pauses {seed}")  # noqa: S311 - as above; all other choices are the same without it
     pauses_ms = _LONG_PAUSES_MS if steppable and dice.random() < _LONG else _PAUSES_MS
     while len(drawn) < steps:
         step = _drawn_step(rng, managers, pauses_ms, at_door=engine == DOOR)

@@ -52,7 +52,7 @@ class RunSummary:
         """Count a run."""
         self.runs[result.engine] += 1
         self.steps[result.engine] += result.steps
-        self.cpu_seconds[result.engine] += result.cpu_seconds  # type: ignore[assignment]  # it counts floats
+        self.cpu_seconds[result.engine] += result.cpu_seconds  # type: ignore[assignment]  # a counter of floats
         if result.failure:
             self.failures.append(result)
 

@@ -214,7 +214,7 @@ class ObjectReference(_Read, frozen=True):
 
 
 class PodSpec(_Read, frozen=True):
-    """What a pod needs."""
+    """The specification of a pod."""
 
     scheduler_name: str = ""
     node_name: str = ""

@@ -56,7 +56,7 @@ class World(Protocol):
         """Return the scheduler for a new process: instead of a killed process, or in addition to it."""
 
 
-class CallbackFault(Exception):  # noqa: N818 - what a faulty callback raises
+class CallbackFault(Exception):  # noqa: N818 - raised by a faulty callback
     """Raised by a callback, as a fault of the resource manager."""
 
 

@@ -168,7 +168,7 @@ class ClusterRecord:
         self.ended: set[str] = set()
         """The keys that have ended; the RM reuses none."""
 
-    # -------------------------------------------------------------------------------- messages received
+    # ---------------------------------------------------------------------------- messages received
 
     def placed(self, allocation: si.Allocation) -> bool:
         """Record a placement; return whether it is still needed.
@@ -268,7 +268,7 @@ class ClusterRecord:
             if state in OVER:
                 del self.applications[name]
 
-    # --------------------------------------------------------------------------------- actions
+    # -------------------------------------------------------------------------------------- actions
 
     def end(self, keys: Iterable[str]) -> None:
         """Record that tasks have ended, or are no longer needed."""
@@ -353,7 +353,7 @@ class ClusterRecord:
             name for name, each in self.applications.items() if name in stuck and GANG_SIZE_TAG in each.tags
         }
 
-    # ------------------------------------------------------------------------------ comparison
+    # ----------------------------------------------------------------------------------- comparison
 
     def check(self, snapshot: dict[str, dict[str, list[dict[str, object]]]]) -> None:
         """Check that the idle scheduler shows the contents of the record.

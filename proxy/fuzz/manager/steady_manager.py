@@ -1,4 +1,4 @@
-"""A resource manager (RM) near faults of others: its asks must continue to be placed.
+"""A resource manager (RM) that must not notice faults elsewhere: its asks continue to be placed.
 
 It has two partitions at the door: `steady`, whose worker never has a fault, and `shaky`. Each of its requests
 concerns both, with malformed entries in between. In the steady one each ask is placed at once; in both,

@@ -4,9 +4,9 @@ It supports one partition: nodes with the use of others, queues with their maxim
 applications, priorities, weights and past use, the limits of users and groups, all orders, gangs with their
 placeholders, reservations, promises of starts in one leaf (`plan`), and placement rules for applications
 (`placement`). It preempts only inside of queues, where all tasks have one size: one victim is enough then.
-Every order is computed anew at each step, and nothing is remembered of what failed before, but for the
-attempts to preempt that one visit of a leaf has made: there are ten of them. So it checks all that makes the
-real scheduler fast: orders that are kept, tries that are not repeated.
+Every order is computed anew at each step, and no failure is remembered, except the attempts to
+preempt of one visit of a leaf: there are ten of them. So it checks all shortcuts of the real scheduler:
+stored orders, and attempts that are not repeated.
 """
 
 from __future__ import annotations
@@ -417,7 +417,7 @@ class ReferenceScheduler(ReferenceLife):
     # ------------------------------------------------------------------------------------ blockers
 
     def start_blockers(self, application: ReferenceApplication) -> list[BlockedBy]:
-        """Return the numbers of applications that prevent the start of an application."""
+        """Return the limits on numbers of applications that prevent the start of an application."""
         if application.state != "Accepted":
             return []
         blocked = [
@@ -477,7 +477,7 @@ class ReferenceScheduler(ReferenceLife):
                 yield application.asks[other].size
 
     def quota_blockers(self, leaf: ReferenceQueue, size: Size, key: str = "") -> Iterator[BlockedBy]:
-        """Return the leaf and parents that must not use this amount more, for an ask with this key."""
+        """Return the queues from the leaf up whose maxima refuse this amount for an ask with this key."""
         total = self.total()
         path = [*leaf.path_up()]
         for queue in path:

@@ -369,17 +369,17 @@ def _walltime(rng: random.Random) -> str:
 
 ACTIONS: Final[dict[str, Callable[[_World, random.Random], None]]] = {
     "add node": _World._add_node,  # noqa: SLF001 - of this module
-    "change node": _World._change_node,  # noqa: SLF001 - likewise
-    "remove node": _World._remove_node,  # noqa: SLF001 - likewise
-    "report foreign": _World._report_foreign,  # noqa: SLF001 - likewise
-    "submit": _World._submit,  # noqa: SLF001 - likewise
-    "ask": _World._ask,  # noqa: SLF001 - likewise
-    "resize": _World._resize,  # noqa: SLF001 - likewise
-    "finish": _World._end,  # noqa: SLF001 - likewise
-    "withdraw": _World._withdraw,  # noqa: SLF001 - likewise
-    "remove application": _World._remove_application,  # noqa: SLF001 - likewise
-    "reload": _World._reload,  # noqa: SLF001 - likewise
-    "wait": _World._let_time_pass,  # noqa: SLF001 - likewise
+    "change node": _World._change_node,  # noqa: SLF001 - as above
+    "remove node": _World._remove_node,  # noqa: SLF001 - as above
+    "report foreign": _World._report_foreign,  # noqa: SLF001 - as above
+    "submit": _World._submit,  # noqa: SLF001 - as above
+    "ask": _World._ask,  # noqa: SLF001 - as above
+    "resize": _World._resize,  # noqa: SLF001 - as above
+    "finish": _World._end,  # noqa: SLF001 - as above
+    "withdraw": _World._withdraw,  # noqa: SLF001 - as above
+    "remove application": _World._remove_application,  # noqa: SLF001 - as above
+    "reload": _World._reload,  # noqa: SLF001 - as above
+    "wait": _World._let_time_pass,  # noqa: SLF001 - as above
     "schedule": _World.schedule,
 }
 """The actions of such a world, by name."""

@@ -155,7 +155,7 @@ def _run_cluster(world: ClusterWorld) -> Outcome:
         if outcome.failure is None:
             try:
                 recorded.check()
-            except Exception as error:  # noqa: BLE001 - likewise
+            except Exception as error:  # noqa: BLE001 - as above
                 world.fail(error)
         recorded.drop()
     outcome.steps += world.control.choices + len(outcome.log)
@@ -274,7 +274,7 @@ class ClusterWorld:
 
     def _begin(self) -> None:
         for number, door in enumerate(self._plan.doors):
-            rng = random.Random(f"manager {number} of {self._plan.seed}")  # noqa: S311 - likewise
+            rng = random.Random(f"manager {number} of {self._plan.seed}")  # noqa: S311 - as above
             at_door = self._plan.engine == DOOR
             self._managers.append(SimulatedManager(f"rm{number}", rng, self, door, at_door=at_door))
         self._start_scheduler()

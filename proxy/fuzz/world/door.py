@@ -60,7 +60,7 @@ class DoorWorld(ClusterWorld):
     def _begin(self) -> None:
         self._rng = random.Random(f"workers {self._plan.seed}")  # noqa: S311 - it plays, and keeps no secret
         self._workers = MemoryWorkers(self._network, self._rng, self._new_worker)
-        self._steady = SteadyManager(self, random.Random(f"steady {self._plan.seed}"))  # noqa: S311 - likewise
+        self._steady = SteadyManager(self, random.Random(f"steady {self._plan.seed}"))  # noqa: S311 - as above
         self._faults = DoorFaults(
             lambda rm_id: next((each for each in self._managers if each.rm_id == rm_id), None),
             lambda draw: self._workers.end(self._chosen(draw)),

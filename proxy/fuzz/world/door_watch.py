@@ -70,7 +70,7 @@ class DoorWatch:
 
     def _differences(self) -> Iterator[tuple[str, ...]]:
         """Yield the facts that only the door or only the worker has, with the session."""
-        for link in self._door()._links():  # noqa: SLF001 - it shows less to others
+        for link in self._door()._links():  # noqa: SLF001 - its public methods show less
             place = link.place
             if place.state is not LinkState.RUNNING or place.waiting:
                 continue
@@ -85,7 +85,7 @@ class DoorWatch:
 
 def _recorded(link: PartitionLink, door: Any) -> _Facts:
     """Return the door's facts of a partition."""
-    record: Any = link._record  # noqa: SLF001 - likewise
+    record: Any = link._record  # noqa: SLF001 - as above
     nodes, applications, allocations = record._nodes, record._applications, record._allocations  # noqa: SLF001
     facts: _Facts = {("application", name) for name in applications.there}
     for name, entry in nodes.there.items():

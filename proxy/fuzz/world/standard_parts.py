@@ -55,7 +55,7 @@ class ControlledLock(_WithStatement):
         self._held = False
         self._waiting: deque[ControlledThread] = deque()
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as its model
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as the original
         """Acquire the lock; return whether it was acquired in time."""
         control = self._control
         control.point()
@@ -98,7 +98,7 @@ class _RLock(_WithStatement):
         self._count = 0
         self._waiting: deque[ControlledThread] = deque()
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as its model
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as the original
         """Acquire the lock, perhaps once more; return whether it was acquired in time."""
         control = self._control
         control.point()
@@ -147,7 +147,7 @@ class _SimpleQueue:
         self._items: deque[Any] = deque()
         self._waiting: deque[ControlledThread] = deque()
 
-    def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002, FBT001, FBT002 - as its model
+    def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002, FBT001, FBT002 - as the original
         """Add an item."""
         self._control.point()
         self._items.append(item)
@@ -155,7 +155,7 @@ class _SimpleQueue:
 
     put_nowait = put
 
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: FBT001, FBT002 - as its model
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: FBT001, FBT002 - as the original
         """Remove and return the first item.
 
         Raises:
@@ -265,7 +265,7 @@ def in_place(control: ThreadControl) -> Iterator[None]:
 
     def begin_in_order(executor: ThreadPoolExecutor, *args: Any, **kwargs: Any) -> None:
         begin_executor(executor, *args, **kwargs)
-        executor._threads = _InOrder()  # type: ignore[assignment]  # noqa: SLF001 - it has no other way
+        executor._threads = _InOrder()  # type: ignore[assignment]  # noqa: SLF001 - there is no other way
 
     with replaced() as change:
         change(ThreadPoolExecutor, "__init__", begin_in_order)

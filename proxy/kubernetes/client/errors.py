@@ -69,7 +69,7 @@ class ApiError(LicorneError):
         return cls(status.code or 500, status.reason, status.message)
 
 
-class ApiUnreachable(LicorneError):  # noqa: N818 - a state of the server, of which the end is unknown
+class ApiUnreachable(LicorneError):  # noqa: N818 - a state of the server of unknown duration
     """An API server was not reached, or its answer was lost: the call may have been carried out."""
 
 

@@ -58,7 +58,7 @@ from .user_signatures import SIGNATURE, subject_of
 
 _TEXTS: Final = msgspec.json.Decoder(dict[str, str])
 _ID_LENGTH_MAX: Final = 63
-"""The maximum of a label of a pod."""
+"""The maximum length of a value of a label."""
 _NAMESPACE_LENGTH_MAX: Final = 26
 _MILLISECONDS: Final = 1000
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -202,7 +202,7 @@ def application_tags(pod: Pod, namespace: Namespace | None) -> dict[str, str]:
     """Return the tags of an application.
 
     Args:
-        pod: Its first pod. If it has a node, the application is created in spite of its queue, since it runs.
+        pod: Its first pod. If it has a node, the application is created even if its queue refuses it.
         namespace: The namespace of the pod, `None` if it is unknown.
     """
     metadata = pod.metadata

@@ -142,7 +142,7 @@ class KubernetesSettings:
 
     @property
     def unsigned(self) -> UnsignedUsers:
-        """The treatment of pods whose user is not signed: without a webhook no user is signed."""
+        """The treatment of pods with an unsigned user; without a webhook no user is signed."""
         if self.bypass_auth:
             return UnsignedUsers.BELIEVED
         return self.unsigned_users or (UnsignedUsers.NOBODY if self.signer else UnsignedUsers.BELIEVED)

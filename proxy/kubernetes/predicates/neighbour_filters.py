@@ -35,7 +35,7 @@ from licorne.proxy.kubernetes.predicates.cluster_view import (
 from licorne.proxy.kubernetes.predicates.node_filters import fits_node_selection, untolerated_taint
 from licorne.proxy.kubernetes.predicates.selectors import labels_match
 
-_ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what Kubernetes calls all addresses of a node; nothing listens here
+_ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the name of Kubernetes for all addresses; nothing listens here
 _EMPTY_SELECTOR: Final = LabelSelector()
 
 

@@ -35,7 +35,7 @@ class TaskSide(GangTasks, Protocol):
     """The operations of the life of tasks that an application needs."""
 
     def send_again(self, task: PodTask) -> None:
-        """Send a task that the scheduler has lost again."""
+        """Send a lost task to the scheduler again."""
         ...
 
     def fail(self, task: PodTask, reason: str, message: str) -> None:
@@ -149,7 +149,7 @@ class Applications:
             self.submit(application)
 
     def submit(self, application: PodApplication) -> None:
-        """Submit an application; in spite of its queue if one of its pods runs already."""
+        """Submit an application; if one of its pods runs already, even if its queue refuses it."""
         first = application.first
         application.phase = PodApplicationPhase.SUBMITTED
         self._warn(first)

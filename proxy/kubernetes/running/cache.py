@@ -39,7 +39,7 @@ class ClusterCache:
 
     def __init__(self) -> None:
         self.version = 0
-        """The number of changes that a filter may read."""
+        """The number of changes of objects that a filter reads."""
         self.nodes: dict[str, NodeState] = {}
         self.anti_affinity_nodes: dict[str, NodeState] = {}
         """The nodes with pods that have anti-affinity."""

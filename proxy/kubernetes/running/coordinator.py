@@ -163,7 +163,7 @@ class Coordinator:
         if self._running is None and self._leads and self.is_listed:
             try:
                 self._begin()
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again with what is there then
+            except Exception as error:  # noqa: BLE001 - any failure is tried again with the objects of that time
                 self._running = None
                 self._cache = ClusterCache()
                 self.start_failure = str(error)
@@ -243,7 +243,7 @@ class Coordinator:
         for item in items:
             try:
                 take(item)
-            except Exception as error:  # noqa: BLE001 - as said
+            except Exception as error:  # noqa: BLE001 - as above
                 self.note_error(error)
 
     def _configuration_changed(self, changes: Sequence[tuple[WatchChange, Read[ConfigMap]]]) -> None:

@@ -318,7 +318,7 @@ class LeaderElection:
         was_leading = self._renewed_at is not None
         try:
             self._try(self._clock())
-        except Exception as error:  # noqa: BLE001 - whatever it is, the lease was not renewed
+        except Exception as error:  # noqa: BLE001 - after any failure the lease was not renewed
             self._log.warning("the lease {}/{}: {}", self._namespace, self._name, error)
         if was_leading and not self.leads():
             self._renewed_at = None

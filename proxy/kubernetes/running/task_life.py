@@ -269,7 +269,7 @@ class TaskLife:
             self._reporter.condition(task.pod, "SchedulingSkipped", reason)  # another node would not help
             self._reporter.event(task.pod, event_reason, "Scheduling", reason, is_warning=True)
 
-    # ------------------------------------------------------------------------------- what the scheduler says
+    # ------------------------------------------------------------------------------ messages of the scheduler
 
     def placed(self, allocation: si.Allocation) -> None:
         """Handle a placement: bind the pod, unless a filter refuses the node by now."""
