@@ -56,7 +56,7 @@ class _Disk:
         """Whether the failure ends the process."""
         self._is_dead = False
         self._unsynced: dict[str, int] = {}
-        """The number of unsynced bytes of a file that survive a loss of power, by path."""
+        """The number of bytes of an unsynced file that survive a loss of power, by path."""
         self._open, self._replace, self._unlink = Path.open, Path.replace, Path.unlink
 
     def begin(self, *, fails_after: int | None, bytes_left: int, kills: bool) -> None:

@@ -234,7 +234,7 @@ def _holders() -> Iterator[Any]:
 
 @contextmanager
 def replaced() -> Iterator[Callable[[Any, str, object], None]]:
-    """Return a function that changes an attribute; all attributes are restored at the end."""
+    """Yield a function that changes an attribute; all attributes are restored at the end."""
     changed: list[tuple[Any, str, object]] = []
 
     def change(holder: Any, name: str, value: object) -> None:

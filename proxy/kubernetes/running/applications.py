@@ -39,7 +39,7 @@ class TaskSide(GangTasks, Protocol):
         ...
 
     def fail(self, task: PodTask, reason: str, message: str) -> None:
-        """Record that the pod of a task has failed."""
+        """Mark the pod of a task as failed."""
         ...
 
 
@@ -355,7 +355,7 @@ class Applications:
             self._resubmit(application)
 
     def _fail(self, application: PodApplication, reason: str, message: str) -> None:
-        """Record the failure of pods without a node; pods that a controller recreates wait instead."""
+        """Mark the pods without a node as failed; pods that a controller recreates wait instead."""
         for task in list(application.members):
             if task.is_made_again and not task.has_node:
                 self._hold(task, message)

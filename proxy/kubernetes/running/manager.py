@@ -48,7 +48,7 @@ class PodManager(ResourceManager):
         self._hand_over = hand_over
 
     def update_node(self, response: si.NodeResponse) -> None:
-        """Hand over the accepted and rejected nodes."""
+        """Hand over the rejected nodes."""
         if response.rejected:
             self._hand_over("nodes", response)
 
@@ -65,7 +65,7 @@ class PodManager(ResourceManager):
         self._hand_over("scheduling state", request)
 
     def send_event(self, events: Sequence[si.EventRecord]) -> None:
-        """Hand over an event."""
+        """Hand over events."""
         self._hand_over("events", events)
 
     def get_state_dump(self) -> str:

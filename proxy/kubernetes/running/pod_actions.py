@@ -221,7 +221,7 @@ class PodActions:
         self._loop.work(lambda: self._calls.get_pod(meta.namespace, meta.name), then)
 
     def fail(self, task: PodTask, reason: str, message: str) -> None:
-        """Record that a pod that was never placed has failed."""
+        """Mark a pod that was never placed as failed."""
         self._fail(task, reason, message, 1)
 
     def _fail(self, task: PodTask, reason: str, message: str, pause_seconds: int) -> None:

@@ -464,7 +464,7 @@ class TaskLife:
             self.pod_gone(task.key)
 
     def fail(self, task: PodTask, reason: str, message: str) -> None:
-        """Record that the pod of a task, which was never on a node, has failed."""
+        """Mark the pod of a task, which was never on a node, as failed."""
         if task.state is not TaskState.FAILED:
             self._no_longer_waits(task)
             task.state = TaskState.FAILED

@@ -1,4 +1,4 @@
-"""Brings changed input to the doors for untrusted bytes: by chance, or guided by coverage with atheris.
+"""Brings changed input to the doors for strangers' bytes: by chance, or guided by coverage with atheris.
 
 python -m support.fuzz.bad_input [--seconds S] [--guided DOOR] [DOOR...]
 """

@@ -1,4 +1,4 @@
-"""Plants faults one by one in a copy of the package, and makes the simulator search for each.
+"""Plants faults one by one in a copy of the package, and has the simulator look for each.
 
 python -m support.fuzz.planting [--minutes K] [--jobs J] [NAME...]
 """
