@@ -29,7 +29,7 @@ from ..runtime.reference import PooledRef
 
 Entity = TypeVar("Entity")
 RANKS: Final[dict[type, int]] = {Cluster: 0, Partition: 1, Application: 2, Node: 3}
-"""The order of asks: a blocking ask goes from a lower number to a higher one only."""
+"""The order of calls between actors: a blocking call goes from a lower number to a higher one only."""
 IDENTITY: Final[dict[type, tuple[str, ...]]] = {
     Cluster: (),
     Partition: ("name", "rm_id"),

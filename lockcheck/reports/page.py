@@ -162,19 +162,19 @@ def draw(
     rows = rows_of(names, summary.class_edges)
     columns: dict[int, int] = defaultdict(int)
     lines = {name: lines_of(name) for name in names}
-    halves: dict[int, int] = defaultdict(int)
+    half_heights: dict[int, int] = defaultdict(int)
     for name in names:
-        halves[rows[name]] = max(halves[rows[name]], (len(lines[name]) + 1) * _LINE // 2)
-    middles: dict[int, int] = {}
+        half_heights[rows[name]] = max(half_heights[rows[name]], (len(lines[name]) + 1) * _LINE // 2)
+    middle_of_row: dict[int, int] = {}
     height = 24
-    for row in sorted(halves):
-        middles[row] = height + halves[row]
-        height += 2 * halves[row] + _GAP
+    for row in sorted(half_heights):
+        middle_of_row[row] = height + half_heights[row]
+        height += 2 * half_heights[row] + _GAP
     places: dict[str, _Place] = {}
     for name in names:
         row = rows[name]
         x = _WIDTH // 2 + 20 + columns[row] * _WIDTH
-        places[name] = _Place(x, middles[row], (len(lines[name]) + 1) * _LINE // 2, lines[name])
+        places[name] = _Place(x, middle_of_row[row], (len(lines[name]) + 1) * _LINE // 2, lines[name])
         columns[row] += 1
     width = 120 + max(columns.values()) * _WIDTH
     height += 24 - _GAP

@@ -289,6 +289,7 @@ class QueueTree:
         order.place(child, _key_in(self, parent, child, order.stamp.now_ns) if waits(child) else None)
 
     def _fair_maximum(self, queue: Queue) -> Resource | None:
+        """Return the fair maximum of a queue; it is kept until a maximum changes."""
         try:
             return self._fair_max[queue.path]
         except KeyError:

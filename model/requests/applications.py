@@ -264,8 +264,10 @@ def queue_refusal(
     whose = f"application {submission.application_id}"
     too_long = None if forced else walltime_refusal(whose, submission.tags, queue)
     refusal = too_long or gang_refusal(submission, queue)
-    if refusal is not None or forced or is_zero(submission.placeholder_ask):
+    if refusal is not None:
         return refusal
+    if forced or is_zero(submission.placeholder_ask):
+        return None
     settings = gang_settings(submission, None, queue.settings.gang_placing)
     if not settings.whole:
         return None

@@ -64,7 +64,7 @@ class _Stream:
     task: asyncio.Task[Any]
     """It answers the call."""
     half_closed: bool = False
-    status: StatusError | None = None
+    end_status: StatusError | None = None
     """Why it ends before its RM has closed it."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -146,8 +146,8 @@ class _StreamManager(RemoteManager):
 
     def end_stream(self, stream: _Stream, status: StatusError) -> None:
         """End one stream after the message that is being written; what is queued waits for another one."""
-        if stream.status is None:
-            stream.status = status
+        if stream.end_status is None:
+            stream.end_status = status
             self.outgoing[stream.kind.callback].look_again()
             self._core.loop.call_later(LAST_SECONDS, self._core.calls.end, stream.task, status)
 
@@ -315,14 +315,14 @@ class SiStreams:
             StatusError: The stream ends with a status.
         """
         outgoing = manager.outgoing[stream.kind.callback]
-        while items := await outgoing.take(lambda: stream.status is not None):
+        while items := await outgoing.take(lambda: stream.end_status is not None):
             messages = deque(merged(items, lambda item: item, lambda _, __: True))
             try:
-                while messages and stream.status is None:
+                while messages and stream.end_status is None:
                     await context.write(messages[0].SerializeToString())
                     messages.popleft()
             finally:
                 outgoing.put_back(messages)
-        status = stream.status or manager.status
+        status = stream.end_status or manager.status
         if status is not None:
             raise status

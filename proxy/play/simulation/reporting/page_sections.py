@@ -230,7 +230,6 @@ def dominant_resource(queue: QueueFigures, figures: RunFigures) -> str:
 
 def queue_section(runs: Sequence[ShownRun]) -> str:
     """Return the use of each queue over time."""
-    figures = runs[0].figures
     names = sorted({queue.queue for run in runs for queue in run.figures.queues})
     drawn = names
     if len(names) > _QUEUES_DRAWN_MAX:
@@ -253,10 +252,11 @@ def queue_section(runs: Sequence[ShownRun]) -> str:
         else (f"<p>The {len(drawn)} of {number(len(names))} queues with the most tasks are drawn.</p>")
     )
     kind = "grid-of-charts" if len(runs) == 1 else "grid-of-charts pairs"
+    tables = "".join(_limits_table(run) for run in runs)
     return (
         '<section><h2>Queues over time</h2><p class="soft">For each queue the resource that it needs '
         f"the largest share of, of those that are limited, in use and waiting, against its limits.</p>{note}"
-        f'<div class="{kind}">{"".join(charts)}</div>{_limits_table(figures)}</section>'
+        f'<div class="{kind}">{"".join(charts)}</div>{tables}</section>'
     )
 
 
@@ -337,8 +337,9 @@ def _queue_chart(key: str, run: ShownRun, queue: QueueFigures, resource: str, ax
     )
 
 
-def _limits_table(figures: RunFigures) -> str:
+def _limits_table(run: ShownRun) -> str:
     """Return mean use and need against the limits, for every queue and resource type."""
+    figures = run.figures
     rows = []
     for queue in figures.queues[:_ROWS_MAX]:
         for resource in sorted({*queue.used, *queue.pending, *queue.guaranteed, *queue.maximum}):
@@ -355,7 +356,7 @@ def _limits_table(figures: RunFigures) -> str:
                 ]
             )
     headings = ("queue", "resource", "guaranteed", "maximum", "mean use", "highest use", "mean waiting")
-    return table("All queues and resources", headings, rows, texts=2, is_long=True)
+    return table(run.subtitle("All queues and resources"), headings, rows, texts=2, is_long=True)
 
 
 def wait_section(runs: Sequence[ShownRun]) -> str:

@@ -127,6 +127,19 @@ def test_two_runs_stand_beside_each_other_with_their_differences() -> None:
     assert "0s in the other run: +2s" in page
 
 
+def test_two_runs_have_a_table_of_queues_each() -> None:
+    page = to_html(_figures(), _figures(queue="root.y.c"))
+
+    this, other = (
+        re.search(rf'aria-label="All queues and resources, {label}".*?</table>', page, re.DOTALL)
+        for label in ("this run", "compared with")
+    )
+    assert this is not None
+    assert other is not None
+    assert ("root.x.b" in this[0], "root.y.c" in this[0]) == (True, False)
+    assert ("root.x.b" in other[0], "root.y.c" in other[0]) == (False, True)
+
+
 def test_a_queue_that_only_one_run_has_is_drawn_once() -> None:
     """The other has nothing there."""
     page = to_html(_figures(), _figures(queue="root.other"))
