@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from ....model.errors import LicorneError
-from ...si import constants
 from ..client.api_calls import ApiCalls
 from ..client.errors import ApiError
 from ..objects import (
@@ -56,7 +55,7 @@ OBJECT_KINDS: Final[Mapping[type, ObjectKind]] = {
     PriorityClass: ObjectKind("PriorityClass", "scheduling.k8s.io/v1"),
     StorageClass: ObjectKind("StorageClass", "storage.k8s.io/v1"),
 }
-_CORES: Final = re.compile(rf"(?<![\w.-]){constants.CPU}(?= -?[0-9])")
+_CORES: Final = re.compile(r"(?<![\w.-])vcore(?= -?[0-9])")  # `constants.CPU`
 _CPU: Final = "cpu"
 _SERIES_MAX: Final = 20_000
 """How many events are remembered, so that the next one of the kind extends a series."""

@@ -12,7 +12,7 @@ import typer
 
 from ....model.errors import LicorneError
 from ...base.terminal.standard_output import ends_on, is_for_people
-from ...views.top.reading import View
+from ...views.top.views import View
 from .options import TokenOption, seconds_of, value_option
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from ...core.documents.applications import AllocationDocument, ApplicationDocume
 from ...core.documents.clusters import NodeDocument, PartitionDocument
 from ...core.documents.explanations import BlockerLineDocument, SentencesDocument
 from ...core.documents.queues import QueueDocument
-from .reading import ServerReading, View, partition_name, worker_lines
+from .reading import ServerReading, partition_name, worker_lines
 from .tables import Cell, ViewTable, printable, short_quantity, short_resource, time_text
+from .views import View
 
 _LISTED_MAX = 200
 """How many asks or allocations of one thing are listed."""

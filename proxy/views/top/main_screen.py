@@ -21,9 +21,10 @@ from ....model.configuration.durations import short_duration_text
 from ...base.terminal.standard_output import counted
 from .client import RestClient, ServerReadError
 from .details import detail_lines, explanation_lines, heading_lines, pace_text
-from .reading import ServerReader, ServerReading, View, partition_name
+from .reading import ServerReader, ServerReading, partition_name
 from .tables import LEGEND, Cell, Column, ViewTable, bar_text, column_widths, printable, time_text
 from .tables_of_views import ScreenState, SortOrder
+from .views import View
 
 ROWS_MAX: Final = 1_000
 """How many rows are on the screen; the filter finds the others."""

@@ -1,4 +1,4 @@
-"""One reading of a server: the state of its partition, and the documents of one view, which users name."""
+"""One reading of a server: the state of its partition, and the documents of one view."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import Enum, unique
 from typing import Final, assert_never, final
 from urllib.parse import quote
 
@@ -17,22 +16,7 @@ from ...core.documents.explanations import SentencesDocument
 from ...core.documents.monitoring import EventBatchDocument, EventDocument, HealthDocument, ManagerDocument
 from ...core.documents.queues import GroupUsageDocument, QueueDocument, UsageDocument, UserUsageDocument
 from .client import DocumentReader, MissingDocumentError, RestClient, ServerReadError
-
-
-@final
-@unique
-class View(Enum):
-    """The subjects of tables; the order is that of their keys 1 to 8."""
-
-    QUEUES = "queues"
-    APPLICATIONS = "applications"
-    NODES = "nodes"
-    USERS = "users"
-    GROUPS = "groups"
-    EVENTS = "events"
-    HEALTH = "health"
-    UTILIZATION = "utilization"
-
+from .views import View
 
 _PARTITIONS: Final = DocumentReader(list[PartitionDocument])
 _QUEUE: Final = DocumentReader(QueueDocument)

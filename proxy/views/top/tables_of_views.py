@@ -12,8 +12,9 @@ from ...core.documents.applications import ApplicationDocument
 from ...core.documents.clusters import NodeDocument, UtilizationsDocument
 from ...core.documents.monitoring import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS, EventDocument, HealthDocument
 from ...core.documents.queues import QueueDocument, UsageDocument
-from .reading import ServerReading, View
+from .reading import ServerReading
 from .tables import Bar, Cell, Column, ViewRow, ViewTable, name_cell, percent, quantity_cell, time_text
+from .views import View
 
 _QUEUE_COLUMNS: Final = (
     Column("queue", "queue"),

@@ -107,5 +107,5 @@ def test_a_sum_that_is_wrong_is_found() -> None:
 
     with pytest.raises(AssertionError, match="application app: placeholders"):
         holdings.validate("app")
-    with pytest.raises(AssertionError, match="no part of"):
+    with pytest.raises(AssertionError, match="expected a part of"):
         less(EMPTY, TEN)

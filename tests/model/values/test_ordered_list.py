@@ -65,7 +65,7 @@ def test_an_item_that_is_not_there_cannot_be_removed() -> None:
     """Not even if one with the same place is."""
     entries, _ = a_list(1, 2)
 
-    with pytest.raises(AssertionError, match="is not where its order says"):
+    with pytest.raises(AssertionError, match="is not at the place of its order"):
         entries.remove(Item(2))
 
     assert [1, 2] == numbers_of(entries)

@@ -62,7 +62,7 @@ def test_a_broken_application_is_put_aside_and_the_others_go_on(
 
     (entry,) = scheduler.quarantined()
     assert ("[rm]default", "application", "app") == (entry.partition, entry.kind.value, entry.name)
-    assert "is no part of" in entry.reason
+    assert "expected a part of" in entry.reason
     assert [] == listener.all("placed huge")
     assert any("application app is quarantined, please report: Assertion" in text for text in complaints)
     assert any("'partition': '[rm]default', 'application': 'app'" in text for text in complaints)

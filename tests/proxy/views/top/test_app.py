@@ -10,8 +10,8 @@ from support.proxy.document_server import DocumentServer
 from support.proxy.top_pilot import in_terminal
 from support.waiting import on_a_loop
 
-from licorne.proxy.views.top.reading import View
 from licorne.proxy.views.top.tables_of_views import ScreenState
+from licorne.proxy.views.top.views import View
 
 APPLICATIONS = "/ws/v1/partition/default/applications/active"
 EVENTS = "/ws/v1/events/batch"

@@ -23,7 +23,8 @@ from licorne.proxy.views.top.client import (
     checked_address,
     tls_context,
 )
-from licorne.proxy.views.top.reading import ServerReader, View
+from licorne.proxy.views.top.reading import ServerReader
+from licorne.proxy.views.top.views import View
 
 T = TypeVar("T")
 TOKEN = "visible-ASCII"  # noqa: S105 - of a server under test

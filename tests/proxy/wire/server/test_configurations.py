@@ -122,7 +122,7 @@ def test_a_file_that_has_become_something_else_leaves_what_was_there(file: Path,
         file.write_text("# nothing yet\n" if how == "comment" else "", encoding="utf-8")
 
     assert configuration.has_changed()
-    with pytest.raises(FileRefusedError, match=r"this is empty|no file any more"):
+    with pytest.raises(FileRefusedError, match=r"this is empty|no longer exists"):
         configuration.reload()
     assert FILE == configuration.text
 

@@ -11,7 +11,8 @@ from support.proxy.door_views import LiveWorkers
 
 from licorne.proxy.views.top.client import RestClient, ServerReadError
 from licorne.proxy.views.top.details import heading_lines
-from licorne.proxy.views.top.reading import ServerReader, ServerReading, View
+from licorne.proxy.views.top.reading import ServerReader, ServerReading
+from licorne.proxy.views.top.views import View
 from licorne.proxy.wire.door.view.application import DoorRest
 
 
