@@ -1,1 +1,1 @@
-"""The seeded simulator: whole clusters under faults, decided by one number; see docs/fuzz.md."""
+"""The seeded simulator: whole clusters under faults, determined by one number; see docs/fuzz.md."""

@@ -29,12 +29,12 @@ USERS: Final = {
 }
 DYNAMIC_PARENT: Final = "dynamic"
 GANGS: Final = "root.gangs"
-"""A leaf that is in some configurations: gangs in it are placed whole, and it is guaranteed much."""
+"""A leaf in some configurations: gangs in it are placed whole, and it has a large guarantee."""
 SPARE: Final = "root.spare"
-"""A leaf beside it that is guaranteed nothing: what runs in it may end for the gangs."""
+"""A leaf next to `GANGS` without a guarantee: its work may be ended for the gangs."""
 _NAMES: Final = ("a", "b", "c")
 _LEVELS_MAX: Final = 2
-"""Levels below the root's children: three in all."""
+"""Levels below the root's children: three in total."""
 _ROOM: Final = {"memory": 400, "vcore": 40}
 
 INVALID_CONFIGURATIONS: Final = (
@@ -57,7 +57,7 @@ class Configuration:
 
 @dataclass(slots=True)
 class _Shape:
-    """What is decided once for a whole partition."""
+    """The choices that hold for a whole partition."""
 
     rng: random.Random
     limits_applications: bool
@@ -65,13 +65,13 @@ class _Shape:
 
 
 def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("default",)) -> Configuration:
-    """Make a configuration for some partitions; all have the same leaves, so that any path may do."""
+    """Make a configuration for some partitions; all have the same leaves, so that any path is valid."""
     shape = _Shape(rng, limits_applications=rng.random() < 0.3)
     queues = _children(shape, "root", _ROOM, _LEVELS_MAX)
     documents = [_partition(shape, name, queues) for name in partitions]
-    # By dice of their own: all others fall as they do without it.
+    # Separate dice: without them all other choices are the same.
     dice = random.Random(json.dumps(documents))  # noqa: S311 - it plays, and keeps no secret
-    lending = random.Random(f"lend {json.dumps(documents)}")  # noqa: S311 - likewise
+    lending = random.Random(f"lend {json.dumps(documents)}")  # noqa: S311 - as above
     most = dice.choice([0.0, 0.0, 0.3])
     lenders = lending.choice([0.0, 0.0, 0.7])
     for document in documents:
@@ -81,18 +81,18 @@ def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("def
             _let_lend(queue, lending, lenders)
         for queue in queues_below(document) if most else ():
             _place_gangs_whole(queue, dice)
-    dice = random.Random(json.dumps(documents))  # noqa: S311 - likewise
+    dice = random.Random(json.dumps(documents))  # noqa: S311 - as above
     for queue in chain.from_iterable(map(queues_below, documents)):
         _let_preempt_within(queue, dice)
-    dice = random.Random(f"users {json.dumps(documents)}")  # noqa: S311 - likewise
+    dice = random.Random(f"users {json.dumps(documents)}")  # noqa: S311 - as above
     most = dice.choice([0.0, 0.0, 0.4])
     for queue in chain.from_iterable(map(queues_below, documents)):
         _let_users_take_turns(queue, dice, most)
-    dice = random.Random(f"backfill {json.dumps(documents)}")  # noqa: S311 - likewise
+    dice = random.Random(f"backfill {json.dumps(documents)}")  # noqa: S311 - as above
     most = dice.choice([0.0, 0.0, 0.4])
     for queue in chain.from_iterable(map(queues_below, documents)):
         _let_backfill(queue, dice, most)
-    dice = random.Random(f"gangs {json.dumps(documents)}")  # noqa: S311 - likewise
+    dice = random.Random(f"gangs {json.dumps(documents)}")  # noqa: S311 - as above
     if dice.random() < 0.4:
         shape.leaves += [GANGS, SPARE]
         for document in documents:
@@ -131,7 +131,7 @@ def queues_below(owner: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _let_use_count(queue: dict[str, Any], rng: random.Random, most: float) -> None:
-    """Perhaps let the past of a queue count, and weigh it."""
+    """Perhaps make the past use of a queue count, and give it a weight."""
     for owner in (queue, queue.get("childtemplate", {})):
         properties = owner.setdefault("properties", {})
         if rng.random() < most:
@@ -143,7 +143,7 @@ def _let_use_count(queue: dict[str, Any], rng: random.Random, most: float) -> No
 
 
 def _let_preempt_within(queue: dict[str, Any], rng: random.Random) -> None:
-    """Perhaps let asks of a queue preempt what has a lower priority in their leaf."""
+    """Perhaps allow asks of a queue to preempt lower priorities in their leaf."""
     if rng.random() < 0.25:
         properties = queue.setdefault("properties", {})
         properties["preemption.within"] = rng.choice(["lower-priority", "lower-priority", "never"])
@@ -151,7 +151,7 @@ def _let_preempt_within(queue: dict[str, Any], rng: random.Random) -> None:
 
 
 def _let_backfill(queue: dict[str, Any], rng: random.Random, most: float) -> None:
-    """Perhaps let a parent promise starts to what waits below it, and assume walltimes there."""
+    """Perhaps make a parent promise starts to waiting asks below it, and assume walltimes there."""
     if queue.get("queues") and rng.random() < most:
         properties = queue.setdefault("properties", {})
         properties["backfill.reservations"] = rng.choice(["1", "1", "3", "all"])
@@ -165,13 +165,13 @@ def _let_backfill(queue: dict[str, Any], rng: random.Random, most: float) -> Non
 
 
 def _place_gangs_whole(queue: dict[str, Any], rng: random.Random) -> None:
-    """Perhaps let a queue, with those below, place gangs whole."""
+    """Perhaps make a queue, with those below, place gangs whole."""
     if rng.random() < 0.5:
         queue.setdefault("properties", {})["gang.placing"] = rng.choice(["whole", "stepwise"])
 
 
 def _guarantee_gangs(document: dict[str, Any]) -> None:
-    """Add a leaf whose gangs are entitled to what runs in another one, which is added as well."""
+    """Add a leaf whose gangs are entitled to the resources of another leaf, which is added too."""
     guaranteed = {name: _text(name, most) for name, most in _ROOM.items()}
     properties = {"gang.placing": "whole", "preemption.delay": "10ms"}
     (root,) = document["queues"]
@@ -183,7 +183,7 @@ def _guarantee_gangs(document: dict[str, Any]) -> None:
 
 
 def _let_users_take_turns(queue: dict[str, Any], rng: random.Random, most: float) -> None:
-    """Perhaps let a leaf order its users, some of whom have weights; above leaves let all use count."""
+    """Perhaps make a leaf order its users, some with weights; above leaves make all use count."""
     if rng.random() >= most:
         return
     below = queue.get("queues")
@@ -198,7 +198,7 @@ def _let_users_take_turns(queue: dict[str, Any], rng: random.Random, most: float
 
 
 def _let_lend(queue: dict[str, Any], rng: random.Random, most: float) -> None:
-    """Perhaps let a queue lend a part of its guarantee, and keep the rest back."""
+    """Perhaps make a queue lend a part of its guarantee, and keep the rest back."""
     resources = queue.get("resources", {})
     guaranteed = resources.get("guaranteed")
     if guaranteed and rng.random() < most:
@@ -206,7 +206,7 @@ def _let_lend(queue: dict[str, Any], rng: random.Random, most: float) -> None:
 
 
 def _part_of(text: str, rng: random.Random) -> str:
-    """Return nothing, half or all of a quantity as it is written."""
+    """Return nothing, half or all of a quantity in its notation."""
     number = text.removesuffix("m")
     return f"{int(number) * rng.randrange(3) // 2}{text.removeprefix(number)}"
 
@@ -227,7 +227,7 @@ def _rules(rng: random.Random) -> list[Json]:
 
 
 def _children(shape: _Shape, path: str, room: dict[str, int], levels: int) -> list[Json]:
-    """Make the queues below a parent; `room` bounds their maxima, and thereby their guarantees."""
+    """Make the queues below a parent; `room` limits their maxima, and thereby their guarantees."""
     rng = shape.rng
     names = rng.sample(_NAMES, rng.randint(1, len(_NAMES)))
     children = [_queue(shape, f"{path}.{name}", room, levels) for name in names]
@@ -245,7 +245,7 @@ def _queue(shape: _Shape, path: str, room: dict[str, int], levels: int) -> dict[
         resources["max"] = {name: _text(name, most) for name, most in maximum.items()}
         room = room | maximum
     if levels == 0 or rng.random() < 0.5:
-        # Guarantees of leaves alone: three levels of at most three make 27 shares of the smallest room.
+        # Only leaves have guarantees: three levels of at most three make 27 shares of the smallest room.
         if rng.random() < 0.5:
             resources["guaranteed"] = {name: _text(name, max(most // 27, 1)) for name, most in room.items()}
         shape.leaves.append(path)
@@ -325,7 +325,7 @@ def _share_of(room: dict[str, int]) -> dict[str, int]:
 
 
 def _limits(shape: _Shape, most: dict[str, int], applications_max: int) -> list[Json]:
-    """Limit some users and a group; further down the figures are smaller, so that each may stand below."""
+    """Limit some users and a group; the amounts are smaller further down, so that each is valid below."""
     rng = shape.rng
     limited = [users for users in (["ada"], ["bob", "eve"], ["*"]) if rng.random() < 0.5]
     limits: list[Json] = [_limit(shape, {"users": [*users]}, most, applications_max) for users in limited]
@@ -347,10 +347,10 @@ def _limit(
 
 
 def node_size(rng: random.Random) -> dict[str, int]:
-    """Return what a node has, in the units of the queues."""
+    """Return the size of a node, in the units of the queues."""
     return {"memory": rng.randint(30, 150), "vcore": rng.randint(300, 1500)}
 
 
 def task_size(rng: random.Random) -> dict[str, int]:
-    """Return what a task asks for, one of few sizes, likewise."""
+    """Return the request of a task, one of a few sizes, in the units of the queues."""
     return {"memory": one_of(rng, (5, 10, 10, 20, 40)), "vcore": one_of(rng, (50, 100, 100, 400))}

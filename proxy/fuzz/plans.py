@@ -1,4 +1,4 @@
-"""Plans: what happens in a simulated world, and how its threads are interleaved."""
+"""Plans: the events of a simulated world, and the interleaving of its threads."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ..core.scheduler.engine_names import engine_named
 T = TypeVar("T")
 
 REFERENCE: Final = "reference"
-"""In place of an engine: `direct`, and beside it the second scheduler, which has to decide the same."""
+"""Instead of an engine: `direct`, together with the second scheduler, which has to decide the same."""
 DOOR: Final = "door"
-"""In place of an engine: a door, with schedulers on threads as workers."""
+"""Instead of an engine: a door, with schedulers on threads as workers."""
 HOSTILE: Final = "hostile"
-"""In place of an engine: `direct`, once with malformed requests and once without."""
+"""Instead of an engine: `direct`, once with malformed requests and once without."""
 FILES: Final = "files"
-"""In place of an engine: what is kept in files, on disks that fail."""
+"""Instead of an engine: files on disks that fail."""
 PROCESS, SESSION, STREAMS = "process", "session", "streams"
-"""Where a manager is: in the scheduler's process, or behind its server, by `licorne.v1` or by `si.v1`."""
+"""The place of a manager: in the scheduler's process, or behind its server, by `licorne.v1` or `si.v1`."""
 OPERATOR: Final = -1
-"""Who does what no manager does."""
+"""The author of actions that do not belong to a manager."""
 
 
 def by_weight(weights: dict[str, int]) -> tuple[str, ...]:
-    """Return each action as often as it weighs."""
+    """Return each action as often as its weight."""
     return tuple(action for action, weight in weights.items() for _ in range(weight))
 
 
@@ -82,7 +82,7 @@ _REFERENCE_ACTIONS: Final = by_weight(
 BEGIN: Final = "begin"
 """The step with which another world begins in a plan for the second scheduler."""
 _WORLDS: Final = 4
-"""How many there are in one, each with as many steps as another plan has: their steps are quick."""
+"""The number of worlds in one plan, each with as many steps as another plan: their steps are quick."""
 _ALONE: Final = {
     REFERENCE: (_WORLDS, (BEGIN, *("add node",) * 3), _REFERENCE_ACTIONS),
     HOSTILE: (
@@ -96,7 +96,7 @@ _ALONE: Final = {
         by_weight({"use": 4, "write usage": 5, "write dump": 5, "start again": 2, "set clock": 2}),
     ),
 }
-"""Engines without managers of the plan: how many worlds there are, what comes first, and what happens."""
+"""Engines without managers of the plan: the number of worlds, the first steps, and the actions."""
 _DOOR_ACTIONS: Final = by_weight(
     {
         "validate": 6,
@@ -116,29 +116,29 @@ _DOOR_ACTIONS: Final = by_weight(
 )
 _AT_DOOR: Final = by_weight(_MANAGER_WEIGHTS | {"reload": 6, "crash": 4, "confirm": 3})
 _OF_OPERATOR: Final = 0.1
-"""How many steps are the operator's; at a door twice as many."""
+"""The share of the operator's steps; at a door twice as many."""
 _UNSETTLING: Final = frozenset(
     {
         *("reload", "change partitions", "crash", "cut", "kill", "break", "resize"),
         *("end worker", "silence", "part", "end at commit", "reload at recovery", "end at request", "lie"),
     }
 )
-"""Actions after which more may be used than a maximum allows."""
+"""Actions after which the usage may exceed a maximum."""
 _CALM: Final = 0.3
-"""How many plans have none of them."""
+"""How many plans have none of these actions."""
 _NARROW: Final = 0.3
 _RECORDED: Final = 0.1
 _LARGE: Final = 0.03
 """How many plans begin with hundreds of nodes."""
 _LEAVING_OUT: Final = 0.15
-"""How likely a plan has none of an action: some faults show only where others do not interfere."""
+"""How likely a plan omits an action: some faults show only without interference."""
 _LEFT_OUT_MAX: Final = 12
-"""With more than these left out, a plan has all after all."""
+"""If more actions than this are omitted, the plan omits none."""
 _DOORS: Final = (PROCESS, PROCESS, PROCESS, SESSION, SESSION, STREAMS)
 _DOORS_AT_DOOR: Final = (PROCESS, PROCESS, SESSION, STREAMS)
 _PAUSES_MS: Final = (0, 0, 0, 0, 1, 1, 20, 200, 1_000, 3_000, 11_000)
 _LONG_PAUSES_MS: Final = (*_PAUSES_MS, 40_000, 1_000_000)
-"""Longer than placeholders wait."""
+"""Pauses longer than placeholders wait."""
 _LONG: Final = 0.15
 """How many plans for a stepped scheduler have such pauses."""
 
@@ -146,21 +146,21 @@ _LONG: Final = 0.15
 @final
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """One thing that happens."""
+    """One step of a plan."""
 
     who: int
     """The number of a manager, or `OPERATOR`."""
     action: str
     draw: int
-    """The seed of what exactly is done."""
+    """The seed of the details."""
     pause_ms: int
-    """How long who does it waits before."""
+    """How long the author waits before the step."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that decides a run."""
+    """All choices of a run."""
 
     seed: int
     engine: str
@@ -172,11 +172,12 @@ class Plan:
     picker: str
     """How threads are interleaved: `random` or `priority`."""
     chance: float
-    """How likely a point changes who runs."""
+    """How likely a point changes the running thread."""
     is_recorded: bool
     """Whether the scheduler is recorded, and the recording replayed."""
     is_narrow: bool
-    """Whether queues hold few entries before writers wait; a compiled build has some of its own size."""
+    """Whether queues hold few entries before writers wait; some queues of a compiled build keep their
+    size."""
     steps: tuple[PlannedStep, ...]
     policies: tuple[str, ...] = ()
     """The policies that configurations name, as `--policy` takes them."""
@@ -222,10 +223,10 @@ def drawn_plan(seed: int, steps: int, engine: str, policies: Sequence[str] = ())
         seed: The seed.
         steps: How many steps it has.
         engine: An engine, or `REFERENCE`.
-        policies: The policies that are tried, with an engine alone.
+        policies: The policies under test, only with an engine.
 
     Raises:
-        LicorneError: There is no such engine, or it is another world and policies are to be tried.
+        LicorneError: The engine does not exist, or it is another world and policies are given.
     """
     if policies:
         tried = drawn_plan(seed, steps, engine_named(engine))
@@ -264,7 +265,7 @@ def drawn_plan(seed: int, steps: int, engine: str, policies: Sequence[str] = ())
     left_out = {action for action in (*_MANAGER_WEIGHTS, *_OPERATOR_WEIGHTS) if rng.random() < _LEAVING_OUT}
     if rng.random() < _CALM:
         left_out |= _UNSETTLING
-    dice = random.Random(f"pauses {seed}")  # noqa: S311 - likewise; all others fall as without it
+    dice = random.Random(f"pauses {seed}")  # noqa: S311 - as above; all other choices are the same without it
     pauses_ms = _LONG_PAUSES_MS if steppable and dice.random() < _LONG else _PAUSES_MS
     while len(drawn) < steps:
         step = _drawn_step(rng, managers, pauses_ms, at_door=engine == DOOR)

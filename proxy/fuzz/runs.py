@@ -1,4 +1,4 @@
-"""Runs of many plans, on several processes, and the smallest plan that fails as one of them did."""
+"""Runs of many plans, on several processes, and the smallest plan with the same failure."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from .tried_policies import TriedPolicies
 from .world.cluster import Outcome, run_plan
 
 _SEEDS_BETWEEN: Final = {DOOR: 4, HOSTILE: 2, FILES: 2}
-"""From one seed to the next where others run as well: most faults show on the quick engines."""
+"""The distance between seeds if other engines run too: most faults show on the quick engines."""
 _NAMES: Final = re.compile(r"[\w.-]*\d[\w.-]*")
-"""What differs between two failures of one kind: names, numbers."""
+"""The parts that differ between two failures of one kind: names, numbers."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one run."""
+    """The result of one run."""
 
     seed: int
     engine: str
     steps: int
     trace: str
     failure: str
-    """Empty if nothing was found."""
+    """Empty if no failure was found."""
     cpu_seconds: float
 
 
 @final
 @dataclass(slots=True)
 class RunSummary:
-    """What came of many runs; all by engine."""
+    """The results of many runs; all by engine."""
 
     runs: Counter[str] = field(default_factory=Counter)
     steps: Counter[str] = field(default_factory=Counter)
@@ -52,7 +52,7 @@ class RunSummary:
         """Count a run."""
         self.runs[result.engine] += 1
         self.steps[result.engine] += result.steps
-        self.cpu_seconds[result.engine] += result.cpu_seconds  # type: ignore[assignment]  # it counts floats
+        self.cpu_seconds[result.engine] += result.cpu_seconds  # type: ignore[assignment]  # a counter of floats
         if result.failure:
             self.failures.append(result)
 
@@ -69,19 +69,19 @@ def run_seeds(
 ) -> RunSummary:
     """Run one plan after the other, each on all engines, until one fails.
 
-    Where there are several engines, some that take long have a plan of every second or fourth seed alone.
+    With several engines, some slow ones run only the plan of every second or fourth seed.
 
     Args:
         first: The first seed; the others follow it.
-        runs: How many seeds; `None` for no end but `until`.
+        runs: How many seeds; `None` to end only by `until`.
         steps: How many steps each plan has.
         engines: The engines.
-        until: Says whether to begin no further run.
-        jobs: How many processes run plans; with one it is this process.
-        policies: The policies that are tried, as `--policy` takes them.
+        until: Returns whether to begin no further run.
+        jobs: How many processes run plans; 1 for this process.
+        policies: The policies under test, as `--policy` takes them.
 
     Raises:
-        LicorneError: There is no such engine, or a policy cannot be given.
+        LicorneError: The engine does not exist, or a policy cannot be used.
     """
     for engine in engines:
         drawn_plan(first, 0, engine, policies)  # A wrong name is refused before anything runs.
@@ -129,7 +129,7 @@ def _run(seed: int, steps: int, engine: str, policies: Sequence[str]) -> Result:
 
 
 def be_quiet() -> None:
-    """Log nothing of what happens in simulated clusters: their faults are no news."""
+    """Log nothing from simulated clusters: their faults are expected."""
     logger.disable("licorne")
 
 
@@ -139,9 +139,9 @@ def text_of(error: BaseException) -> str:
 
 
 def shrunk(plan: Plan, seconds: float) -> tuple[Plan, Outcome]:
-    """Return the smallest plan that is found in this time and fails in the same way, and its outcome.
+    """Return the smallest plan found in this time with the same failure, and its outcome.
 
-    It takes out ever smaller parts of the steps, as delta debugging does.
+    It removes ever smaller parts of the steps, as delta debugging does.
     """
     outcome = run_plan(plan)
     kind = _kind(outcome)
@@ -166,5 +166,5 @@ def shrunk(plan: Plan, seconds: float) -> tuple[Plan, Outcome]:
 
 
 def _kind(outcome: Outcome) -> str:
-    """Return what two failures of one kind have in common, the empty text for none."""
+    """Return the common text of failures of one kind, empty for no failure."""
     return "" if outcome.failure is None else _NAMES.sub("#", text_of(outcome.failure))[:60]

@@ -1,4 +1,4 @@
-"""Policies that are tried: clusters name them wherever they decide, and ask each question twice."""
+"""Policies under test: clusters name them at every decision, and ask each question twice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PROPERTIES: Final = {
 
 
 class ImpureAnswerError(Exception):
-    """A policy answered the same question in two ways, one after the other."""
+    """A policy gave two answers to the same question, one after the other."""
 
 
 @final
@@ -44,7 +44,7 @@ class TriedPolicies:
         options: As `--policy` takes them.
 
     Raises:
-        LicorneError: One cannot be given.
+        LicorneError: A policy cannot be used.
     """
 
     def __init__(self, options: Sequence[str]) -> None:
@@ -54,7 +54,7 @@ class TriedPolicies:
         }
         self._points = GivenPolicies(self.factories).points
         self._answers: dict[tuple[str, ...], object] = {}
-        """What filters and admissions have answered last: by policy, ask and node, or by application."""
+        """The last answers of filters and admissions: by policy, ask and node, or by application."""
 
     def _note(self, name: str, point: PolicyPoint, shown: tuple[Any, ...], answer: object) -> None:
         if point is PolicyPoint.FILTER:
@@ -63,10 +63,10 @@ class TriedPolicies:
             self._answers[name, shown[0].application_id] = answer
 
     def check(self, running: Iterable[Task]) -> None:
-        """Check that the policies were obeyed: nothing is asked about any more once it runs.
+        """Check that the policies were obeyed: refused tasks do not run.
 
         Raises:
-            RecordError: Something runs that a policy has refused.
+            RecordError: A task runs that a policy has refused.
         """
         for task in running:
             for name in self.factories:
@@ -79,7 +79,7 @@ class TriedPolicies:
                         )
 
     def named_in(self, configuration: Configuration) -> Configuration:
-        """Return a configuration that names each policy wherever it decides."""
+        """Return a configuration that names each policy at every decision."""
         if not self._points:
             return configuration
         document: dict[str, Any] = json.loads(configuration.text)
@@ -90,7 +90,7 @@ class TriedPolicies:
 
 
 def _name_in(partition: dict[str, Any], name: str, points: Collection[PolicyPoint]) -> None:
-    """Name a policy in a partition wherever it decides."""
+    """Name a policy in a partition at every decision."""
     word = POLICY_PREFIX + name
     for point in PolicyPoint:
         if point not in points:
@@ -109,7 +109,7 @@ def _name_in(partition: dict[str, Any], name: str, points: Collection[PolicyPoin
 
 
 class _AskedTwice:
-    """A policy each of whose questions is asked twice; it has the methods of the policy, and no others."""
+    """A policy that is asked each question twice; it has only the methods of the policy."""
 
     def __init__(self, factory: Callable[[], object], note: Callable[..., None]) -> None:
         policy = factory()

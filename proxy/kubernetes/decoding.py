@@ -1,4 +1,4 @@
-"""Objects of Kubernetes from JSON, in which null means that a field is not there."""
+"""Objects of Kubernetes from JSON, in which null means that a field is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Object = TypeVar("_Object")
 
 
 def decoded(decoder: msgspec.json.Decoder[_Object], raw: bytes | msgspec.Raw) -> _Object:
-    """Return an object. Servers and programs that write null for an empty field are understood as well.
+    """Return an object. Null for an empty field is accepted as well.
 
     Raises:
         msgspec.DecodeError: It cannot be read.

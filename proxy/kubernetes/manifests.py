@@ -1,4 +1,4 @@
-"""Manifests as they stand in files: the pod of one, or of a workload's template."""
+"""Manifests in files: the pod of a manifest, or of a workload's template."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _TEMPLATES: Final = {
     **dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"), ("spec", "template")),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
-"""Where the kinds of workloads have the pod that they create."""
+"""The path to the pod in each kind of workload."""
 
 
 def read_pod(path: Path, scheduler_name: str) -> Pod:
-    """Return the pod of a manifest; that of a workload has the namespace of the workload.
+    """Return the pod of a manifest; the pod of a workload gets the workload's namespace.
 
     Args:
         path: The manifest, as YAML or JSON.
-        scheduler_name: The scheduler of a pod that names none.
+        scheduler_name: The scheduler of a pod without one.
 
     Raises:
-        InputError: It has no pod; the error says what it has.
-        ConfigurationError: It is no YAML.
+        InputError: It has no pod; the error names its kind.
+        ConfigurationError: It is not YAML.
     """
     document: Any = read_located_yaml(path).value
     kind = document.get("kind") if isinstance(document, dict) else None

@@ -1,8 +1,8 @@
-"""The objects of Kubernetes, with the fields alone that a scheduler reads.
+"""The objects of Kubernetes, with only the fields that a scheduler reads.
 
 They are decoded from JSON by msgspec, which skips every other field. A field that the API server leaves out
-has the value that Kubernetes gives it. `gc=False`: no object refers back to another, so the garbage collector
-need not look at the tens of thousands of them.
+has the default of Kubernetes. `gc=False`: no object refers back to another, so the garbage collector need not
+look at the tens of thousands of them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Final
 import msgspec
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-"""The annotation of a claim that says for which node a volume is to be made."""
+"""The annotation of a claim with the node for which a volume is to be made."""
 
 
 def resolve_structs(module_name: str) -> None:
-    """Resolve the fields of every struct that a module defines; call it as the last statement of that module.
+    """Resolve the fields of all structs of a module; call it as the last statement of that module.
 
-    msgspec does it when a type is first decoded and holds no lock meanwhile. A second thread that decodes the
-    type then reads fields that are not there yet, which ends the process with a segmentation fault.
+    msgspec resolves them when a type is first decoded, without a lock. A second thread that decodes the type
+    at that time reads fields that do not exist yet, which ends the process with a segmentation fault.
     """
     for kind in tuple(vars(sys.modules[module_name]).values()):
         if isinstance(kind, msgspec.StructMeta) and kind.__module__ == module_name:
@@ -28,11 +28,11 @@ def resolve_structs(module_name: str) -> None:
 
 
 class _Read(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False, kw_only=True):
-    """What all of them share."""
+    """The common base of these structs."""
 
 
 class OwnerReference(_Read, frozen=True):
-    """The object that another belongs to."""
+    """The owner of an object."""
 
     api_version: str = ""
     kind: str = ""
@@ -42,7 +42,7 @@ class OwnerReference(_Read, frozen=True):
 
 
 class ObjectMeta(_Read, frozen=True):
-    """What every object has."""
+    """The metadata of an object."""
 
     name: str = ""
     generate_name: str = ""
@@ -68,27 +68,27 @@ class LabelRequirement(_Read, frozen=True):
 
 
 class LabelSelector(_Read, frozen=True):
-    """Conditions on labels, all of which hold; an empty one matches everything."""
+    """Conditions on labels, all of which must hold; an empty selector matches everything."""
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[LabelRequirement, ...] = ()
 
 
 class NodeSelectorTerm(_Read, frozen=True):
-    """Conditions on a node, all of which hold; an empty term matches no node."""
+    """Conditions on a node, all of which must hold; an empty term matches no node."""
 
     match_expressions: tuple[LabelRequirement, ...] = ()
     match_fields: tuple[LabelRequirement, ...] = ()
 
 
 class NodeSelector(_Read, frozen=True):
-    """Terms, one of which holds."""
+    """Terms, one of which must hold."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class NodeAffinity(_Read, frozen=True):
-    """Which nodes a pod needs. What it prefers is not read: the scheduler orders the nodes."""
+    """The nodes that a pod needs. Its preferences are not read: the scheduler orders the nodes."""
 
     required: NodeSelector | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -96,7 +96,7 @@ class NodeAffinity(_Read, frozen=True):
 
 
 class PodAffinityTerm(_Read, frozen=True):
-    """Pods, and the label of nodes within one value of which a pod is to be beside them, or not to be."""
+    """Pods, and the label of nodes within one value of which a pod is to be near them, or not to be."""
 
     topology_key: str = ""
     label_selector: LabelSelector | None = None
@@ -106,7 +106,7 @@ class PodAffinityTerm(_Read, frozen=True):
 
 
 class PodAffinityTerms(_Read, frozen=True):
-    """The terms that are required, of affinity or of anti-affinity."""
+    """The required terms, of affinity or of anti-affinity."""
 
     required: tuple[PodAffinityTerm, ...] = msgspec.field(
         default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -114,7 +114,7 @@ class PodAffinityTerms(_Read, frozen=True):
 
 
 class Affinity(_Read, frozen=True):
-    """Where a pod needs to run."""
+    """The places where a pod needs to run."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinityTerms | None = None
@@ -122,11 +122,11 @@ class Affinity(_Read, frozen=True):
 
 
 class Toleration(_Read, frozen=True):
-    """Taints that a pod does not mind."""
+    """Taints that a pod tolerates."""
 
     key: str = ""
     operator: str = ""
-    """`Equal`, as an empty text is too, `Exists`, `Lt` or `Gt`."""
+    """`Equal`, which an empty text means too, `Exists`, `Lt` or `Gt`."""
     value: str = ""
     effect: str = ""
     """An empty text tolerates every effect."""
@@ -147,22 +147,22 @@ class TopologySpreadConstraint(_Read, frozen=True):
 
 
 class ContainerResources(_Read, frozen=True):
-    """Quantities as texts, as Kubernetes writes them; numbers are possible too."""
+    """Quantities as texts in the notation of Kubernetes; numbers are possible too."""
 
     requests: dict[str, str | int | float] = {}
 
 
 class ContainerPort(_Read, frozen=True):
-    """A port of a container; with a host port, one of the node too."""
+    """A port of a container; with a host port, also a port of the node."""
 
     host_port: int = 0
-    """0 if none."""
+    """0 for none."""
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = "TCP"
 
 
 class RestartRule(_Read, frozen=True):
-    """What happens when a container ends in a certain way."""
+    """The action when a container ends in a certain way."""
 
     action: str = ""
 
@@ -174,7 +174,7 @@ class VolumeMount(_Read, frozen=True):
 
 
 class Container(_Read, frozen=True):
-    """A container of a pod, or one that runs before them."""
+    """A container of a pod, or one that runs before its containers."""
 
     name: str = ""
     resources: ContainerResources = ContainerResources()
@@ -186,7 +186,7 @@ class Container(_Read, frozen=True):
 
 
 class ClaimSource(_Read, frozen=True):
-    """The claim that a volume is mounted from."""
+    """The claim of a volume."""
 
     claim_name: str = ""
 
@@ -214,7 +214,7 @@ class ObjectReference(_Read, frozen=True):
 
 
 class PodSpec(_Read, frozen=True):
-    """What a pod needs."""
+    """The specification of a pod."""
 
     scheduler_name: str = ""
     node_name: str = ""
@@ -230,14 +230,14 @@ class PodSpec(_Read, frozen=True):
     init_containers: tuple[Container, ...] = ()
     overhead: dict[str, str | int | float] = {}
     resources: ContainerResources | None = None
-    """Those of the pod as a whole, in place of the sum of its containers."""
+    """The resources of the pod as a whole, instead of the sum of its containers."""
     volumes: tuple[Volume, ...] = ()
     scheduling_gates: tuple[ObjectReference, ...] = ()
     image_pull_secrets: tuple[ObjectReference, ...] = ()
     resource_claims: tuple[msgspec.Raw, ...] = ()
     host_network: bool = False
     host_users: bool | None = None
-    """`False` gives the pod users of its own."""
+    """`False` gives the pod separate users."""
 
 
 class PodCondition(_Read, frozen=True):
@@ -250,23 +250,23 @@ class PodCondition(_Read, frozen=True):
 
 
 class StatusResources(_Read, frozen=True):
-    """What was carried out of what was requested."""
+    """The requests that were carried out."""
 
     requests: dict[str, str | int | float] | None = None
-    """`None` if the kubelet does not say it."""
+    """`None` if the kubelet does not report it."""
 
 
 class ContainerStatus(_Read, frozen=True):
-    """What a container has been given, which differs from its requests while it is resized."""
+    """The resources of a container, which differ from its requests while it is resized."""
 
     name: str = ""
     allocated_resources: dict[str, str | int | float] | None = None
-    """What the kubelet has promised; `None` if it does not say it."""
+    """The resources that the kubelet has promised; `None` if it does not report them."""
     resources: StatusResources | None = None
 
 
 class PodStatus(_Read, frozen=True):
-    """How a pod is."""
+    """The status of a pod."""
 
     phase: str = ""
     """`Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`; empty before the API server has set it."""
@@ -275,7 +275,7 @@ class PodStatus(_Read, frozen=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     allocated_resources: dict[str, str | int | float] | None = None
-    """What the kubelet has promised the pod as a whole; `None` if it does not say it."""
+    """The resources that the kubelet has promised to the whole pod; `None` if it does not report them."""
     resources: StatusResources | None = None
 
 
@@ -288,12 +288,12 @@ class Pod(_Read, frozen=True):
 
     @property
     def full_name(self) -> str:
-        """Namespace and name, as people write it."""
+        """Namespace and name, separated by a slash."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
     def claim_names(self) -> tuple[str, ...]:
-        """The claims of storage that it mounts, those made for its ephemeral volumes included."""
+        """The claims of storage that it mounts, including those made for its ephemeral volumes."""
         names = []
         for volume in self.spec.volumes:
             if volume.persistent_volume_claim is not None:
@@ -304,12 +304,12 @@ class Pod(_Read, frozen=True):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether it has ended, so that it uses nothing any more."""
+        """Whether it has ended, so that it uses no resources."""
         return self.status.phase in {"Succeeded", "Failed"}
 
 
 class Taint(_Read, frozen=True):
-    """What keeps pods without a toleration off a node."""
+    """A mark that keeps pods without a toleration off a node."""
 
     key: str
     effect: str
@@ -318,7 +318,7 @@ class Taint(_Read, frozen=True):
 
 
 class NodeSpec(_Read, frozen=True):
-    """How pods may use a node."""
+    """The specification of a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -332,12 +332,12 @@ class NodeCondition(_Read, frozen=True):
 
 
 class NodeStatus(_Read, frozen=True):
-    """How a node is."""
+    """The status of a node."""
 
     allocatable: dict[str, str | int | float] = {}
     conditions: tuple[NodeCondition, ...] = ()
     declared_features: tuple[str, ...] = ()
-    """What its kubelet can do that not every one can."""
+    """The features of its kubelet that not every kubelet has."""
 
 
 class KubernetesNode(_Read, frozen=True):
@@ -362,7 +362,7 @@ class PriorityClass(_Read, frozen=True):
 
 
 class ClaimSpec(_Read, frozen=True):
-    """What a claim of storage asks for, and the volume that it has."""
+    """The request of a claim of storage, and its volume."""
 
     volume_name: str = ""
     storage_class_name: str | None = None
@@ -370,7 +370,7 @@ class ClaimSpec(_Read, frozen=True):
 
 
 class ClaimStatus(_Read, frozen=True):
-    """How a claim is."""
+    """The status of a claim."""
 
     phase: str = ""
     """`Pending`, `Bound` or `Lost`."""
@@ -391,7 +391,7 @@ class VolumeNodeAffinity(_Read, frozen=True):
 
 
 class VolumeSpec(_Read, frozen=True):
-    """What a volume is."""
+    """The specification of a volume."""
 
     node_affinity: VolumeNodeAffinity | None = None
 
@@ -424,11 +424,11 @@ class StorageClass(_Read, frozen=True):
     volume_binding_mode: str = "Immediate"
     """`Immediate` or `WaitForFirstConsumer`."""
     allowed_topologies: tuple[TopologyTerm, ...] = ()
-    """The nodes for which it can make volumes, those that match one term; without any term all nodes."""
+    """The nodes for which it can make volumes: each that matches one term; without terms all nodes."""
 
 
 class ConfigMap(_Read, frozen=True):
-    """Configuration that is kept in the cluster."""
+    """Configuration that is stored in the cluster."""
 
     metadata: ObjectMeta
     data: dict[str, str] = {}
@@ -454,7 +454,7 @@ class Binding(_Read, frozen=True, omit_defaults=False):
 
 
 class LeaseSpec(_Read, frozen=True):
-    """Who holds a lease, and until when."""
+    """The holder of a lease, and its times."""
 
     holder_identity: str = ""
     lease_duration_seconds: int = 0
@@ -480,7 +480,7 @@ class EventSeries(_Read, frozen=True):
 
 
 class KubernetesEvent(_Read, frozen=True):
-    """Something that has happened to an object, of `events.k8s.io/v1`."""
+    """An event of an object, of `events.k8s.io/v1`."""
 
     metadata: ObjectMeta
     series: EventSeries | None = None

@@ -1,1 +1,1 @@
-"""The resource managers of simulated clusters: what they know, do and check."""
+"""The resource managers of simulated clusters: their records, actions and checks."""

@@ -1,10 +1,10 @@
-"""The callbacks of a simulated resource manager, and what it sees of preemption by them.
+"""The callbacks of a simulated resource manager, and the effects of preemption that they show.
 
-A claim keeps for an ask what its victims give back. So once all of them have ended, and the scheduler has
-nothing more to do, the ask runs. It may not if something else has changed in between; then nothing is said.
+A claim keeps the resources of victims for an ask. So when all victims have ended, and the scheduler is idle,
+the ask runs. It may not run if something else has changed in between; then nothing is checked.
 
-It does not know in which queue the scheduler counts something. But whatever the queue is, nothing may be
-preempted that has run for less than the smallest minimum run time of all queues.
+The manager does not know the queue of a task in the scheduler. But in any queue, no task may be preempted
+that has run for less than the smallest minimum run time of all queues.
 """
 
 from __future__ import annotations
@@ -27,42 +27,42 @@ if TYPE_CHECKING:
     from .manager import SimulatedManager
 
 _UNDER_WAY_SECONDS: Final = 15.0
-"""How long messages may be under way, and callbacks take."""
+"""The maximum time of messages in transit and of callbacks."""
 FOR_ASK: Final = "preempting allocations to free up resources to run ask: "
-"""How the texts of releases for a guarantee, or for a priority in a queue, begin."""
+"""The beginnings of the messages of releases for a guarantee, or for a priority in a queue."""
 _RUNTIME: Final = "preemption.min-runtime"
 _SCOPE: Final = "preemption.min-runtime.scope"
 
 
 class World(Protocol):
-    """What a manager needs of the world that it is in."""
+    """The operations of the world that a manager needs."""
 
     def note(self, who: str, verb: str, message: Any) -> None:
-        """Write down what a manager says or hears."""
+        """Record a message from or to a manager."""
 
     def with_policies(self, configuration: Configuration) -> Configuration:
-        """Return a configuration that names the policies that are tried, if any are."""
+        """Return a configuration that names the policies under test, if any."""
 
     def scheduler_time_ns(self) -> int | None:
-        """Return the time of the scheduler, `None` where it goes on while callbacks are under way."""
+        """Return the time of the scheduler, `None` if it advances while callbacks are in progress."""
 
     def fail(self, error: BaseException) -> None:
-        """Note that something is not as it must be."""
+        """Record a failure."""
 
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
 
     def new_door(self, rm_id: str, door: str, *, beside: bool = False) -> SchedulerAPI:
-        """Return the scheduler, as a process finds it that begins: in place of a killed one, or beside it."""
+        """Return the scheduler for a new process: instead of a killed process, or in addition to it."""
 
 
-class CallbackFault(Exception):  # noqa: N818 - what a faulty callback raises
-    """A callback raises it, as a fault of the resource manager."""
+class CallbackFault(Exception):  # noqa: N818 - raised by a faulty callback
+    """Raised by a callback, as a fault of the resource manager."""
 
 
 @final
 class CallbackFaults:
-    """The faults that the next callbacks of a manager are to have, and the check that none overlap.
+    """The planned faults of the next callbacks of a manager, and the check that none overlap.
 
     Args:
         sleep: Lets time pass.
@@ -77,18 +77,18 @@ class CallbackFaults:
         self.registers = False
         """Whether the next callback registers the manager again."""
         self._caller: int | None = None
-        """The thread on which a callback runs."""
+        """The thread of the running callback."""
 
     def end(self) -> None:
-        """Let no callback have any fault from now on."""
+        """Plan no faults for callbacks from now on."""
         self.raises, self.blocks_seconds, self.registers = 0, 0.0, False
 
     @contextmanager
     def one_at_a_time(self, *, in_process: bool) -> Iterator[None]:
-        """Surround a callback; one that is called in process never overlaps another one.
+        """Run a callback; callbacks that are called in process never overlap.
 
         Raises:
-            RecordError: One runs on another thread.
+            RecordError: Another callback runs on another thread.
         """
         caller, here = self._caller, threading.get_ident()
         if in_process and caller not in (None, here):
@@ -100,10 +100,10 @@ class CallbackFaults:
             self._caller = caller
 
     def happen(self, verb: str, register: Callable[[], None]) -> None:
-        """Have the next fault of a callback, if there is one.
+        """Carry out the next fault of a callback, if there is one.
 
         Raises:
-            CallbackFault: It is to raise.
+            CallbackFault: The fault is an exception.
         """
         if self.registers:
             self.registers = False
@@ -118,17 +118,17 @@ class CallbackFaults:
 
 @final
 class Takeover:
-    """Which process of a manager has registered last, and when: the others hear nothing more."""
+    """The process of a manager that registered last, with the time: the others receive no more messages."""
 
     def __init__(self) -> None:
         self._last = 0, 0.0
 
     def registered(self, process: int) -> None:
-        """Note that a process has registered."""
+        """Record that a process has registered."""
         self._last = process, time.monotonic()
 
     def is_over(self, process: int) -> bool:
-        """Return whether a later process has registered, and all that was under way has come since."""
+        """Return whether a later process has registered, and all messages in transit have arrived since."""
         later, seconds = self._last
         return process < later and time.monotonic() > seconds + _UNDER_WAY_SECONDS
 
@@ -138,7 +138,7 @@ def _hear_late() -> None:
 
 
 class _Callback(ResourceManager):
-    """The callback of one registration; it is ignored when there is a later one."""
+    """The callback of one registration; it is ignored after a later registration."""
 
     def __init__(self, manager: SimulatedManager, process: int, epoch: int) -> None:
         self._manager = manager
@@ -162,7 +162,7 @@ class _Callback(ResourceManager):
         self._hear("update_node", response)
 
     def reconnected(self) -> None:
-        """Register again: the connection was lost, and is back."""
+        """Register again: the connection was lost, and is restored."""
         self._manager.reconnected(self._process)
 
 
@@ -203,25 +203,25 @@ class _DeferringCallback(_Callback):
 
 
 CALLBACKS: Final = {"not": _Callback, "at once": _PredicateCallback, "later": _DeferringCallback}
-"""The class of the callback: for no predicates, for answers at once, and for later ones."""
+"""The class of the callback: for no predicates, for answers at once, and for later answers."""
 
 
 @final
 class PreemptionEffects:
-    """Follows all that resource managers say and hear, for schedulers that run when they are stepped."""
+    """Follows all messages of resource managers, for stepped schedulers."""
 
     def __init__(self) -> None:
         self._ending: dict[tuple[str, str], set[str]] = {}
         """By manager and ask, the victims that have not ended."""
         self.checked = 0
-        """How many preemptions had their effect."""
+        """The number of preemptions that had their effect."""
 
     def note(self, rm_id: str, verb: str, message: Any) -> None:
-        """Take what a manager says or hears."""
+        """Handle a message from or to a manager."""
         if isinstance(message, si.AllocationResponse):
             self._hear(rm_id, message)
         elif isinstance(message, si.AllocationRequest) and not _changes_room(message):
-            for allocation in message.allocations:  # Perhaps it has another size now.
+            for allocation in message.allocations:  # Perhaps it now has another size.
                 self._forget(rm_id, allocation.allocationKey)
             for release in message.releases.allocationsToRelease:
                 self._forget(rm_id, release.allocationKey)
@@ -229,10 +229,10 @@ class PreemptionEffects:
             self._ending.clear()
 
     def check(self, managers: Collection[str]) -> None:
-        """Check that no ask of some managers waits whose victims have ended; nothing else is to be done.
+        """Check that no ask of these managers waits whose victims have ended; the scheduler must be idle.
 
         Raises:
-            RecordError: One does.
+            RecordError: Such an ask waits.
         """
         for (rm_id, ask), victims in self._ending.items():
             if rm_id in managers and not victims:
@@ -252,7 +252,7 @@ class PreemptionEffects:
                 self._forget(rm_id, release.allocationKey)
 
     def _forget(self, rm_id: str, key: str) -> None:
-        """Take out what has ended, or is no longer asked for."""
+        """Remove victims that have ended, and asks that are no longer requested."""
         self._ending.pop((rm_id, key), None)
         for (manager, _), victims in self._ending.items():
             if manager == rm_id:
@@ -260,40 +260,40 @@ class PreemptionEffects:
 
 
 def _changes_room(request: si.AllocationRequest) -> bool:
-    """Return whether a request changes the room of nodes or queues by more than the end of work."""
+    """Return whether a request changes the room of nodes or queues, except by the end of work."""
     return any(allocation.nodeID for allocation in request.allocations)
 
 
 @final
 class RuntimeFloor:
-    """Checks that nothing is preempted before the smallest minimum run time of the configuration.
+    """Checks that no task is preempted before the smallest minimum run time of the configuration.
 
     Args:
-        now_ns: The time of the scheduler, `None` where it goes on while callbacks are under way.
+        now_ns: The time of the scheduler, `None` if it advances while callbacks are in progress.
     """
 
     def __init__(self, now_ns: Callable[[], int | None]) -> None:
         self._now_ns = now_ns
         self._guarantee_ns = self._other_ns = 0
         self._placed_ns: dict[str, int] = {}
-        """When what runs was placed, where that is known."""
+        """The placement times of running tasks, if known."""
 
     def registered(self, text: str) -> None:
-        """Take a configuration, as `random_configuration` writes it; what runs is recovered with it."""
-        self._placed_ns.clear()  # The scheduler counts from when it hears of them.
+        """Handle a configuration of `random_configuration`; running tasks are recovered with it."""
+        self._placed_ns.clear()  # The scheduler counts from their recovery.
         self._guarantee_ns, self._other_ns = _floors(text)
 
     def configured(self, text: str) -> None:
-        """Take another configuration: queues that it has lost, and dynamic ones, are as they were before."""
+        """Handle another configuration: queues that it has lost, and dynamic ones, keep their settings."""
         guarantee_ns, other_ns = _floors(text)
         self._guarantee_ns = min(self._guarantee_ns, guarantee_ns)
         self._other_ns = min(self._other_ns, other_ns)
 
     def hear(self, response: si.AllocationResponse) -> None:
-        """Note what is placed, and check what is preempted.
+        """Record placements, and check preemptions.
 
         Raises:
-            RecordError: Something has not run long enough.
+            RecordError: A task has not run long enough.
         """
         now_ns = self._now_ns()
         if now_ns is None:
@@ -311,7 +311,7 @@ def _floors(text: str) -> tuple[int, int]:
     """Return the smallest minimum run time for a guarantee, and for other kinds of preemption."""
     partitions = json.loads(text)["partitions"]
     leaves = [leaf for partition in partitions for leaf in _leaves(partition["queues"][0], {})]
-    # A queue that is made where an application asks for it has no property but those of a template.
+    # A queue that is made for an application has only the properties of a template.
     leaves += [
         {} for partition in partitions for rule in partition.get("placementrules", ()) if _makes_any(rule)
     ]
@@ -320,12 +320,12 @@ def _floors(text: str) -> tuple[int, int]:
 
 
 def _makes_any(rule: dict[str, Any]) -> bool:
-    """Return whether a placement rule makes the queue that an application asks for, wherever it is."""
+    """Return whether a placement rule makes the queue that an application asks for, at any place."""
     return rule["name"] == "provided" and bool(rule.get("create"))
 
 
 def _leaves(queue: dict[str, Any], above: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Walk the properties of all leaves, and of those that are made of templates."""
+    """Walk the properties of all leaves, and of the leaves that are made from templates."""
     properties = above | queue.get("properties", {})
     if queue.get("parent") and not queue.get("queues"):
         yield queue.get("childtemplate", {}).get("properties", {})

@@ -1,8 +1,8 @@
-"""What an honest resource manager knows: its nodes, its applications, and what runs where.
+"""The record of an honest resource manager: its nodes, its applications, and its tasks.
 
-The record is the cluster: what runs goes on, whatever becomes of the scheduler or the connection to it. It is
-written before a message is sent, so that no answer can come before it. Whatever the scheduler says has to
-agree with it.
+The record is the cluster: running tasks continue even if the scheduler, or the connection to it, is lost. It
+is written before a message is sent, so that no answer can arrive earlier. All messages of the scheduler have
+to agree with it.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from ...si import si_pb2 as si
 Size: TypeAlias = "dict[str, int]"
 """A quantity of each resource type."""
 OVER: Final = frozenset({"Completed", "Failed", "Rejected", "Expired"})
-"""The states of applications from which there is no way back."""
+"""The final states of applications."""
 
 
 class RecordError(AssertionError):
-    """The scheduler said or shows what cannot be."""
+    """The scheduler sent or shows an impossible state."""
 
 
 @final
 @dataclass(slots=True)
 class KnownNode:
-    """A node, as the RM has reported it."""
+    """A node in its reported state."""
 
     name: str
     partition: str
     size: Size
     drained: bool = False
     may_be_full: bool = False
-    """More may run there than it has: it has become smaller, or something there larger."""
+    """Whether more may run there than fits: the node has become smaller, or a task larger."""
 
     def message(self, action: si.NodeInfo.ActionFromRM) -> si.NodeInfo:
-        """Return what is said of it."""
+        """Return its message."""
         info = si.NodeInfo(nodeID=self.name, action=action, schedulableResource=resource_message(self.size))
         info.attributes[constants.NODE_PARTITION] = self.partition
         return info
@@ -55,7 +55,7 @@ class KnownNode:
 @final
 @dataclass(slots=True)
 class KnownApplication:
-    """An application that was submitted and is not over."""
+    """An application that was submitted and has not ended."""
 
     name: str
     partition: str
@@ -63,11 +63,11 @@ class KnownApplication:
     user: str
     groups: list[str]
     gang: dict[str, tuple[int, Size]] = field(default_factory=dict)
-    """How many members each task group has, and their size."""
+    """The number and the size of the members of each task group."""
     hard: bool = False
     timeout_ms: int = 0
     state: str = ""
-    """The state that was heard last; empty before the answer to the submission."""
+    """The last received state; empty before the answer to the submission."""
     tags: dict[str, str] = field(default_factory=dict)
 
     def message(self) -> si.AddApplicationRequest:
@@ -93,7 +93,7 @@ class KnownApplication:
 @final
 @dataclass(slots=True)
 class Task:
-    """Something that the RM wants to run, or that runs."""
+    """A task that the RM requests, or that runs."""
 
     key: str
     application: str
@@ -106,15 +106,15 @@ class Task:
     preemptible: bool = True
     preempts: bool = True
     node: str = ""
-    """Where it runs; empty while it waits."""
+    """The node on which it runs; empty while it waits."""
     saved_seconds: int = 0
-    """When its work was saved last, in seconds since 1970; 0 if it never was."""
+    """When its work was last saved, in seconds since 1970; 0 for never."""
     walltime: str = ""
-    """How long it runs at most, as its tag says it; empty for no tag."""
+    """How long it runs at most, in the notation of its tag; empty for no tag."""
     originator: bool = False
-    """Its application ends with it."""
+    """Whether its application ends with it."""
     created_seconds: int = 0
-    """When it was created by its own account, in seconds since 1970; 0 if it does not say."""
+    """Its creation time according to the task, in seconds since 1970; 0 for none."""
 
     def message(self) -> si.Allocation:
         """Return the ask, or the allocation if it runs."""
@@ -147,34 +147,34 @@ class Task:
 
 @final
 class ClusterRecord:
-    """What one resource manager knows."""
+    """The record of one resource manager."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, KnownNode] = {}
         self.partitions: dict[str, str] = {}
-        """The partition of each application that there ever was."""
+        """The partition of each application that ever existed."""
         self.applications: dict[str, KnownApplication] = {}
         self.waiting: dict[str, Task] = {}
         self.running: dict[str, Task] = {}
         self.foreign: dict[str, Task] = {}
-        """What another scheduler runs on the nodes."""
+        """The tasks of another scheduler on the nodes."""
         self.to_confirm: dict[str, int] = {}
-        """The termination types of what the scheduler wants ended, until the RM has said that it has"""
+        """The termination types of the tasks that the scheduler wants to end, until the RM confirms them."""
         self.gone_nodes: set[str] = set()
         self.to_hear: set[str] = set()
-        """What the RM has ended by itself: the scheduler says so once more."""
+        """The tasks that the RM has ended itself: the scheduler confirms them."""
         self.may_lag = False
-        """Whether an application that ran may be Accepted again: on another worker, with asks alone."""
+        """Whether an application that ran may be Accepted again: on another worker, with asks only."""
         self.ended: set[str] = set()
-        """Keys that have ended; the RM uses none again."""
+        """The keys that have ended; the RM reuses none."""
 
-    # -------------------------------------------------------------------------------- what is heard
+    # ---------------------------------------------------------------------------- messages received
 
     def placed(self, allocation: si.Allocation) -> bool:
-        """Note that something has been placed; return whether it is still needed.
+        """Record a placement; return whether it is still needed.
 
         Raises:
-            RecordError: it runs already, was never asked for, or its node was never there.
+            RecordError: The task runs already or was never requested, or its node never existed.
         """
         key, node = allocation.allocationKey, allocation.nodeID
         if key in self.running:
@@ -194,10 +194,10 @@ class ClusterRecord:
         return True
 
     def released(self, release: si.AllocationRelease, *, asks: bool = False) -> bool:
-        """Note what the scheduler ends; return whether it wants to hear that it has ended.
+        """Record a release by the scheduler; return whether the scheduler expects a confirmation.
 
         Raises:
-            RecordError: it was never asked for.
+            RecordError: The task was never requested.
         """
         key = release.allocationKey
         self.to_hear.discard(key)
@@ -219,15 +219,15 @@ class ClusterRecord:
         return True
 
     def rejected(self, key: str, application_id: str, *, in_order: bool) -> None:
-        """Note that an ask is not taken.
+        """Record the rejection of an ask.
 
         Args:
             key: Its key.
-            application_id: The application that it is of.
-            in_order: Whether requests are carried out in the order in which they are sent.
+            application_id: Its application.
+            in_order: Whether requests are carried out in the order of sending.
 
         Raises:
-            RecordError: it was never asked for, or its application has had no answer yet.
+            RecordError: The ask was never requested, or its application has had no answer yet.
         """
         application = self.applications.get(application_id)
         if in_order and application is not None and not application.state:
@@ -239,7 +239,7 @@ class ClusterRecord:
         self.end([key])
 
     def check_reported(self, kind: str, names: Iterable[str]) -> None:
-        """Check that all nodes, or applications, that are accepted were reported.
+        """Check that all accepted nodes or applications were reported.
 
         Raises:
             RecordError: One was not.
@@ -250,7 +250,7 @@ class ClusterRecord:
             raise RecordError(f"{kind} {strange[0]} is accepted, and was never reported")
 
     def _check_room(self, name: str) -> None:
-        """Check that a node is large enough for what the RM runs there."""
+        """Check that a node is large enough for the RM's tasks on it."""
         node = self.nodes.get(name)
         if node is not None and node.may_be_full:
             return
@@ -261,17 +261,17 @@ class ClusterRecord:
                 raise RecordError(f"{name} has {size} {resource_type}, and {used} of it are used")
 
     def application_changed(self, name: str, state: str) -> None:
-        """Note the state of an application; one that is over is forgotten, but for what it has."""
+        """Record the state of an application; one that has ended is forgotten, except its tasks."""
         application = self.applications.get(name)
         if application is not None:
             application.state = state
             if state in OVER:
                 del self.applications[name]
 
-    # --------------------------------------------------------------------------------- what is done
+    # -------------------------------------------------------------------------------------- actions
 
     def end(self, keys: Iterable[str]) -> None:
-        """Note that tasks have ended, or are needed no more."""
+        """Record that tasks have ended, or are no longer needed."""
         for key in keys:
             self.waiting.pop(key, None)
             self.running.pop(key, None)
@@ -279,19 +279,19 @@ class ClusterRecord:
             self.ended.add(key)
 
     def end_foreign(self, key: str) -> Task:
-        """Note that what another scheduler ran has ended; return it."""
+        """Record that a task of another scheduler has ended; return it."""
         self.ended.add(key)
         return self.foreign.pop(key)
 
     def end_running(self, keys: Iterable[str]) -> None:
-        """Note that the RM has ended tasks by itself; the scheduler answers for those that ran."""
+        """Record that the RM has ended tasks itself; the scheduler answers for those that ran."""
         for key in keys:
             if key in self.running:
                 self.to_hear.add(key)
             self.end([key])
 
     def settled(self) -> list[Task]:
-        """Return what runs, and is not about to end for any reason that the RM knows."""
+        """Return the running tasks that are not about to end for any reason known to the RM."""
         return [
             task
             for task in self.running.values()
@@ -301,10 +301,10 @@ class ClusterRecord:
         ]
 
     def fail_starts(self, rng: random.Random) -> list[tuple[str, str, str]]:
-        """Note that some of what runs could not be started, and waits again.
+        """Record that some running tasks could not be started, and wait again.
 
         Returns:
-            The application, the key and the partition of each.
+            The application, the key and the partition of each task.
         """
         rows = []
         for task in [*self.running.values()]:
@@ -315,7 +315,7 @@ class ClusterRecord:
         return rows
 
     def forget_what_has_lost_its_place(self) -> None:
-        """End what is to end, what was on nodes that are gone, and what is of applications that are over."""
+        """End tasks that are to be confirmed, whose node is gone, or whose application has ended."""
         tasks = (*self.waiting.values(), *self.running.values())
         self.to_hear.clear()
         self.end([*self.to_confirm])
@@ -323,7 +323,7 @@ class ClusterRecord:
         self.end(task.key for task in tasks if task.node and task.node not in self.nodes)
 
     def lose_node(self, name: str) -> KnownNode:
-        """Note that a node is gone, with what others ran there; what the RM runs ends when it hears so."""
+        """Record the loss of a node with others' tasks; the RM's tasks end with the scheduler's message."""
         self.gone_nodes.add(name)
         for task in [*self.foreign.values()]:
             if task.node == name:
@@ -331,7 +331,7 @@ class ClusterRecord:
         return self.nodes.pop(name)
 
     def keep_partitions(self, partitions: Sequence[str]) -> None:
-        """Note that all other partitions end with what they have, but for what runs: the RM hears of that."""
+        """Record that all other partitions end; their running tasks end with the scheduler's message."""
         for node in [*self.nodes.values()]:
             if node.partition not in partitions:
                 self.lose_node(node.name)
@@ -341,25 +341,25 @@ class ClusterRecord:
         self.end([task.key for task in [*self.waiting.values()] if task.partition not in partitions])
 
     def tasks_of(self, application: str) -> list[str]:
-        """Return the keys of all that an application has."""
+        """Return the keys of all tasks of an application."""
         tasks = (*self.waiting.values(), *self.running.values())
         return [task.key for task in tasks if task.application == application]
 
     def gangs_without_their_node(self) -> set[str]:
-        """Return the applications of gangs that wait for good: a member needs a node that is gone."""
+        """Return the applications of gangs that wait forever: a member needs a node that is gone."""
         waiting = self.waiting.values()
         stuck = {task.application for task in waiting if task.required_node in self.gone_nodes}
         return {
             name for name, each in self.applications.items() if name in stuck and GANG_SIZE_TAG in each.tags
         }
 
-    # ------------------------------------------------------------------------------ what must agree
+    # ----------------------------------------------------------------------------------- comparison
 
     def check(self, snapshot: dict[str, dict[str, list[dict[str, object]]]]) -> None:
-        """Check that the scheduler, with nothing under way, shows what is in the record.
+        """Check that the idle scheduler shows the contents of the record.
 
         Raises:
-            RecordError: it does not.
+            RecordError: They differ.
         """
         shown: dict[str, str] = {}
         sizes: dict[str, Size] = {}
@@ -370,7 +370,7 @@ class ClusterRecord:
                 for each in (*(document.get("allocations") or ()), *(document.get("requests") or ())):  # type: ignore[misc]
                     sizes[each["allocationKey"]] = each["resource"]
                 state = str(document["applicationState"])
-                if state not in OVER:  # Those that are over have given their names free.
+                if state not in OVER:  # Those that have ended have freed their names.
                     states[str(document["applicationID"])] = state
                 shown |= {each["allocationKey"]: each["nodeId"] for each in document.get("allocations") or ()}  # type: ignore[attr-defined]
                 waiting |= {each["allocationKey"] for each in document.get("requests") or ()}  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ Entry: TypeAlias = (
     "si.RemoveApplicationRequest"
 )
 Identity: TypeAlias = "tuple[str, str, str]"
-"""A kind, an application, and the key or id of what is rejected."""
+"""A kind, an application, and the key or id of the rejected item."""
 
 _GARBLED: Final = ("\x1b[2J{}", "{}\x00", "{}\n2026-01-01 ERROR", "\x7f{}", "{}" + "x" * 2_000)
 _UNKNOWN_NUMBER: Final = 77
@@ -26,36 +26,36 @@ _UNKNOWN_NUMBER: Final = 77
 @final
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """An entry, and how it is answered."""
+    """An entry, and the answer to it."""
 
     entry: Entry
     rejected: Identity | None = None
-    """What the rejection names; `None` for an entry that changes nothing and has no answer."""
+    """The identity in the rejection; `None` for an entry without effect and answer."""
     named: str = ""
-    """What its reason names besides."""
+    """A text that its reason must also contain."""
 
 
 @final
 @dataclass(slots=True)
 class KnownPartition:
-    """What there is in the partition that an entry is sent to."""
+    """The known contents of the partition that receives an entry."""
 
     partition: str
     applications: list[str] = field(default_factory=list)
     over: list[str] = field(default_factory=list)
     """Applications that are gone."""
     coming: str = ""
-    """One that is not there yet: messages in the wrong order name it."""
+    """An application that does not exist yet: messages in the wrong order name it."""
     nodes: list[str] = field(default_factory=list)
     gone_nodes: list[str] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
-    """Of each key in use the application."""
+    """The application of each key in use."""
     ended: list[str] = field(default_factory=list)
     """Keys that were in use."""
     serial: int = 0
 
     def new_name(self) -> str:
-        """Return a name that nothing has."""
+        """Return an unused name."""
         self.serial += 1
         return f"{self.partition}-bad{self.serial}"
 
@@ -64,7 +64,7 @@ _Maker: TypeAlias = Callable[[KnownPartition, random.Random], Malformed]
 
 
 def size_of(value: int, name: str = "vcore") -> si.Resource:
-    """Return so much of one resource type."""
+    """Return this quantity of one resource type."""
     return si.Resource(resources={name: si.Quantity(value=value)})
 
 
@@ -75,13 +75,13 @@ def _ask(around: KnownPartition, rng: random.Random, **changes: object) -> si.Al
         "partitionName": around.partition,
         "resourcePerAlloc": size_of(1),
     }
-    return si.Allocation(**{**fields, **changes})  # type: ignore[arg-type]  # it is made of names and values
+    return si.Allocation(**{**fields, **changes})  # type: ignore[arg-type]  # its values have their types
 
 
 def _rejected_ask(
     around: KnownPartition, rng: random.Random, named: str = "", **changes: object
 ) -> Malformed:
-    """Return an ask, the reason of whose rejection names something: what it has of a name, unless given."""
+    """Return an ask; the reason of its rejection contains `named`, or else its key or application."""
     ask = _ask(around, rng, **changes)
     identity = ("allocation", ask.applicationID, ask.allocationKey)
     return Malformed(ask, identity, named or (ask.allocationKey or ask.applicationID))
@@ -143,7 +143,7 @@ def _release(around: KnownPartition, rng: random.Random, **changes: object) -> s
         "partitionName": around.partition,
         "terminationType": int(rng.random() * 6),
     }
-    return si.AllocationRelease(**{**fields, **changes})  # type: ignore[arg-type]  # likewise
+    return si.AllocationRelease(**{**fields, **changes})  # type: ignore[arg-type]  # as for an ask
 
 
 def _release_of_nothing(around: KnownPartition, rng: random.Random) -> Malformed:
@@ -177,7 +177,7 @@ def _node(around: KnownPartition, **changes: object) -> si.NodeInfo:
         "attributes": {constants.NODE_PARTITION: around.partition},
         "schedulableResource": size_of(100),
     }
-    return si.NodeInfo(**{**fields, **changes})  # type: ignore[arg-type]  # likewise
+    return si.NodeInfo(**{**fields, **changes})  # type: ignore[arg-type]  # as for an ask
 
 
 def _rejected_node(node: si.NodeInfo, named: str) -> Malformed:
@@ -234,7 +234,7 @@ def _application(around: KnownPartition, rng: random.Random) -> Malformed:
         ({"applicationID": name, "queueName": "root"}, "root"),
     )
     changes, named = one_of(rng, choices)
-    entry = si.AddApplicationRequest(**{**ada, **changes})  # type: ignore[arg-type]  # likewise
+    entry = si.AddApplicationRequest(**{**ada, **changes})  # type: ignore[arg-type]  # as for an ask
     return Malformed(entry, ("application", entry.applicationID, ""), named)
 
 
@@ -251,11 +251,11 @@ _ALWAYS: Final[tuple[_Maker, ...]] = (
     *(_node_again, _node_malformed, _node_unknown, _application, _removal),
 )
 _OF_KEYS: Final[tuple[_Maker, ...]] = (_ask_of_another, _release_of_another)
-"""These need a key that is in use, and a second application."""
+"""Makers that need a key in use, and a second application."""
 
 
 def malformed_entry(around: KnownPartition, rng: random.Random) -> Malformed:
-    """Return an entry; there are an application and a node at least."""
+    """Return an entry; at least an application and a node must exist."""
     makers = [*_ALWAYS]
     if around.keys and len(around.applications) > 1:
         makers += _OF_KEYS * 2
@@ -265,7 +265,7 @@ def malformed_entry(around: KnownPartition, rng: random.Random) -> Malformed:
 def request_of(
     rm_id: str, entries: Sequence[Entry]
 ) -> tuple[si.NodeRequest, si.ApplicationRequest, si.AllocationRequest]:
-    """Return the requests with some entries, each kind in its order; there may be nothing in one."""
+    """Return the requests with some entries, each kind in its order; a request may be empty."""
     nodes, applications = si.NodeRequest(rmID=rm_id), si.ApplicationRequest(rmID=rm_id)
     allocations = si.AllocationRequest(rmID=rm_id)
     for entry in entries:
@@ -286,7 +286,7 @@ def request_of(
 def identities_rejected(
     response: si.NodeResponse | si.ApplicationResponse | si.AllocationResponse,
 ) -> list[tuple[Identity, str]]:
-    """Return what a response rejects, each with the reason."""
+    """Return the rejected identities in a response, each with the reason."""
     match response:
         case si.NodeResponse():
             return [(("node", "", each.nodeID), each.reason) for each in response.rejected]

@@ -1,7 +1,7 @@
-"""A resource manager for simulated clusters: honest, but for the faults that its plan gives it.
+"""A resource manager for simulated clusters: honest, except for the faults in its plan.
 
-What it does next is drawn from a seed of its own for each action, and from its record: so an action means
-something sensible whatever has happened before, and a plan stays a plan when actions are taken out of it.
+Each action is drawn from a separate seed and from the record of the manager: so an action is meaningful after
+any history, and a plan remains valid when actions are removed from it.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from .submissions import NodeActions, Submissions, action_of
 
 _STOPPED: Final = si.STOPPED_BY_RM
 _AWAY_SECONDS: Final = (0.0, 0.0, 1.0, 30.0, 100.0)
-"""How long a killed process is away; a server stops a resource manager after a minute."""
+"""How long a killed process is absent; a server stops a resource manager after a minute."""
 _BESIDE: Final = 0.7
-"""How often another process of the same resource manager begins while the one before lives."""
+"""How often another process of the same resource manager begins while the previous one lives."""
 _STRAYS_SECONDS: Final = (0.0, 0.0, 0.001, 0.01, 0.1) * 5
-"""How long the one before waits until it goes on."""
+"""How long the previous process waits until it continues."""
 _AT_ONCE: Final = 0.6
 """How many managers confirm at once."""
 _AT_ONCE_AT_DOOR: Final = 0.3
-"""There what is confirmed later may meet another worker."""
+"""The same at a door, where a later confirmation may reach another worker."""
 _OLDER: Final = 0.2
 """How many managers speak the older generation of `si.v1`."""
 _LATE_PLACEHOLDER: Final = 0.05
-"""How often a gang asks for one more placeholder in place of a member."""
+"""How often a gang asks for one more placeholder instead of a member."""
 _REGISTERING: Final = 0.3
-"""How many of the callbacks that take long register again first."""
+"""How many of the long callbacks register again first."""
 _FITTING: Final = 0.8
 """How many members have the size of their placeholders."""
 _WAITING_MAX: Final = 60
@@ -59,10 +59,10 @@ class SimulatedManager(NodeActions, ResourceManager):
 
     Args:
         rm_id: Its id.
-        rng: Decides its habits.
-        world: Where it lives.
+        rng: Decides its behaviour.
+        world: Its world.
         door: `PROCESS`, `SESSION` or `STREAMS`.
-        at_door: Whether partitions are on workers: then it has two, and speaks the newer `si.v1`.
+        at_door: Whether partitions are on workers: then it has two partitions, and speaks the newer `si.v1`.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class SimulatedManager(NodeActions, ResourceManager):
         self._scheduler: SchedulerAPI | None = None
         self._recovery: Recovery | None = None
         self._registered: Recovery | None = None
-        """The recovery by which this process has registered last."""
+        """The recovery of the last registration of this process."""
         self.takeover = Takeover()
         self._process = 0
         self._connecting = threading.RLock()
@@ -101,7 +101,7 @@ class SimulatedManager(NodeActions, ResourceManager):
     # ---------------------------------------------------------------------------------- connections
 
     def connect(self, scheduler: SchedulerAPI | None = None) -> None:
-        """Register and recover what runs: as a process that begins, or once more with the same scheduler."""
+        """Register and recover running tasks: as a new process, or again with the same scheduler."""
         with self._connecting:
             self._connect(scheduler)
 
@@ -132,14 +132,14 @@ class SimulatedManager(NodeActions, ResourceManager):
         self._world.note(self.rm_id, "registers", None)
         try:
             recovery.start()
-        except LicorneError as error:  # Such as that the connection is lost.
+        except LicorneError as error:  # For example because the connection is lost.
             self._world.note(self.rm_id, "is refused", str(error))
         else:
             self._registered = recovery
             self.takeover.registered(self._process)
 
     def _connect_from_callback(self) -> None:
-        """Register again, unless another thread is about to: that one may wait for the callback to end."""
+        """Register again, unless another thread is about to: it may wait for the callback to end."""
         if self._connecting.acquire(blocking=False):
             try:
                 self._connect(None)
@@ -148,7 +148,7 @@ class SimulatedManager(NodeActions, ResourceManager):
 
     @property
     def must_connect(self) -> bool:
-        """Whether it has not registered, or not with all that it has."""
+        """Whether it has not registered, or not with its complete record."""
         recovery = self._registered
         return (
             recovery is not self._recovery or recovery is None or bool(recovery.left_out or recovery.failure)
@@ -159,17 +159,17 @@ class SimulatedManager(NodeActions, ResourceManager):
         return epoch == self._epoch
 
     def reconnected(self, process: int) -> None:
-        """Register again, unless the process that is called was killed: the connection is back."""
+        """Register again, unless the called process was killed: the connection is restored."""
         if process == self._process:
             self.connect()
 
     def send(self, request: si.NodeRequest | si.ApplicationRequest | si.AllocationRequest) -> None:
-        """Send a request, if the scheduler can be reached."""
+        """Send a request, if the scheduler is reachable."""
         request.rmID = self.rm_id
         self._world.note(self.rm_id, "says", request)
         assert self._recovery is not None, "a manager is connected before it is used"
         door: SchedulerAPI | Recovery = self._recovery
-        # A message that meets a lost connection is lost; the record is sent when that is back.
+        # A message on a lost connection is lost; the record is sent when the connection is restored.
         with suppress(LicorneError):
             if isinstance(request, si.NodeRequest):
                 door.update_node(request)
@@ -181,7 +181,7 @@ class SimulatedManager(NodeActions, ResourceManager):
     # ------------------------------------------------------------------------------------ callbacks
 
     def take(self, verb: str, message: Any, note: Callable[[], None]) -> None:
-        """Take a callback, with the faults that it is to have."""
+        """Handle a callback, with its planned faults."""
         self._world.note(self.rm_id, "hears", message)
         try:
             with self.callback_faults.one_at_a_time(in_process=self.door == PROCESS):
@@ -192,7 +192,7 @@ class SimulatedManager(NodeActions, ResourceManager):
             raise
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        """Note what is placed, released and rejected, and confirm what is to end."""
+        """Record placements, releases and rejections, and confirm requested ends."""
         record = self.record
         if self._is_older and any(allocation.allocationKey != allocation.UUID for allocation in response.new):
             raise RecordError(f"an allocation has another UUID than its key, or none: {response.new}")
@@ -214,7 +214,7 @@ class SimulatedManager(NodeActions, ResourceManager):
             self._confirm([(each.allocationKey, each.terminationType) for each in wanted])
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        """Note states."""
+        """Record states."""
         record = self.record
         record.check_reported("application", [each.applicationID for each in response.accepted])
         for accepted in response.accepted:
@@ -226,10 +226,10 @@ class SimulatedManager(NodeActions, ResourceManager):
             record.application_changed(updated.applicationID, updated.state)
 
     def update_node(self, response: si.NodeResponse) -> None:
-        """Forget nodes that are rejected.
+        """Forget rejected nodes.
 
         Raises:
-            RecordError: Another one is accepted than this process has reported.
+            RecordError: A node is accepted that this process has not reported.
         """
         self.record.check_reported("node", [each.nodeID for each in response.accepted])
         for rejected in response.rejected:
@@ -237,7 +237,7 @@ class SimulatedManager(NodeActions, ResourceManager):
                 self.record.lose_node(rejected.nodeID)
 
     def refuses(self, key: str, node: str) -> bool:
-        """Return what the predicates say: they refuse one pair of seven, always the same ones."""
+        """Return the answer of the predicates: they refuse one pair of seven, always the same ones."""
         return self.is_strict and zlib.crc32(f"{key} on {node}".encode()) % 7 == 0
 
     def answer_later(self, number: int, answer: Callable[[], None]) -> None:
@@ -255,14 +255,14 @@ class SimulatedManager(NodeActions, ResourceManager):
     # -------------------------------------------------------------------------------------- actions
 
     def act(self, name: str, draw: int) -> None:
-        """Do what an action of the plan is named after, as the draw has it."""
+        """Carry out the action of this name with this draw."""
         if self._registered is not self._recovery:
-            self.connect()  # What the scheduler said since is lost.
+            self.connect()  # Messages of the scheduler since then are lost.
         action: Callable[[random.Random], None] = getattr(self, name.replace(" ", "_"))
         action(random.Random(draw))  # noqa: S311 - it plays, and keeps no secret
 
     def new_name(self, kind: str) -> str:
-        """Return a name that was not used before."""
+        """Return an unused name."""
         self._serial += 1
         return f"{self.rm_id}-{kind}{self._serial}"
 
@@ -283,7 +283,7 @@ class SimulatedManager(NodeActions, ResourceManager):
             self._ask(tasks)
 
     def complete_gang(self, name: str) -> None:
-        """Ask for all that a gang needs which is placed whole."""
+        """Ask for all missing members of a gang that is placed whole."""
         self._ask(self._submissions.lacking(self.record.applications[name]))
 
     def ask(self, rng: random.Random) -> None:
@@ -313,23 +313,23 @@ class SimulatedManager(NodeActions, ResourceManager):
         self.send(si.AllocationRequest(allocations=[task.message() for task in tasks]))
 
     def finish(self, rng: random.Random) -> None:
-        """End some of what runs."""
+        """End some running tasks."""
         keys = [key for key in self.record.running if key not in self.record.to_confirm]
         self.release([key for key in keys if rng.random() < 0.3], _STOPPED)
 
     def fail_starts(self, rng: random.Random) -> None:
-        """Say of some of what was placed that it could not be started on its node."""
+        """Report that some placed tasks could not be started on their nodes."""
         rows = self.record.fail_starts(rng)
         self.send_releases([(*row, si.SCHEDULING_FAILED_ON_RM) for row in rows])
 
     def withdraw(self, rng: random.Random) -> None:
-        """Want some of what waits no more."""
+        """Withdraw some waiting tasks."""
         tasks = [*self.record.waiting.values()]
-        # A placeholder that is withdrawn still counts as one to come, and members wait for it: see decisions.
+        # A withdrawn placeholder is still expected, and members wait for it: see decisions.
         self.release([each.key for each in tasks if rng.random() < 0.2 and not each.placeholder], _STOPPED)
 
     def release(self, keys: Iterable[str], termination: int) -> None:
-        """End tasks and say so."""
+        """End tasks and report their ends."""
         self._confirm([(key, termination) for key in keys])
 
     def _confirm(self, ends: list[tuple[str, int]]) -> None:
@@ -344,7 +344,7 @@ class SimulatedManager(NodeActions, ResourceManager):
         self.send_releases(rows)
 
     def send_releases(self, rows: list[tuple[str, str, str, int]]) -> None:
-        """Say that tasks have ended, each by its application, key, partition and termination type."""
+        """Report the ends of tasks, each by its application, key, partition and termination type."""
         if not rows:
             return
         request = si.AllocationRequest()
@@ -358,16 +358,16 @@ class SimulatedManager(NodeActions, ResourceManager):
         self.send(request)
 
     def confirm(self, rng: random.Random) -> None:
-        """Confirm some of what the scheduler wants ended."""
+        """Confirm some of the ends that the scheduler requests."""
         self._confirm([item for item in [*self.record.to_confirm.items()] if rng.random() < 0.7])
 
     def confirm_all(self) -> None:
-        """Confirm all that the scheduler wants ended, from now on at once."""
+        """Confirm all ends that the scheduler requests, from now on at once."""
         self._confirms_at_once = True
         self._confirm([*self.record.to_confirm.items()])
 
     def remove_application(self, rng: random.Random) -> None:
-        """Remove an application with all that it has."""
+        """Remove an application with all its tasks."""
         if self.record.applications:
             self.give_up(one_of(rng, [*self.record.applications]))
 
@@ -375,20 +375,20 @@ class SimulatedManager(NodeActions, ResourceManager):
         """Remove this application."""
         application = self.record.applications.pop(name, None)
         if application is None:
-            return  # It has come to its end meanwhile.
+            return  # It has ended meanwhile.
         self.record.end(self.record.tasks_of(name))
         removal = si.RemoveApplicationRequest(applicationID=name, partitionName=application.partition)
         self.send(si.ApplicationRequest(remove=[removal]))
 
     def reload(self, rng: random.Random) -> None:
-        """Load another configuration, or one that is refused."""
+        """Load another configuration, or an invalid one."""
         if rng.random() < 0.3:
             self._configure(one_of(rng, INVALID_CONFIGURATIONS))
             return
         self.load(self._world.with_policies(random_configuration(rng, self.partitions)))
 
     def change_partitions(self, rng: random.Random) -> None:
-        """Remove the second partition with all that it has, or add it again, empty."""
+        """Remove the second partition with its contents, or add it again, empty."""
         self.partitions = ("default",) if len(self.partitions) > 1 else ("default", "gpu")
         self.record.keep_partitions(self.partitions)
         self.load(self._world.with_policies(random_configuration(rng, self.partitions)))
@@ -410,7 +410,7 @@ class SimulatedManager(NodeActions, ResourceManager):
             self._floor.configured(text)
 
     def save(self, rng: random.Random) -> None:
-        """Report that the work of something that runs is saved, where nothing ends meanwhile."""
+        """Report that the work of a running task is saved, if nothing ends meanwhile."""
         now_ns, running = self._world.scheduler_time_ns(), self.record.settled()
         if now_ns is not None and running:
             task = one_of(rng, running)
@@ -418,7 +418,7 @@ class SimulatedManager(NodeActions, ResourceManager):
             self.send(si.AllocationRequest(allocations=[task.message()]))
 
     def resize(self, rng: random.Random) -> None:
-        """Give something that runs or waits another size, where the scheduler does nothing meanwhile."""
+        """Resize a running or waiting task, if the scheduler does nothing meanwhile."""
         record = self.record
         tasks = [task for task in (*record.settled(), *record.waiting.values()) if not task.group]
         if tasks and not self._is_older and self._world.scheduler_time_ns() is not None:
@@ -429,11 +429,11 @@ class SimulatedManager(NodeActions, ResourceManager):
             self.send(si.AllocationRequest(allocations=[task.message()]))
 
     def crash(self, rng: random.Random) -> None:
-        """Register once more, or begin as a new process if it is one; the record is what runs."""
+        """Register again, or begin as a new process if it is a separate one; the record stays."""
         if self.door == PROCESS or rng.random() < 0.5:
             self.connect()
             return
-        self._epoch += 1  # The killed process hears nothing any more.
+        self._epoch += 1  # The killed process receives no more messages.
         self._process += 1
         beside = rng.random() < _BESIDE
         if beside:
@@ -444,7 +444,7 @@ class SimulatedManager(NodeActions, ResourceManager):
         self.connect(self._world.new_door(self.rm_id, self.door, beside=beside))
 
     def stumble(self, rng: random.Random) -> None:
-        """Let the next callbacks raise, take long, or register again."""
+        """Make the next callbacks raise, take long, or register again."""
         if rng.random() < 0.5:
             self.callback_faults.raises = rng.randint(1, 3)
             return
@@ -453,12 +453,12 @@ class SimulatedManager(NodeActions, ResourceManager):
 
     @property
     def is_answered(self) -> bool:
-        """Whether each application that was submitted has a state."""
+        """Whether each submitted application has a state."""
         return all(application.state for application in self.record.applications.values())
 
 
 def _go_on(before: SchedulerAPI | None, rm_id: str, new_name: Callable[[str], str], world: World) -> None:
-    """Report nodes that no later process knows, until that is refused since it has registered."""
+    """Report nodes that a later process lacks, until that process has registered and reports are refused."""
     assert before is not None, "a process is connected before another one takes its place"
     with suppress(LicorneError):
         for seconds in _STRAYS_SECONDS:

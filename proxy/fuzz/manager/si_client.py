@@ -1,4 +1,4 @@
-"""A resource manager that speaks `si.v1`: one call and three streams, and the older generation's messages."""
+"""A client for `si.v1`: one call and three streams, and the messages of the older generation."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _RECONNECT_SECONDS: Final = 1.0
 
 @final
 class SiClient:
-    """A scheduler behind the streams of `si.v1`, as a resource manager in any language uses it.
+    """A scheduler behind the streams of `si.v1`, as resource managers in any language use it.
 
-    A stream that ends early may have lost messages: the client then ends all of them, and has the callback
+    A stream that ends early may have lost messages: the client then ends all of them, and makes the callback
     register again.
 
     Args:
-        address: Where the server listens.
+        address: The address of the server.
     """
 
     def __init__(self, address: str) -> None:
@@ -49,7 +49,7 @@ class SiClient:
         """Register, and open the streams.
 
         Raises:
-            LicorneError: The server refuses, or is not there.
+            LicorneError: The server refuses, or is not reachable.
         """
         self._end_streams()
         register: Any = self._channel.unary_unary(
@@ -81,7 +81,7 @@ class SiClient:
         self._send("update_node", request)
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
-        """Refuse: there is no such call.
+        """Refuse: `si.v1` has no such call.
 
         Raises:
             LicorneError: Always.
@@ -116,10 +116,10 @@ class SiClient:
     def _read(
         self, call: Iterator[Any], callback_name: str, callback: ResourceManagerCallback, registration: int
     ) -> None:
-        """Give the callback what comes, until the stream ends."""
+        """Give the callback the messages, until the stream ends."""
         try:
             for response in call:
-                with suppress(Exception):  # What a faulty callback raises ends no stream.
+                with suppress(Exception):  # An exception of a faulty callback ends no stream.
                     getattr(callback, callback_name)(response)
         except grpc.RpcError:
             if self._end_streams(registration):
@@ -129,7 +129,7 @@ class SiClient:
                     reconnected()
 
     def _end_streams(self, registration: int | None = None) -> bool:
-        """End the streams of a registration, or those there are; return whether they were open."""
+        """End the streams of a registration, or the present ones; return whether they were open."""
         with self._lock:
             if registration not in (None, self._registrations) or not self._calls:
                 return False
@@ -143,7 +143,7 @@ class SiClient:
 
 
 class SchedulerDoor:
-    """A scheduler behind a door that passes on everything as it is; subclasses change some of it.
+    """A scheduler behind a door that passes everything on unchanged; subclasses change some of it.
 
     Args:
         scheduler: The scheduler.
@@ -169,10 +169,10 @@ class SchedulerDoor:
 
 @final
 class OlderGeneration(SchedulerDoor):
-    """A door behind which everything is said in the older generation of `si.v1`."""
+    """A door that uses the older generation of `si.v1` in all messages."""
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
-        """Send asks as such, and name allocations by their UUIDs."""
+        """Send asks in their old form, and name allocations by their UUIDs."""
         older = si.AllocationRequest(rmID=request.rmID)
         for allocation in request.allocations:
             if allocation.nodeID or constants.FOREIGN in allocation.allocationTags:

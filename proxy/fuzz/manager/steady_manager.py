@@ -1,8 +1,8 @@
-"""A resource manager (RM) beside faults that are not its own: what it asks for must go on being placed.
+"""A resource manager (RM) that must not notice faults elsewhere: its asks continue to be placed.
 
 It has two partitions at the door: `steady`, whose worker never has a fault, and `shaky`. Each of its requests
-is about both, with malformed entries between. In the steady one each ask is placed at once; in both,
-malformed entries are answered by rejections that name them, and what has run ends with a message.
+concerns both, with malformed entries in between. In the steady one each ask is placed at once; in both,
+malformed entries are answered by rejections that name them, and tasks that ran end with a message.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _TEXT: Final = (
 )
 _ANSWER_SECONDS: Final = 5.0
 _LEFT: Final = 0.7
-"""How probably a task goes on running."""
+"""The probability that a task continues to run."""
 _PAUSES_SECONDS: Final = (0.0, 0.001, 0.05, 0.5, 3.0)
 
 
 @final
 class SteadyManager(ResourceManager):
-    """The RM, with a thread of its own.
+    """The RM, with its thread.
 
     Args:
-        world: Where it lives.
-        rng: Decides what is malformed.
+        world: Its world.
+        rng: Decides the malformed entries.
     """
 
     def __init__(self, world: World, rng: random.Random) -> None:
@@ -55,9 +55,9 @@ class SteadyManager(ResourceManager):
         self._placed: set[str] = set()
         self._released: set[str] = set()
         self._left: dict[str, str] = {}
-        """The tasks of the shaky partition that go on running, each with its application."""
+        """The tasks of the shaky partition that continue to run, each with its application."""
         self._malformed: Counter[Identity] = Counter()
-        """How often each was sent that is to be rejected."""
+        """How often each entry was sent that is to be rejected."""
         self._rejected: Counter[Identity] = Counter()
         self._is_registered = False
         self._epoch = 0
@@ -66,7 +66,7 @@ class SteadyManager(ResourceManager):
         self._around = {name: KnownPartition(name) for name in (STEADY, SHAKY)}
 
     def start(self, scheduler: SchedulerAPI) -> None:
-        """Register, and ask from now on."""
+        """Register, and send asks from now on."""
         self._scheduler = scheduler
         self._ends.clear()
         self._is_registered = False
@@ -79,19 +79,19 @@ class SteadyManager(ResourceManager):
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask no more; what is under way comes to its end first."""
+        """Send no more asks; requests in progress end first."""
         self._ends.set()
         if self._thread is not None:
             self._thread.join()
 
     def finish(self) -> None:
-        """End all that it has, and check that all that is malformed has been answered.
+        """End all its tasks, and check that all malformed entries have been answered.
 
         Raises:
-            RecordError: Something was not.
+            RecordError: An entry was not answered.
         """
         missing = [identity for identity in self._malformed if not self._rejected[identity]]
-        if missing:  # While there is no worker, what has one name may be rejected once.
+        if missing:  # Without a worker, entries with the same name may be rejected only once.
             raise RecordError(f"no rejection answers {missing}")
         kept = {key for key in self._placed if key.endswith("-kept")}
         silent = self._placed - self._released - kept - {*self._left}
@@ -115,7 +115,7 @@ class SteadyManager(ResourceManager):
             self._world.fail(error)
 
     def _register(self) -> bool:
-        """Register with a node and two applications in each partition; return whether there is still time."""
+        """Register with a node and two applications in each partition; return whether time is left."""
         assert self._scheduler is not None, "it is started before it runs"
         self._epoch += 1
         self._callback = _SteadyCallback(self, self._epoch)
@@ -124,7 +124,7 @@ class SteadyManager(ResourceManager):
             try:
                 self._scheduler.register_resource_manager(request, self._callback)
                 break
-            except LicorneError as error:  # There is no worker now.
+            except LicorneError as error:  # The worker is missing now.
                 self._world.note(_RM_ID, "is refused", str(error))
                 if self._ends.wait(1.0):
                     return False
@@ -143,14 +143,14 @@ class SteadyManager(ResourceManager):
                 new.ugi.user = "ada"
             self._scheduler.update_node(nodes)
             self._scheduler.update_application(applications)
-            for application in around.applications:  # With a task that stays they do not complete.
+            for application in around.applications:  # With a remaining task they do not complete.
                 kept = self._task(name, f"{application}-kept", application)
                 self._scheduler.update_allocation(si.AllocationRequest(rmID=_RM_ID, allocations=[kept]))
         self._is_registered = True
         return True
 
     def _ask(self) -> None:
-        """Ask for a task in each partition, with malformed entries, and end it when it is placed."""
+        """Ask for a task in each partition, with malformed entries, and end it after its placement."""
         assert self._scheduler is not None, "it is started before it runs"
         self._serial += 1
         entries: list[Any] = []
@@ -199,7 +199,7 @@ class SteadyManager(ResourceManager):
         return ask
 
     def _end_tasks(self) -> None:
-        """End the tasks; those of the shaky partition perhaps later: a worker may be lost meanwhile."""
+        """End the tasks; those of the shaky partition perhaps later, since a worker may be lost meanwhile."""
         request = si.AllocationRequest(rmID=_RM_ID)
         for name, around in self._around.items():
             running = around.keys
@@ -219,7 +219,7 @@ class SteadyManager(ResourceManager):
         self._scheduler.update_allocation(request)
 
     def hear(self, epoch: int, response: Any) -> None:
-        """Note what is placed and rejected."""
+        """Record placements and rejections."""
         if epoch != self._epoch:
             return
         self._world.note(_RM_ID, "hears", response)

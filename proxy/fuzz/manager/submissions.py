@@ -1,7 +1,7 @@
-"""What simulated managers submit and report: gangs, asks, tags for policies, nodes, foreign work.
+"""The submissions and reports of simulated managers: gangs, asks, tags for policies, nodes, foreign work.
 
-Tags are drawn by dice of their own, which the names of applications and asks decide: so whatever else a seed
-decides falls as it does without them, and what is named alike has the same tags in a plan of fewer steps.
+Tags are drawn by separate dice, which depend on the names of applications and asks: so the other choices of a
+seed are the same without them, and equal names have the same tags in a plan of fewer steps.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from ..plans import one_of
 from .cluster_record import ClusterRecord, KnownApplication, KnownNode, Size, Task
 
 _WALLTIMES: Final = ("1ms", "20ms", "20ms", "1s", "1s", "10s", "10s", "1h", "1h", "2h", "soon")
-"""The last one is none, and two hours are more than some queues allow."""
+"""The last one is invalid, and two hours exceed the limits of some queues."""
 _WAITS: Final = ("20ms", "5s", "5s", "5s", "1m", "1m", "1m", "never")
 _COMPLETE: Final = 0.6
 """How many gangs without placeholders have all their asks sent with the application."""
 _OF_GANGS: Final = 0.3
-"""How many applications go to the leaf of entitled gangs, where there is one; as many to their victims'."""
+"""How many applications use the leaf of entitled gangs, if it exists; as many use the leaf of their
+victims."""
 _FILLER: Final = {"memory": 15, "vcore": 150}
-"""What the latter ask for."""
+"""The request of tasks in the leaf of victims."""
 _MEMBER: Final = {"memory": 10, "vcore": 100}
 _STOPPED: Final = si.STOPPED_BY_RM
 _NODES_MAX: Final = 12
 _GROWING: Final = 0.7
-"""How many nodes of another size are larger."""
+"""How many of the resized nodes become larger."""
 _ENDING: Final = 0.6
-"""How much of what others run ends, where it does not move."""
+"""How many of others' tasks end, if they do not move."""
 
 
 @final
@@ -40,8 +41,8 @@ class Submissions:
     """The submissions of one manager.
 
     Args:
-        text: Decides which tags it sends: many managers send none.
-        new_name: Returns a name that was not used before, for a kind of one letter.
+        text: Decides the tags: many managers send none.
+        new_name: Returns an unused name, for a kind of one letter.
     """
 
     def __init__(self, text: str, new_name: Callable[[str], str]) -> None:
@@ -51,15 +52,15 @@ class Submissions:
         self._walltimes = one_of(rng, (0.0, 0.0, 0.5))
         """How likely an application or an ask has a walltime."""
         self._gangs = one_of(rng, (0.0, 0.0, 0.5))
-        """How likely an application says whether its gang is placed whole."""
+        """How likely an application states whether its gang is placed whole."""
 
     def queue(self, name: str, drawn: str, leaves: Sequence[str]) -> str:
-        """Return the queue of a new application: what was drawn, or one for gangs and their victims."""
+        """Return the queue of a new application: the drawn one, or one for gangs and their victims."""
         place = self._dice(f"queue {name}").random() if GANGS in leaves else 1.0
         return GANGS if place < _OF_GANGS else SPARE if place < 2 * _OF_GANGS else drawn
 
     def begin(self, application: KnownApplication, rng: random.Random) -> list[Task]:
-        """Perhaps make a new application a gang, and give it tags; return what it asks for at once."""
+        """Perhaps make a new application a gang, and give it tags; return its first asks."""
         if rng.random() < 0.3:
             for group in ("tg1", "tg2")[: rng.randint(1, 2)]:
                 application.gang[group] = (rng.randint(1, 3), task_size(rng))
@@ -79,17 +80,17 @@ class Submissions:
         return tasks + [self.task(application, size) for size in self._say_placing(application)]
 
     def task(self, application: KnownApplication, size: Size, kind: str = "k") -> Task:
-        """Return something new that an application wants to run."""
+        """Return a new task of an application."""
         key = self._new_name(kind)
         return Task(key, application.name, application.partition, size, walltime=self._walltime(key))
 
     def lacking(self, application: KnownApplication) -> list[Task]:
-        """Return all members of a gang that is placed whole: some have ended, or were rejected."""
+        """Return all missing members of a gang that is placed whole: some have ended, or were rejected."""
         count = int(application.tags.get(GANG_SIZE_TAG, "0"))
         tasks = [self.task(application, dict(_MEMBER)) for _ in range(count)]
         tasks += self._placeholders(application)
         for task in tasks:
-            task.walltime = ""  # It may be one that is refused.
+            task.walltime = ""  # It may be a walltime that is refused.
         return tasks
 
     def _placeholders(self, application: KnownApplication) -> list[Task]:
@@ -102,7 +103,7 @@ class Submissions:
         return tasks
 
     def _say_placing(self, application: KnownApplication) -> list[Size]:
-        """Perhaps say that a gang is placed whole; return the sizes of its members without placeholders."""
+        """Perhaps request that a gang is placed whole; return its members' sizes without placeholders."""
         tags = application.tags
         rng = self._dice(f"gang {application.name}")
         if rng.random() >= self._gangs:
@@ -130,13 +131,13 @@ class Submissions:
 
 
 class NodeActions:
-    """The actions of a manager by which its nodes come, change and go."""
+    """The actions of a manager by which its nodes arrive, change and leave."""
 
     record: ClusterRecord
     partitions: tuple[str, ...]
 
     def new_name(self, kind: str) -> str:
-        """Return a name that was not used before."""
+        """Return an unused name."""
         raise NotImplementedError
 
     def send(self, request: si.NodeRequest | si.AllocationRequest | si.ApplicationRequest) -> None:
@@ -144,7 +145,7 @@ class NodeActions:
         raise NotImplementedError
 
     def send_releases(self, rows: list[tuple[str, str, str, int]]) -> None:
-        """Say that tasks have ended, each by its application, key, partition and termination type."""
+        """Report the ends of tasks, each by its application, key, partition and termination type."""
         raise NotImplementedError
 
     def add_node(self, rng: random.Random) -> None:
@@ -166,7 +167,7 @@ class NodeActions:
         self.send(si.NodeRequest(nodes=[node.message(action_of(node))]))
 
     def change_node(self, rng: random.Random) -> None:
-        """Drain a node, undo that, or let it grow or shrink."""
+        """Drain a node, undo that, or make it grow or shrink."""
         if not self.record.nodes:
             return
         node = one_of(rng, [*self.record.nodes.values()])
@@ -181,7 +182,7 @@ class NodeActions:
         self.grow_node(node, by)
 
     def grow_node(self, node: KnownNode, by: Size) -> None:
-        """Let this node grow."""
+        """Make this node grow."""
         node.size = {name: value + by[name] for name, value in node.size.items()}
         self.send(si.NodeRequest(nodes=[node.message(si.NodeInfo.UPDATE)]))
 
@@ -192,7 +193,7 @@ class NodeActions:
         self.send(si.NodeRequest(nodes=[node.message(action)]))
 
     def remove_node(self, rng: random.Random) -> None:
-        """Lose a node with all that runs there."""
+        """Lose a node with all tasks on it."""
         if self.record.nodes:
             self.lose_node(one_of(rng, [*self.record.nodes]))
 
@@ -202,7 +203,7 @@ class NodeActions:
         self.send(si.NodeRequest(nodes=[node.message(si.NodeInfo.DECOMISSION)]))
 
     def report_foreign(self, rng: random.Random) -> None:
-        """Report what another scheduler runs on a node, its other size and node, or its end."""
+        """Report a task of another scheduler on a node, its new size or node, or its end."""
         record = self.record
         if record.foreign and rng.random() < 0.5:
             key = one_of(rng, [*record.foreign])
@@ -221,7 +222,7 @@ class NodeActions:
             self.send(si.AllocationRequest(allocations=[task.message()]))
 
     def end_foreign(self, key: str) -> None:
-        """Report the end of what another scheduler ran."""
+        """Report the end of a task of another scheduler."""
         task = self.record.end_foreign(key)
         self.send_releases([("", key, task.partition, _STOPPED)])
 

@@ -1,1 +1,1 @@
-"""A second scheduler, and runs of the engine `direct` beside it."""
+"""A second scheduler, and runs of the engine `direct` with it."""

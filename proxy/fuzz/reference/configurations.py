@@ -1,4 +1,4 @@
-"""Configurations for the second scheduler, each of a few features that a plan has: all that it knows."""
+"""Configurations for the second scheduler, each with a few features that it supports."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..plans import one_of
 Json: TypeAlias = "dict[str, Any]"
 
 LARGE: Final = 2**53
-"""How much more memory everything has where quantities come near the bound of 64 bits."""
+"""How much more memory everything has in worlds near the bound of 64 bits."""
 _GROUPS: Final = ("analysts", "builders", "cooks", "drivers")
 _UNKNOWN: Final = frozenset({"maxapplications", "childtemplate", "placementrules", "preemption"})
-"""What is drawn anew here, if at all."""
+"""Properties that are drawn again here, if at all."""
 _KNOWN_PROPERTIES: Final = frozenset(
     {
         *("application.sort.policy", "application.sort.priority", "priority.offset", "priority.policy"),
@@ -43,8 +43,8 @@ class ReferenceConfigurations:
     """The configurations of one world: all have the same queues, and other settings.
 
     Args:
-        rng: Decides what stays: the queues, whom limits name, and what counts of the past.
-        features: What the world has, by name.
+        rng: Decides the constant parts: the queues, the holders of limits, and the use of the past.
+        features: The features of the world, by name.
     """
 
     def __init__(self, rng: random.Random, features: Collection[str]) -> None:
@@ -59,7 +59,7 @@ class ReferenceConfigurations:
         if "quotas" in features:
             self._base["preemption"]["quotapreemptionenabled"] = True
             _enforce_maxima(self._base["queues"][0], rng)
-            self.leaves = self.leaves[:2]  # Few are above their maxima otherwise.
+            self.leaves = self.leaves[:2]  # Otherwise few exceed their maxima.
         if "overruns" in features:
             _end_overruns(self._base["queues"][0], rng)
         if self._preempts:
@@ -75,7 +75,7 @@ class ReferenceConfigurations:
         self._last: Json | None = None
 
     def draw(self, rng: random.Random) -> Json:
-        """Return the document of a partition; the last one if no other is found that is valid."""
+        """Return the document of a partition; the last one if no other valid one is found."""
         for _ in range(_TRIES):
             partition = self._drawn(rng)
             if not inspect(json.dumps({"partitions": [partition]}), "drawn").errors:
@@ -118,7 +118,7 @@ class ReferenceConfigurations:
         return _with_large_memory(partition) if "large" in self._features else partition
 
     def _limit_holders(self, path: str, queue: Json, rng: random.Random) -> None:
-        """Limit those whom this queue names, each to something else."""
+        """Limit the holders of this queue, each to another amount."""
         users, groups = self._holders[path]
         if any("weight" in limit for limit in queue.get("limits", ())):
             return
@@ -138,7 +138,7 @@ class ReferenceConfigurations:
                 each["maxapplications"] = max(1, 4 - below.count("."))
 
     def _change_settings(self, path: str, queue: Json, rng: random.Random) -> None:
-        """Give a queue other settings, but for those by which its past counts."""
+        """Change the settings of a queue, except those for its past use."""
         properties = queue.setdefault("properties", {})
         if rng.random() < 0.4:
             properties["priority.offset"] = str(one_of(rng, (-3, 0, 2, 5)))
@@ -196,7 +196,7 @@ def _walk(queue: Json, above: str = "") -> Iterator[tuple[str, Json]]:
 
 
 def _holders(rng: random.Random, names: Collection[str]) -> list[list[str]]:
-    """Return whom a queue limits: a few lists of names, and perhaps all others."""
+    """Return the holders of limits of a queue: a few lists of names, and perhaps all others."""
     if rng.random() < 0.4:
         return []
     order = [*names]
@@ -240,20 +240,20 @@ def _rules(rng: random.Random, leaves: Sequence[str]) -> list[Json]:
 
 
 def _backfilling(rng: random.Random) -> Json:
-    """Return a root that promises starts to what waits in the one leaf below it."""
+    """Return a root that promises starts to asks that wait in the only leaf below it."""
     leaf: Json = {"name": "a"}
     if rng.random() < 0.4:
         leaf["resources"] = {"max": {"memory": f"{60 + int(rng.random() * 100)}"}}
     properties = {
         "backfill.reservations": one_of(rng, ("1", "1", "2", "3")),
         "backfill.order": one_of(rng, ("queue", "queue", "shortest")),
-        "backfill.passes": "1000",  # The second scheduler does not count who passes a promise.
+        "backfill.passes": "1000",  # The second scheduler does not count asks that pass a promise.
     }
     return {"name": "root", "parent": True, "submitacl": "*", "properties": properties, "queues": [leaf]}
 
 
 def _enforce_maxima(root: Json, rng: random.Random) -> None:
-    """Let leaves alone have maxima, most of which are enforced when they are lowered."""
+    """Give maxima only to leaves, most of which enforce them after they are lowered."""
     for _, queue in _walk(root):
         for name in ("resources", "limits"):
             queue.pop(name, None)
@@ -262,7 +262,7 @@ def _enforce_maxima(root: Json, rng: random.Random) -> None:
 
 
 def _end_overruns(root: Json, rng: random.Random) -> None:
-    """Let leaves end what runs longer than it may, and perhaps assume how long that is."""
+    """Make leaves end overruns of walltimes, and perhaps assume walltimes."""
     for _, queue in _walk(root):
         if not queue.get("queues") and rng.random() < 0.7:
             properties = queue.setdefault("properties", {})
@@ -283,12 +283,12 @@ def _with_large_memory(document: Any) -> Any:
 
 
 def _known(queue: Json, names: frozenset[str], *, keeps_dynamic: bool) -> Json:
-    """Return the document of a partition or queue without what the second scheduler does not know.
+    """Return the document of a partition or queue with only the properties that are supported.
 
     Args:
         queue: The document.
-        names: The properties that it knows.
-        keeps_dynamic: Whether there is a parent of dynamic queues.
+        names: The properties that it supports.
+        keeps_dynamic: Whether a parent of dynamic queues is kept.
     """
     if queue.get("name") == DYNAMIC_PARENT:
         return queue
@@ -310,7 +310,7 @@ def _known(queue: Json, names: frozenset[str], *, keeps_dynamic: bool) -> Json:
 
 
 def _let_all_preempt(root: Json, rng: random.Random) -> None:
-    """Take the guarantees out of a tree of queues, and perhaps let all below its root preempt inside."""
+    """Remove the guarantees from a tree of queues; perhaps allow preemption inside all below its root."""
     for _, queue in _walk(root):
         for name in ("guaranteed", "lend"):
             queue.get("resources", {}).pop(name, None)

@@ -1,4 +1,4 @@
-"""What worlds of the second scheduler have, and what it counts beside what the scheduler shows."""
+"""The features of worlds of the second scheduler, and the comparison of its figures with a snapshot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODES: Final = (
     *("plain", "plain", "preempts", "reserves", "gangs"),
     *("gangs", "promises", "promises", "daemons", "quotas"),
 )
-"""What the second scheduler does not know together with each other."""
+"""Features that the second scheduler does not support together."""
 FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "users": ("plain", "reserves", "gangs", "daemons"),
     "counts": ("plain", "reserves", "gangs", "daemons"),
@@ -32,7 +32,7 @@ FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "late": ("gangs",),
     "overruns": ("plain",),
 }
-"""With which modes each feature goes."""
+"""The modes that each feature supports."""
 LIKELY: Final = 0.35
 WAITS: Final = {
     "times": (0.5, 3.0, 10.0, 29.0, 31.0, 400.0, 901.0, 250_000.0),
@@ -42,14 +42,14 @@ WAITS: Final = {
     "overruns": (0.5, 6.0, 21.0),
     "promises": (3.0, 10.0, 61.0),
 }
-"""How many seconds pass in a step that waits, by what a world has."""
+"""The seconds that pass in a step that waits, by features of the world."""
 
 
 def compare_figures(reference: ReferenceScheduler, snapshot: Any) -> None:
-    """Compare all that a snapshot shows of nodes, queues, applications, users and groups.
+    """Compare all figures of a snapshot about nodes, queues, applications, users and groups.
 
     Raises:
-        RecordError: Something is another figure.
+        RecordError: A figure differs.
     """
     (root,) = snapshot["queues"].values()
     shown = {queue["queuename"]: queue for queue in _tree(root)}
@@ -133,7 +133,7 @@ def _compare_application(application: ReferenceApplication, document: Mapping[st
 
 
 def _compare_holders(reference: ReferenceScheduler, kind: str, shown: Mapping[str, Any]) -> None:
-    """Compare what users, or groups, use in each queue, and how many applications run for them there."""
+    """Compare the use of users, or groups, in each queue, and their numbers of running applications."""
     running = [each for each in reference.applications.values() if each.runs]
     names = {each.user if kind == "user" else each.group for each in running}
     for name in sorted(each for each in names if each):
@@ -162,7 +162,7 @@ def compare_reasons(
     """Compare why an application and each of its asks waits.
 
     Raises:
-        RecordError: Another reason is given, or none.
+        RecordError: A reason differs, or is missing.
     """
     blocked = {(each.reason.name, each.kind.value, each.subject, each.queue_path) for each in found.blockers}
     expected = {*reference.start_blockers(application)}
@@ -201,7 +201,7 @@ def _reasons(reference: ReferenceScheduler, application: ReferenceApplication, k
 def _reasons_of_daemon(
     reference: ReferenceScheduler, ask: ReferenceAsk, quotas: list[BlockedBy]
 ) -> list[BlockedBy]:
-    """Return why an ask waits that can run on one node only: the sum of all nodes is no reason then."""
+    """Return why an ask for one node waits; the sum of all nodes is not a reason then."""
     node = reference.nodes.get(ask.required_node)
     below = [blocked for blocked in quotas if blocked.path != "root"]
     if node is None:
@@ -213,7 +213,7 @@ def _reasons_of_daemon(
 
 
 def _row(blocked: BlockedBy) -> tuple[str, str, str, str]:
-    """Return a reason as an explanation has it: limits of users alone name a queue besides."""
+    """Return a reason in the form of an explanation: only limits of users name a queue too."""
     path = blocked.path if blocked.reason.startswith("USER") else ""
     return (*blocked[:3], path)
 

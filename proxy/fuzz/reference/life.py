@@ -1,4 +1,4 @@
-"""What the second scheduler hears, and what follows from it: states, timers, what is used where."""
+"""The messages to the second scheduler, and their effects: states, timers, and use."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ class ReferenceLife:
         self.applications: dict[str, ReferenceApplication] = {}
         self.running: dict[str, RunningTask] = {}
         self.reserved: dict[str, ReferenceNode] = {}
-        """The nodes of asks that have reserved one, in the order in which they did."""
+        """The nodes of asks that have reserved one, in the order of reservation."""
         self.swaps: dict[str, tuple[ReferenceApplication, ReferenceAsk]] = {}
-        """By placeholder, who takes its place when the RM has confirmed its end."""
+        """By placeholder, the member that replaces it when the RM has confirmed its end."""
         self.to_end: list[tuple[str, str]] = []
-        """What the RM was asked to end besides, `cancelled` or `preempted`; the caller takes it out."""
+        """Other ends that the RM was asked for, `cancelled` or `preempted`; the caller removes them."""
         self.claims: dict[str, RunningTask] = {}
-        """By the key of an ask that needs its node, what ends for it: the room is held for the ask."""
+        """The victims by the key of the ask that needs its node: the room is held for the ask."""
         self.ended: dict[str, tuple[str, int]] = {}
-        """Applications that have ended, with their states, and until when they are shown."""
+        """Applications that have ended, with their states, and the time until which they are shown."""
         self.now_ns = 0
         self._arrivals = 0
         self._order_nodes(partition)
 
     def configure(self, partition: dict[str, Any]) -> None:
-        """Take another configuration with queues of the same names."""
+        """Apply another configuration with queues of the same names."""
         maxima = {queue: queue.maximum for queue in self.root.tree()}
         self.root.configure(partition["queues"][0])
         for queue, before in maxima.items():
@@ -75,7 +75,7 @@ class ReferenceLife:
         return sorted(self.nodes.values(), key=lambda node: (node.place, node.name))
 
     def total(self) -> Size:
-        """Return what all nodes have together."""
+        """Return the sum of all nodes."""
         total: Size = {}
         for node in self.nodes.values():
             add_to(total, node.size, 1)
@@ -84,12 +84,12 @@ class ReferenceLife:
     # --------------------------------------------------------------------------------------- nodes
 
     def add_node(self, name: str, size: Size) -> None:
-        """Take a node."""
+        """Add a node."""
         node = self.nodes[name] = ReferenceNode(name, dict(size))
         self._find_place(node)
 
     def resize_node(self, name: str, size: Size) -> None:
-        """Take another size of a node."""
+        """Apply another size of a node."""
         node = self.nodes[name]
         if {kind: value for kind, value in node.size.items() if value} != size:
             node.size = dict(size)
@@ -97,14 +97,14 @@ class ReferenceLife:
                 self._find_place(node)
 
     def drain_node(self, name: str, *, drained: bool) -> None:
-        """Let a node take nothing more, or let it again; while it takes nothing it keeps its place."""
+        """Drain or undrain a node; while it is drained it keeps its place."""
         node = self.nodes[name]
         node.drained = drained
         if not drained:
             self._find_place(node)
 
     def lose_node(self, name: str) -> list[str]:
-        """Forget a node with all that is there; return what has ended."""
+        """Forget a node with all tasks on it; return the tasks that have ended."""
         node = self.nodes.pop(name)
         for key in [key for key, reserved in self.reserved.items() if reserved is node]:
             self.unreserve(key)
@@ -114,26 +114,26 @@ class ReferenceLife:
         return keys
 
     def put_foreign(self, key: str, node: str, size: Size) -> None:
-        """Take what others run on a node, its new size, or its new node; nodes keep their places."""
+        """Apply others' use of a node, its new size, or its new node; nodes keep their places."""
         self.end_foreign(key)
         self.nodes[node].foreign[key] = dict(size)
 
     def end_foreign(self, key: str) -> None:
-        """Forget what others ran."""
+        """Forget a task of others."""
         for node in self.nodes.values():
             node.foreign.pop(key, None)
 
     # -------------------------------------------------------------------------- applications and asks
 
     def submit(self, application: ReferenceApplication) -> None:
-        """Take an application."""
+        """Add an application."""
         application.arrival = self.now_ns
         self.applications[application.name] = application
         application.queue.applications.append(application)
         application.group = application.queue.group_for(application.groups)
 
     def ask(self, name: str, ask: ReferenceAsk) -> None:
-        """Take an ask of an application."""
+        """Add an ask of an application."""
         self._arrivals += 1
         ask.arrival, ask.since_ns = self._arrivals, ask.since_ns or self.now_ns
         application = self.applications[name]
@@ -144,7 +144,7 @@ class ReferenceLife:
         self._enter(application, {"New": "Accepted", "Completing": "Running"}.get(application.state, ""))
 
     def resize(self, key: str, size: Size) -> None:
-        """Take another size of what waits or runs; a node keeps its place."""
+        """Apply another size of a waiting or running task; a node keeps its place."""
         task = self.running.get(key)
         if task is None:
             self.application_asking(key).asks[key].size = dict(size)
@@ -156,7 +156,7 @@ class ReferenceLife:
         task.node.place = place
 
     def withdraw(self, key: str) -> None:
-        """Forget an ask that waits."""
+        """Forget a waiting ask."""
         application = self.application_asking(key)
         del application.asks[key]
         self.unreserve(key)
@@ -165,7 +165,7 @@ class ReferenceLife:
             self._complete_if_idle(application)
 
     def remove(self, name: str) -> list[str]:
-        """Forget an application with all that it has; return what has ended."""
+        """Forget an application with all its tasks; return the tasks that have ended."""
         application = self.applications[name]
         keys = [key for key, task in self.running.items() if task.application is application]
         for key in [*application.asks]:
@@ -179,7 +179,7 @@ class ReferenceLife:
         return keys
 
     def application_asking(self, key: str) -> ReferenceApplication:
-        """Return the application of an ask that waits."""
+        """Return the application of a waiting ask."""
         return next(each for each in self.applications.values() if key in each.asks)
 
     def reserve(self, application: ReferenceApplication, key: str, node: ReferenceNode) -> None:
@@ -192,17 +192,17 @@ class ReferenceLife:
         application.has_reserved = True
 
     def unreserve(self, key: str) -> None:
-        """Forget the node that is reserved for an ask, if one is."""
+        """Forget the node that is reserved for an ask, if any."""
         node = self.reserved.pop(key, None)
         if node is not None:
             node.reserved_for.remove(key)
             for application in self.applications.values():
                 application.has_reserved = any(other in self.reserved for other in application.asks)
 
-    # ------------------------------------------------------------------------------ what runs, and ends
+    # ------------------------------------------------------------------------------ starts and ends
 
     def place(self, key: str, node_name: str) -> None:
-        """Let an ask run on a node."""
+        """Start an ask on a node."""
         application = self.application_asking(key)
         ask = application.asks.pop(key)
         self.unreserve(key)
@@ -226,11 +226,11 @@ class ReferenceLife:
             self._enter(application, "Running")
 
     def replace(self, placeholder: str) -> str:
-        """Let the member run that takes the place of a placeholder which has ended; return its key."""
+        """Start the member that replaces an ended placeholder; return its key."""
         application, ask = self.swaps.pop(placeholder)
         node = self._take_off(placeholder).node
         application.to_come[ask.group] -= 1
-        if not application.placeholders:  # For a moment nothing is left of it.
+        if not application.placeholders:  # For a moment none of it is left.
             self._complete_if_idle(application)
         is_first = not any(application.used.values())
         task = self.running[ask.key] = RunningTask(application, node, ask, self.now_ns)
@@ -243,9 +243,9 @@ class ReferenceLife:
         return ask.key
 
     def end(self, key: str) -> None:
-        """Forget something that runs, and let its application come to its end if it was the last.
+        """Forget a running task, and end its application if it was the last one.
 
-        A member that was to take the place of a placeholder waits again.
+        A member that was to replace a placeholder waits again.
         """
         task = self._take_off(key)
         application = task.application
@@ -323,7 +323,7 @@ class ReferenceLife:
         application.queue.applications.remove(application)
 
     def advance(self, to_ns: int) -> list[tuple[str, str]]:
-        """Let time pass, and what is due happen; return what the RM is asked to end, and why."""
+        """Let time pass, and carry out due events; return the ends that the RM is asked for, with reasons."""
         asked: list[tuple[str, str]] = []
         while True:
             dues = [due for due in self._dues() if due[0] <= to_ns]
@@ -337,7 +337,7 @@ class ReferenceLife:
         return asked
 
     def _dues(self) -> Iterator[tuple[int, str, Callable[[], list[tuple[str, str]]]]]:
-        """Return when something is due, with a name, and what happens then."""
+        """Return the times of due events, with a name, and their effects."""
         for application in self.applications.values():
             if application.due_ns is not None:
                 yield application.due_ns, application.name, partial(self._state_due, application)
@@ -358,7 +358,7 @@ class ReferenceLife:
         return [(task.ask.key, "timeout")]
 
     def _quota_due(self, leaf: ReferenceQueue) -> list[tuple[str, str]]:
-        """Return what ends of a leaf above its maximum: in order what gives back no more than is needed."""
+        """Return the victims in a leaf above its maximum: in order, tasks that free no more than needed."""
         leaf.quota_due_ns = None
         left = leaf.over_maximum()
         asked: list[tuple[str, str]] = []
@@ -399,7 +399,7 @@ class ReferenceLife:
         return [(key, "timeout") for key in (*asked, *(ask.key for ask in waiting))]
 
     def _leaving(self, application: ReferenceApplication) -> list[tuple[str, str]]:
-        """Note that the placeholders of an application are to end; return those that were not already."""
+        """Record that the placeholders of an application are to end; return those that were not already."""
         asked = [key for key, task in application.placeholders.items() if not task.is_leaving]
         for key in asked:
             application.placeholders[key].is_leaving = True

@@ -1,7 +1,7 @@
-"""Promises of starts, and where applications go, as the second scheduler finds them.
+"""Promises of starts, and the queues of applications, as the second scheduler finds them.
 
-It knows a partition whose root backfills with a number of promises, and one leaf below. A profile of what is
-free is not kept: whether something fits at a moment is added up from all that runs then.
+It supports a partition whose root backfills with a number of promises, and one leaf below. It keeps no
+profile of free resources: the room at a moment is computed from all work that runs then.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _MINUTE_NS: Final = 60_000_000_000
 _LATER_NS: Final = tuple(
     minutes * _MINUTE_NS for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1_200, 3_000, 6_000)
 )
-"""How long after its walltime work is expected to end that has not ended by then."""
+"""After its walltime, unfinished work is expected to end within these times, one after the other."""
 _DEFAULT_RULES: Final[list[dict[str, Any]]] = [{"name": "provided"}]
 _SPECIAL: Final = frozenset("^$*+?()[{}|")
-"""A single entry of a filter with one of these is an expression."""
+"""An entry of a filter with one of these is an expression, if it is the only entry."""
 
 
 class _Work(NamedTuple):
-    """What runs, or is to run, from a moment to another."""
+    """Work that runs, or is to run, from one moment to another."""
 
     node: str
     size: Size
@@ -38,7 +38,7 @@ class _Work(NamedTuple):
 
 
 def next_start(scheduler: ReferenceScheduler) -> ReferenceDecision | None:
-    """Return the next ask that starts: the first that fits and delays no promise."""
+    """Return the next ask to start: the first that fits and delays no promise."""
     from .scheduler import ReferenceDecision  # noqa: PLC0415 - the two make one decision together
 
     (leaf,) = (queue for queue in scheduler.root.tree() if not queue.is_parent)
@@ -115,7 +115,7 @@ def _work(node: ReferenceNode, ask: ReferenceAsk, begin_ns: int) -> _Work:
 
 
 def _earliest(scheduler: ReferenceScheduler, ask: ReferenceAsk, works: list[_Work]) -> _Work | None:
-    """Return the first start of an ask for its whole walltime, where the fewest others run then."""
+    """Return the first start of an ask for its whole walltime, at the place with the fewest others."""
     moments = {scheduler.now_ns, *(work.end_ns for work in works if work.end_ns is not None)}
     moments |= {work.begin_ns for work in works if work.begin_ns > scheduler.now_ns}
     for begin_ns in sorted(moments):
@@ -161,7 +161,7 @@ def _fits(
 def _is_held_by_own(
     scheduler: ReferenceScheduler, application: ReferenceApplication, ask: ReferenceAsk, running: list[_Work]
 ) -> bool:
-    """Return whether a maximum refuses an ask that work of its user alone fills."""
+    """Return whether a maximum refuses an ask only because of work of the same user."""
     if any(work.user != application.user for work in running):
         return False
     blockers = scheduler.quota_blockers(application.queue, ask.size)
@@ -169,22 +169,22 @@ def _is_held_by_own(
 
 
 class Submission(NamedTuple):
-    """What of a new application decides where it goes."""
+    """The properties of a new application that decide its queue."""
 
     queue: str
     user: str
     groups: Sequence[str]
     tags: Mapping[str, str]
     announced: Mapping[str, int]
-    """What the placeholders of its gang take together."""
+    """The sum of the placeholders of its gang."""
 
 
 class _RefusedError(Exception):
-    """A rule refuses the application, and no other one is tried."""
+    """A rule refuses the application, and no other rule is tried."""
 
 
 def queue_for(root: ReferenceQueue, rules: list[dict[str, Any]], new: Submission) -> ReferenceQueue | None:
-    """Return the queue of an application, which is made if need be; `None` if it is rejected."""
+    """Return the queue of an application, created if necessary; `None` if it is rejected."""
     placement = _Placement(root, new)
     try:
         path = placement.path_by(rules or _DEFAULT_RULES)
@@ -210,7 +210,7 @@ class _Placement:
         return next((queue for queue in self._root.tree() if queue.path == path.lower()), None)
 
     def path_by(self, rules: list[dict[str, Any]]) -> str | None:
-        """Return the path that the first rule gives whose queue takes the application."""
+        """Return the path of the first rule whose queue accepts the application."""
         for rule in rules:
             path = self._path_of(rule)
             if path is not None and self._takes(path):
@@ -259,7 +259,7 @@ class _Placement:
         return known.may_submit(user, groups)
 
     def made(self, path: str) -> ReferenceQueue | None:
-        """Return a queue, which is made with those above it if it is not there; `None` if it cannot be."""
+        """Return a queue, created with its parents if necessary; `None` if it cannot be."""
         names = path.lower().split(".")[1:]
         queue = self._root
         for depth, name in enumerate(names):
@@ -273,7 +273,7 @@ class _Placement:
 
 
 def _names(entries: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether the entries of a filter mean one of some names."""
+    """Return whether the entries of a filter contain one of these names."""
     if len(entries) == 1 and _SPECIAL & set(entries[0]):
         return any(re.search(entries[0], name) for name in names)
     return any(name in entries for name in names)

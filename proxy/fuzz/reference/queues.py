@@ -1,4 +1,4 @@
-"""The queues, nodes, applications and asks of the second scheduler, and what orders them."""
+"""The queues, nodes, applications and asks of the second scheduler, and their orders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..manager.cluster_record import Size
 
 LOWEST: Final = -(2**31)
 _INHERITED_AS: Final = {"priority.policy": "default", "priority.offset": "0"}
-"""What children have of these properties of their parent, if they do not have their own."""
+"""The values that children inherit for these properties, unless they set them."""
 _NOT_INHERITED: Final = ("fair.weight", "backfill.reservations", "backfill.order")
 _WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0}
 
@@ -19,32 +19,32 @@ _WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0}
 @final
 @dataclass(slots=True, eq=False)
 class ReferenceNode:
-    """A node, and what of it is used."""
+    """A node, and its use."""
 
     name: str
     size: Size
     used: Size = field(default_factory=dict)
     foreign: dict[str, Size] = field(default_factory=dict)
-    """What others run there, by key."""
+    """The use of others there, by key."""
     drained: bool = False
     reserved_for: list[str] = field(default_factory=list)
-    """The asks that it is reserved for: one, or some that need it."""
+    """The asks for which it is reserved: one, or some that need it."""
     place: float = 0.0
-    """Its place in the order, as it was found last."""
+    """Its last place in the order."""
 
     def available(self) -> Size:
-        """Return what is left; less than nothing where others use more, or it has become smaller."""
+        """Return the available room; negative if others use more, or it has become smaller."""
         left = dict(self.size)
         for size in (self.used, *self.foreign.values()):
             add_to(left, size, -1)
         return left
 
     def has_room_for(self, size: Size) -> bool:
-        """Return whether it may be used, and something fits."""
+        """Return whether it may be used, and a request fits."""
         return not self.drained and fits_within(self.available(), size) and fits_within(self.size, size)
 
     def find_place(self, policy: str, weights: dict[str, float]) -> None:
-        """Find its place anew: when something is placed or ends, its size changes, or it is used again."""
+        """Update its place: after a placement, an end, a new size, or its release for use."""
         left, used, counted = self.available(), 0.0, 0.0
         for name, weight in (weights or _WEIGHTS).items():
             if weight and self.size.get(name):
@@ -57,7 +57,7 @@ class ReferenceNode:
 @final
 @dataclass(slots=True, eq=False)
 class ReferenceAsk:
-    """An ask that waits."""
+    """A waiting ask."""
 
     key: str
     size: Size
@@ -65,16 +65,16 @@ class ReferenceAsk:
     arrival: int
     since_ns: int = 0
     preempts: bool = False
-    """It may end others."""
+    """Whether it may end others."""
     willing: bool = True
-    """Others may end it, before those that are not willing."""
+    """Whether others may end it, before those that are not willing."""
     originator: bool = False
-    """It ends last of all."""
+    """Whether it ends last of all."""
     group: str = ""
-    """The task group of a gang."""
+    """The task group of its gang."""
     placeholder: bool = False
     walltime_ns: int | None = None
-    """How long it runs at most; `None` for any time."""
+    """How long it runs at most; `None` for no limit."""
     required_node: str = ""
     """The only node that it can run on; the empty text for any."""
 
@@ -86,17 +86,17 @@ class ReferenceAsk:
 @final
 @dataclass(slots=True, eq=False)
 class RunningTask:
-    """Something that runs."""
+    """A running task."""
 
     application: ReferenceApplication
     node: ReferenceNode
     ask: ReferenceAsk
     begun_ns: int = 0
     is_leaving: bool = False
-    """The RM was asked to end it."""
+    """Whether the RM was asked to end it."""
 
     def place_as_victim(self) -> tuple[bool, bool, int, int, str]:
-        """Return its place among victims: the willing, the lowest priority, the youngest first."""
+        """Return its place among victims: first the willing, then the lowest priority, then the youngest."""
         ask = self.ask
         return ask.originator, not (ask.willing or ask.originator), ask.priority, -ask.since_ns, ask.key
 
@@ -104,54 +104,54 @@ class RunningTask:
 @final
 @dataclass(slots=True, eq=False)
 class ReferenceApplication:
-    """An application, what of it waits, and what it uses."""
+    """An application, its waiting asks, and its use."""
 
     name: str
     queue: ReferenceQueue
     arrival: int
-    """When it was submitted, or its oldest ask was created, in nanoseconds."""
+    """The time of its submission, or of the creation of its oldest ask, in nanoseconds."""
     user: str = ""
     groups: tuple[str, ...] = ()
     group: str | None = None
     """The group whose limits it counts against."""
     announced: Size = field(default_factory=dict)
-    """What the placeholders of its gang take together."""
+    """The sum of the placeholders of its gang."""
     hard: bool = False
     timeout_ns: int = 0
     state: str = "New"
     due_ns: int | None = None
-    """When it leaves its state by itself."""
+    """When it leaves its state by a timer."""
     placeholders_due_ns: int | None = None
     runs: bool = False
-    """It counts as running for its user and its group."""
+    """Whether it counts as running for its user and its group."""
     asks: dict[str, ReferenceAsk] = field(default_factory=dict)
     used: Size = field(default_factory=dict)
-    """By all but placeholders."""
+    """The use of all tasks except placeholders."""
     placeholders: dict[str, RunningTask] = field(default_factory=dict)
-    """Those that run, in the order in which they were placed."""
+    """The running placeholders, in the order of their placement."""
     backs_off_until_ns: int = 0
     has_reserved: bool = False
-    """A node is reserved for one of its asks."""
+    """Whether a node is reserved for one of its asks."""
     reserved_since: int = 0
-    """Its place among those that have reserved nodes, which it keeps as long as it has any."""
+    """Its place among the applications with reserved nodes, which it keeps as long as it has one."""
     to_come: dict[str, int] = field(default_factory=dict)
-    """By task group, how many placeholders neither have been replaced nor have ended."""
+    """By task group, the number of placeholders that were neither replaced nor have ended."""
 
     def priority(self) -> int:
-        """Return the highest priority of what waits."""
+        """Return the highest priority of its waiting asks."""
         return max((ask.priority for ask in self.asks.values()), default=LOWEST)
 
     def in_order(self) -> list[ReferenceAsk]:
-        """Return what waits, in the order in which it is tried."""
+        """Return the waiting asks, in the order in which they are tried."""
         return sorted(self.asks.values(), key=ReferenceAsk.place)
 
     def waits_for_placeholder(self, ask: ReferenceAsk) -> bool:
-        """Return whether an ask is to take the place of a placeholder."""
+        """Return whether an ask is to replace a placeholder."""
         return bool(ask.group) and not ask.placeholder and self.to_come.get(ask.group, 0) > 0
 
 
 class ReferenceLimit(NamedTuple):
-    """What a user or a group may use in a queue and below."""
+    """The limit of a user or a group in a queue and below."""
 
     most: Size
     applications: int
@@ -160,7 +160,7 @@ class ReferenceLimit(NamedTuple):
 
 @final
 class ReferenceQueue:
-    """A queue, as the configuration has it, and what is used in it."""
+    """A queue in its configuration, and its use."""
 
     def __init__(
         self, document: dict[str, Any], parent: ReferenceQueue | None, *, dynamic: bool = False
@@ -171,18 +171,18 @@ class ReferenceQueue:
         self.is_dynamic = dynamic
         self.used: Size = {}
         self.used_from: list[tuple[int, Size]] = []
-        """What it used, as far as it counts, from which moment on."""
+        """Its past use, as far as it counts, with the start of each amount."""
         self.used_by: dict[str, list[tuple[int, Size]]] = {}
-        """What each user used in it, likewise."""
+        """The past use of each user in it, in the same form."""
         self.children: list[ReferenceQueue] = []
         self.applications: list[ReferenceApplication] = []
         self.maximum: Size | None = None
         self.quota_due_ns: int | None = None
-        """When what it uses above its maximum has to end."""
+        """When its use above its maximum has to end."""
         self.configure(document)
 
     def configure(self, document: dict[str, Any]) -> None:
-        """Take a configuration, for the queue and all below it; its shape is that of the one before."""
+        """Apply a configuration to the queue and all below it; its shape is the same as before."""
         resources = document.get("resources", {})
         self.maximum = _quota(resources.get("max"))
         self.guaranteed = _quota(resources.get("guaranteed"))
@@ -204,9 +204,9 @@ class ReferenceQueue:
             user: int(limit["weight"]) for limit in limits if "weight" in limit for user in limit["users"]
         }
         self.limits = _limits(limits, "users")
-        """Those of users; of `*` for each that has no own."""
+        """The limits of users; those of `*` for each user without one."""
         self.group_limits = _limits(limits, "groups")
-        """In the order of the file."""
+        """The limits of groups, in the order of the file."""
         for below in document.get("queues", ()):
             known = next((child for child in self.children if child.name == below["name"]), None)
             if known is None:
@@ -215,12 +215,12 @@ class ReferenceQueue:
                 known.configure(below)
 
     def over_maximum(self) -> Size:
-        """Return what it uses above its own maximum."""
+        """Return its use above its own maximum."""
         over = {name: self.used.get(name, 0) - most for name, most in (self.maximum or {}).items()}
         return {name: value for name, value in over.items() if value > 0}
 
     def watch_quota(self, before: Size | None, now_ns: int) -> None:
-        """Note when a maximum is enforced that was another one before: once it was lowered for any type."""
+        """Record when a changed maximum is enforced: after it was lowered for any type."""
         delay = self.properties.get("quota.preemption.delay")
         if delay is None or not self.over_maximum():
             self.quota_due_ns = None
@@ -231,25 +231,25 @@ class ReferenceQueue:
             self.quota_due_ns = now_ns + parse_duration_ns(delay)
 
     def walltime_ns(self, own_ns: int | None) -> int | None:
-        """Return how long work runs at most: as it says itself, or as the queue assumes."""
+        """Return how long work runs at most: by its own statement, or as the queue assumes."""
         assumed = self.properties.get("runtime.default", self.properties.get("runtime.max"))
         if own_ns is not None or assumed is None:
             return own_ns
         return parse_duration_ns(assumed)
 
     def ends_overruns(self) -> bool:
-        """Return whether work ends that has run for its walltime."""
+        """Return whether work that exceeds its walltime is ended."""
         return self.properties.get("runtime.overrun") == "end"
 
     def add_dynamic(self, name: str, *, leaf: bool) -> ReferenceQueue:
-        """Make a queue below this one that is not in the configuration."""
+        """Create a queue below this one that is not in the configuration."""
         document = {"name": name, "parent": not leaf, **((self.template or {}) if leaf else {})}
         child = ReferenceQueue(document, self, dynamic=True)
         self.children.append(child)
         return child
 
     def limit_of(self, application: ReferenceApplication) -> Iterator[tuple[str, str, ReferenceLimit]]:
-        """Return the limits of the user and of the group of an application here, each with whose it is."""
+        """Return the limits of the user and of the group of an application here, each with its holder."""
         own = self.limits.get(application.user, self.limits.get("*"))
         if own is not None:
             yield "user", application.user, own
@@ -257,7 +257,7 @@ class ReferenceQueue:
             yield "group", application.group, self.group_limits[application.group]
 
     def group_for(self, groups: Sequence[str]) -> str | None:
-        """Return the group that counts for someone in these groups: the first of the file, else `*`."""
+        """Return the group that counts for a user in these groups: the first of the file, else `*`."""
         for level in self.path_up() if groups else ():
             for name in level.group_limits:
                 if name in groups:
@@ -267,7 +267,7 @@ class ReferenceQueue:
         return None
 
     def may_submit(self, user: str, groups: Sequence[str]) -> bool:
-        """Return whether the lists of the queue, or of one above, let someone submit to it."""
+        """Return whether the lists of the queue, or of one above, allow a user to submit to it."""
         texts = [text for level in self.path_up() for text in level.submitters]
         return any(_lets(text, user, groups) for text in texts)
 
@@ -284,13 +284,13 @@ class ReferenceQueue:
             yield from self.parent.path_up()
 
     def asks(self) -> Iterator[ReferenceAsk]:
-        """Return all that waits here and below."""
+        """Return all asks that wait here and below."""
         for queue in self.tree():
             for application in queue.applications:
                 yield from application.asks.values()
 
     def counted_for(self, name: str, path: Container[ReferenceQueue]) -> int:
-        """Return what it counts as for an ask of a path: outside of that no less than what is kept back."""
+        """Return its use for an ask of a path: outside of it no less than the amount kept back."""
         below = sum(child.counted_for(name, path) for child in self.children)
         if not self.children:
             below = self.used.get(name, 0)
@@ -299,22 +299,22 @@ class ReferenceQueue:
         return max(below, (self.guaranteed or {}).get(name, 0) - self.lend[name])
 
     def running(self) -> int:
-        """Return how many applications run here and below, with those that have only placeholders yet."""
+        """Return the number of running applications here and below, also of those with only placeholders."""
         below = [each for queue in self.tree() for each in queue.applications]
         return sum(each.state == "Running" or is_starting(each) for each in below)
 
     def above_guarantee(self) -> Size:
-        """Return what is used above the guarantee."""
+        """Return its use above the guarantee."""
         guaranteed = self.guaranteed or {}
         return {name: max(value - guaranteed.get(name, 0), 0) for name, value in self.used.items()}
 
     def counted(self) -> Size:
-        """Return what counts of what is used: what is above the guarantee, or all."""
+        """Return the part of its use that counts: the use above the guarantee, or all."""
         counts_all = self.parent is not None and self.parent.properties.get("fair.count") == "all"
         return dict(self.used) if counts_all else self.above_guarantee()
 
     def use_of(self, user: str, now_ns: int, possible: Size) -> tuple[float, float]:
-        """Return what orders the users of a leaf; the smallest goes first."""
+        """Return the value that orders the users of a leaf; the smallest comes first."""
         history = self.used_by.get(user, [])
         used: dict[str, float] = {**(history[-1][1] if history else {})}
         weight = self.weights.get(user, self.weights.get("*", 1))
@@ -330,7 +330,7 @@ class ReferenceQueue:
         return self.properties.get("application.sort.priority") != "disabled"
 
     def priority(self) -> int:
-        """Return the priority that the parent sees."""
+        """Return the priority of the queue for its parent."""
         own = [application.priority() for application in self.applications]
         highest = max([*own, *(child.priority() for child in self.children)], default=LOWEST)
         if highest == LOWEST:
@@ -340,13 +340,13 @@ class ReferenceQueue:
 
 
 def add_to(used: Size, size: Size, sign: int) -> None:
-    """Add something to what is used, or take it off with the sign -1."""
+    """Add an amount to its use, or subtract it with the sign -1."""
     for name, value in size.items():
         used[name] = used.get(name, 0) + sign * value
 
 
 def mean_of(history: list[tuple[int, Size]], now_ns: int, half_life_ns: int) -> dict[str, float]:
-    """Return what was used on average, where each moment counts half after a half-life."""
+    """Return the average use, where each moment counts half after a half-life."""
     total: dict[str, float] = {}
     ends = [*(begin for begin, _ in history), now_ns][1:]
     for (begin, used), end in zip(history, ends, strict=True):
@@ -357,17 +357,17 @@ def mean_of(history: list[tuple[int, Size]], now_ns: int, half_life_ns: int) -> 
 
 
 def largest_share(used: dict[str, float], possible: Size) -> float:
-    """Return the largest part that is used of what is possible, of any type."""
+    """Return the largest used part of the possible room, of any type."""
     return max((value / possible[name] for name, value in used.items() if possible.get(name)), default=0.0)
 
 
 def part_of(used: int, limit: int) -> float:
-    """Return which part of a limit is used; of none, all or nothing."""
+    """Return the used part of a limit; for a limit of zero, all or nothing."""
     return used / limit if limit > 0 else float(used > 0)
 
 
 def _quantities(texts: dict[str, str] | None) -> Size | None:
-    """Read quantities of a configuration: thousandths of cores, and all else as it stands."""
+    """Read quantities of a configuration: thousandths of cores, and all others unchanged."""
     if texts is None:
         return None
     return {
@@ -377,7 +377,7 @@ def _quantities(texts: dict[str, str] | None) -> Size | None:
 
 
 def _quota(texts: dict[str, str] | None) -> Size | None:
-    """Read quantities, of which nothing but zeros counts as none."""
+    """Read quantities; zeros alone count as no quota."""
     size = _quantities(texts)
     return size if size and any(size.values()) else None
 
@@ -400,13 +400,13 @@ def _lets(text: str, user: str, groups: Sequence[str]) -> bool:
 
 
 def is_starting(application: ReferenceApplication) -> bool:
-    """Return whether an application that does not run yet takes a place: it has placeholders or a node."""
+    """Return whether an application that does not run yet counts: it has placeholders or a node."""
     holds = any(application.placeholders) or application.has_reserved
     return application.state in ("Accepted", "Resuming") and holds
 
 
 def fits_within(limit: Size, size: Size, *, unlimited: bool = False) -> bool:
-    """Return whether something fits; a type that the limit has not is unlimited, or there is none of it."""
+    """Return whether an amount fits; a type that the limit lacks is unlimited if `unlimited`, else zero."""
     return all(
         value <= max(limit[name], 0) if name in limit else unlimited
         for name, value in size.items()

@@ -1,4 +1,4 @@
-"""One world in which both schedulers hear the same: time, what is decided, and what both show must agree."""
+"""One world in which both schedulers receive the same messages: time, decisions and figures must agree."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ PARTITION: Final = "default"
 MILLISECOND_NS: Final = 1_000_000
 SECOND_NS: Final = 1_000 * MILLISECOND_NS
 _ATTEMPT_NS: Final = 31 * SECOND_NS
-"""Longer than any delay of preemption, and than an ask waits after an attempt."""
+"""Longer than any delay of preemption, and than the wait of an ask after an attempt."""
 _VISITS_MAX: Final = 30
-"""How often a decision is waited for that needs more attempts to preempt than a visit makes."""
+"""The maximum number of visits for a decision that needs more attempts to preempt than one visit makes."""
 _DECISIONS_MAX: Final = 400
 _MOMENTS_MAX: Final = 200
 _TERMINATIONS: Final[dict[str, si.TerminationType]] = {
@@ -32,15 +32,15 @@ _TERMINATIONS: Final[dict[str, si.TerminationType]] = {
     "timeout": si.TIMEOUT,
     "preempted": si.PREEMPTED_BY_SCHEDULER,
 }
-"""With which type the RM is asked to end something."""
+"""The type with which the RM is asked for an end."""
 
 
 class ReferenceRun(ResourceManager):
-    """One scheduler beside the second one.
+    """One scheduler together with the second one.
 
     Args:
-        text: Decides its features and its first configuration.
-        note: Writes down what is done and decided.
+        text: Determines its features and its first configuration.
+        note: Records actions and decisions.
     """
 
     def __init__(self, text: str, note: Callable[[str, Any], None]) -> None:
@@ -59,16 +59,16 @@ class ReferenceRun(ResourceManager):
         self._asked_to_end: list[tuple[str, int]] = []
         self._gone: set[str] = set()
         self.to_confirm: list[str] = []
-        """Placeholders that make way for members, and have not ended yet."""
+        """Placeholders that members replace, and that have not ended yet."""
         self._refused: set[str] = set()
         self.serial = 0
         with _with_reservations(on=mode == "reserves"):
             self.scheduler = Scheduler(engine="direct")
 
-    # --------------------------------------------------------------------------------- what is heard
+    # --------------------------------------------------------------------------------- messages received
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        """Note what is placed, what has to end, what has ended, and what is refused."""
+        """Record placements, requested ends, ends and rejections."""
         self._placed += [(each.allocationKey, each.nodeID) for each in response.new]
         for release in response.released:
             if release.terminationType == si.STOPPED_BY_RM:
@@ -79,13 +79,13 @@ class ReferenceRun(ResourceManager):
         self._refused |= {each.allocationKey for each in response.rejectedAllocations}
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        """Note what is refused."""
+        """Record rejections."""
         self._refused |= {each.applicationID for each in response.rejected}
 
     # ------------------------------------------------------------------------------------- time
 
     def wait(self, nanoseconds: int) -> None:
-        """Let time pass for both, from one moment at which something is due to the next."""
+        """Let time pass for both, from one due moment to the next."""
         scheduler, reference = self.scheduler, self.reference
         end_ns = scheduler.now_ns() + nanoseconds
         for _ in range(_MOMENTS_MAX):
@@ -94,7 +94,7 @@ class ReferenceRun(ResourceManager):
                 break
             scheduler.advance_to(max(due_ns, scheduler.now_ns() + 1))
         scheduler.advance_to(end_ns)
-        if "quotas" in self.features:  # Of its own accord it may do so a second later.
+        if "quotas" in self.features:  # Without a request it may do so a second later.
             scheduler.preempt_over_quota()
         scheduler.deliver()
         asked = [(key, _TERMINATIONS[why]) for key, why in reference.advance(end_ns)]
@@ -105,25 +105,25 @@ class ReferenceRun(ResourceManager):
                 self.release(key, why)
 
     def expect_gone(self, keys: list[str]) -> None:
-        """Check that the RM hears of the end of these, and of no others."""
+        """Check that the RM is asked for exactly these ends."""
         self.scheduler.deliver()
         _compare("has ended", self._gone, {*keys})
         self._gone.clear()
 
     def expect_refused(self, names: set[str]) -> None:
-        """Check that these were refused, and no others."""
+        """Check that exactly these were rejected."""
         self.scheduler.deliver()
         _compare("is refused", self._refused, names)
         self._refused.clear()
 
     def release(self, key: str, why: si.TerminationType) -> None:
-        """End something that runs."""
+        """End a running task."""
         self.say_ended(self.reference.running[key].application.name, key, why)
         self.reference.end(key)
         self.expect_gone([key] if why == si.STOPPED_BY_RM else [])
 
     def say_ended(self, application: str, key: str, why: si.TerminationType) -> None:
-        """Say that something has ended, or waits no longer."""
+        """Report that a task has ended, or no longer waits."""
         request = si.AllocationRequest(rmID=RM_ID)
         request.releases.allocationsToRelease.add(
             applicationID=application, allocationKey=key, terminationType=why
@@ -131,12 +131,12 @@ class ReferenceRun(ResourceManager):
         self.note("says", request)
         self.scheduler.update_allocation(request)
 
-    # --------------------------------------------------------------------------------- what is decided
+    # --------------------------------------------------------------------------------- decisions
 
     def schedule(self, _: random.Random | None = None) -> None:
-        """Let both decide until neither does anything, one decision after the other; then compare all.
+        """Make both decide until both are idle, one decision after the other; then compare all figures.
 
-        Where asks preempt, so much time passes before each decision that every one may be tried.
+        In worlds with preemption, enough time passes before each decision for every attempt.
         """
         for _decision in range(_DECISIONS_MAX):
             if self.preempts:
@@ -149,7 +149,7 @@ class ReferenceRun(ResourceManager):
         self._compare_all()
 
     def _next_decision(self) -> ReferenceDecision | None:
-        """Let both decide once, or until no attempts to preempt are left over; compare what they decide."""
+        """Make both decide once, or until no attempts to preempt are left; compare the decisions."""
         for _ in range(_VISITS_MAX):
             self._placed.clear()
             self.scheduler.schedule(1)
@@ -174,7 +174,7 @@ class ReferenceRun(ResourceManager):
         raise RecordError(f"nothing is decided in {_VISITS_MAX} cycles, and there are attempts left")
 
     def _follow(self, decision: ReferenceDecision) -> None:
-        """End what has to end for a decision, and see that its ask runs then."""
+        """Carry out the ends of a decision, and check that its ask runs then."""
         self._placed.clear()
         if decision.kind == "preempt":
             self.release(decision.victim, si.PREEMPTED_BY_SCHEDULER)
@@ -189,7 +189,7 @@ class ReferenceRun(ResourceManager):
                 self.confirm(decision.victim)
 
     def confirm(self, placeholder: str) -> None:
-        """Say that a placeholder has ended, if it has not; then the member runs that takes its place."""
+        """Report the end of a placeholder, if it has not ended; then the member that replaces it runs."""
         self.to_confirm.remove(placeholder)
         task = self.reference.running.get(placeholder)
         if task is None:
@@ -204,10 +204,10 @@ class ReferenceRun(ResourceManager):
             self._compare_decision([], [])
 
     def _compare_decision(self, placed: list[tuple[str, str]], ending: list[str]) -> None:
-        """Compare the last decision with the one that is right.
+        """Compare the last decision with the right one.
 
         Raises:
-            RecordError: It is another one.
+            RecordError: They differ.
         """
         ours = [key for key, _ in self._asked_to_end]
         if (self._placed, ours) != (placed, ending):
@@ -217,7 +217,7 @@ class ReferenceRun(ResourceManager):
             )
 
     def _compare_all(self) -> None:
-        """Compare all that is shown, and why each ask waits."""
+        """Compare all figures, and why each ask waits."""
         self.scheduler.validate()
         compare_figures(self.reference, self.scheduler.snapshot(rm_id=RM_ID))
         if self.preempts or "promises" in self.features:
@@ -235,7 +235,7 @@ def _compare(what: str, heard: set[Any], expected: set[Any]) -> None:
 
 @contextmanager
 def _with_reservations(*, on: bool) -> Iterator[None]:
-    """Let a scheduler that is made now reserve nodes, or none."""
+    """Make new schedulers reserve nodes, or none."""
     before = os.environ.get("DISABLE_RESERVATION")
     os.environ["DISABLE_RESERVATION"] = str(not on).lower()
     try:

@@ -1,13 +1,12 @@
-"""A second scheduler, as small as it can be: what is right, at any cost.
+"""A second scheduler, as small as possible: correct at any cost.
 
-It knows one partition: nodes and what others run there, queues with their maxima, guarantees, numbers of
+It supports one partition: nodes with the use of others, queues with their maxima, guarantees, numbers of
 applications, priorities, weights and past use, the limits of users and groups, all orders, gangs with their
-placeholders, reservations, promises of starts in one leaf (`plan`), and where applications go
-(`placement`). It preempts inside of queues alone, where all tasks are of one size: one victim is
-enough then.
-Every order is computed anew at each step, and nothing is remembered of what failed before, but for the
-attempts to preempt that one visit of a leaf has made: there are ten of them. So it checks all that makes the
-real scheduler fast: orders that are kept, tries that are not repeated.
+placeholders, reservations, promises of starts in one leaf (`plan`), and placement rules for applications
+(`placement`). It preempts only inside of queues, where all tasks have one size: one victim is enough then.
+Every order is computed anew at each step, and no failure is remembered, except the attempts to
+preempt of one visit of a leaf: there are ten of them. So it checks all shortcuts of the real scheduler:
+stored orders, and attempts that are not repeated.
 """
 
 from __future__ import annotations
@@ -34,23 +33,23 @@ from .queues import (
 )
 
 _ATTEMPTS_MAX: Final = 10
-"""How many attempts to preempt a visit of a leaf makes."""
+"""The maximum number of attempts to preempt in a visit of a leaf."""
 _RESERVATION_DELAY_NS: Final = 2_000_000_000
 
 
 class ReferenceDecision(NamedTuple):
-    """What is done for an ask: it is placed, or something ends for it first."""
+    """The decision for an ask: it is placed, or a victim ends for it first."""
 
     key: str
     node: str
     victim: str = ""
-    """What ends before it runs; the empty text if nothing does."""
+    """The task that ends first; the empty text for none."""
     kind: str = "place"
     """`place`, `preempt`, `replace` a placeholder, `cancel` one that is too small, or `reserve` the node."""
 
 
 class BlockedBy(NamedTuple):
-    """What blocks an ask or an application: the name of a reason, and whose limit it is, where."""
+    """A blocker of an ask or an application: the name of a reason, the holder of the limit, and its queue."""
 
     reason: str
     kind: str
@@ -72,18 +71,18 @@ class ReferenceScheduler(ReferenceLife):
         self._reserves = reserves
         self._attempts = self._without_node = 0
         self.is_exhausted = False
-        """The last step has made all attempts to preempt that it may; the next one goes on."""
+        """Whether the last step has made all allowed attempts to preempt; the next one continues."""
         self._tried: set[tuple[object, ...]] = set()
-        """For whom attempts to preempt have failed since time has passed."""
+        """The asks whose attempts to preempt have failed since time last passed."""
 
     def forget_attempts(self) -> None:
-        """Let each attempt to preempt be made again: enough time has passed."""
+        """Allow each attempt to preempt again: enough time has passed."""
         self._tried.clear()
 
-    # --------------------------------------------------------------------------------- what is decided
+    # --------------------------------------------------------------------------------- decisions
 
     def step(self) -> ReferenceDecision | None:
-        """Decide what a cycle does, and do it but for what the RM has to confirm; `None` for nothing."""
+        """Decide one cycle, and apply it except for parts that the RM has to confirm; `None` for nothing."""
         self.is_exhausted = False
         if not any(self.total().values()):
             return None
@@ -107,7 +106,7 @@ class ReferenceScheduler(ReferenceLife):
         return None
 
     def _walk(self, application: ReferenceApplication) -> ReferenceDecision | None:
-        """Try the asks of an application; it backs off when too many of them have found no node."""
+        """Try the asks of an application; it backs off after too many without a node."""
         properties = application.queue.properties
         most = int(properties.get("application.unschedasks.backoff", "0"))
         self._without_node = 0
@@ -184,7 +183,7 @@ class ReferenceScheduler(ReferenceLife):
     def _place_daemon(
         self, application: ReferenceApplication, ask: ReferenceAsk, node: ReferenceNode
     ) -> ReferenceDecision | None:
-        """Place an ask on the node that it needs and has reserved, or choose what ends there for it."""
+        """Place an ask on the node that it needs and has reserved, or choose a victim there."""
         if self._is_barred(application, ask):
             self.unreserve(ask.key)
             return None
@@ -205,7 +204,7 @@ class ReferenceScheduler(ReferenceLife):
         return None
 
     def _room_on(self, node: ReferenceNode, key: str) -> Size:
-        """Return what a node has for an ask that needs it, beside what has ended there for others."""
+        """Return the room on a node for an ask that needs it, without the room that is claimed for others."""
         room = {**node.available()}
         for other, victim in self.claims.items():
             ask = self.application_asking(other).asks[other]
@@ -216,14 +215,14 @@ class ReferenceScheduler(ReferenceLife):
         return room
 
     def _is_barred(self, application: ReferenceApplication, ask: ReferenceAsk) -> bool:
-        """Return whether a limit or a maximum below the root has no room for an ask."""
+        """Return whether a limit or a maximum below the root refuses an ask."""
         blockers = self.quota_blockers(application.queue, ask.size, ask.key)
         return any(self.limit_blockers(application, ask.size, ask.key)) or any(
             blocked.path != "root" for blocked in blockers
         )
 
     def _try_daemon(self, application: ReferenceApplication, ask: ReferenceAsk) -> ReferenceDecision | None:
-        """Place an ask on the node that it needs, drained or not, or reserve that."""
+        """Place an ask on the node that it needs, drained or not, or reserve the node."""
         node = self.nodes.get(ask.required_node)
         if node is None or not fits_within(node.size, ask.size) or self._is_barred(application, ask):
             return None
@@ -236,7 +235,7 @@ class ReferenceScheduler(ReferenceLife):
         return ReferenceDecision(ask.key, node.name, kind="reserve")
 
     def _node_to_reserve(self, ask: ReferenceAsk) -> ReferenceNode | None:
-        """Return the node with the least use for others, of equals the first in the order of nodes."""
+        """Return the node with the least use for others; among equals the first in the order of nodes."""
         if ask.key in self.reserved or self.now_ns - ask.since_ns <= _RESERVATION_DELAY_NS:
             return None
         possible = [node for node in self.nodes_in_order() if not node.drained and not node.reserved_for]
@@ -254,9 +253,9 @@ class ReferenceScheduler(ReferenceLife):
     # -------------------------------------------------------------------------------------- gangs
 
     def _replace_placeholder(self) -> ReferenceDecision | None:
-        """Let a member take the place of a placeholder that is large enough, on its node.
+        """Make a member replace a placeholder that is large enough, on its node.
 
-        A placeholder before that which is too small for the first member is cancelled.
+        A placeholder before it that is too small for the first member is cancelled.
         """
         for leaf in self.leaves(self.root):
             for application in self.applications_of(leaf):
@@ -290,11 +289,11 @@ class ReferenceScheduler(ReferenceLife):
     ) -> ReferenceDecision | None:
         """Return the victim in its leaf and the node for an ask that has no room, `None` for no victim.
 
-        Of one that is at a limit the victim is of these users; a node with room needs none then either.
+        For an ask at a limit the victim belongs to these users; a node with room needs no victim on it then.
 
-        The node is the one where the victim is the first by willingness and priority, of equals the first by
-        name. Where the queues have no room, a node that has room needs no victim: the first of all ends then.
-        One attempt counts for all asks of one priority in the leaf, and of one user if a limit is the reason.
+        The node is the one with the first victim by willingness and priority, among equals the first by name.
+        If the queues have no room, a node with room needs no victim: the first victim of all ends then. One
+        attempt counts for all asks of one priority in the leaf, and of one user if a limit is the reason.
         """
         properties = leaf.properties
         if not ask.preempts or properties.get("preemption.within") != "lower-priority":
@@ -342,7 +341,7 @@ class ReferenceScheduler(ReferenceLife):
     # -------------------------------------------------------------------------------------- orders
 
     def leaves(self, parent: ReferenceQueue) -> Iterator[ReferenceQueue]:
-        """Return the leaves with something that waits, in order."""
+        """Return the leaves with waiting asks, in order."""
         if not parent.is_parent:
             yield parent
             return
@@ -358,7 +357,7 @@ class ReferenceScheduler(ReferenceLife):
             yield from self.leaves(child)
 
     def _use(self, parent: ReferenceQueue, queue: ReferenceQueue) -> float:
-        """Return what orders a queue by its past and its weight; the smallest goes first."""
+        """Return the value that orders a queue by its past use and its weight; the smallest comes first."""
         half_life = parent.properties.get("fair.half-life")
         if half_life is None and not any("fair.weight" in child.properties for child in parent.children):
             return 0.0
@@ -372,20 +371,20 @@ class ReferenceScheduler(ReferenceLife):
         return largest_share(used, self._possible(parent)) / int(queue.properties.get("fair.weight", "1"))
 
     def _possible(self, queue: ReferenceQueue) -> Size:
-        """Return what a queue could have: the nodes, and over them the maxima from above down to its own."""
+        """Return the possible room of a queue: the nodes, limited by the maxima down to its own."""
         possible = self.total()
         for level in reversed([*queue.path_up()][:-1]):
             possible |= level.maximum or {}
         return possible
 
     def _share(self, queue: ReferenceQueue) -> float:
-        """Return the largest part that a queue uses of its guarantee, or else of what it could have."""
+        """Return the largest part that a queue uses of its guarantee, or else of its possible room."""
         limits = self._possible(queue) | (queue.guaranteed or {})
         parts = [part_of(used, limits[name]) for name, used in queue.used.items() if name in limits]
         return max(parts, default=0.0)
 
     def applications_of(self, leaf: ReferenceQueue) -> list[ReferenceApplication]:
-        """Return the applications with something that waits, in order."""
+        """Return the applications with waiting asks, in order."""
         by_priority = leaf.sorts_by_priority()
         possible = self._possible(leaf)
 
@@ -415,10 +414,10 @@ class ReferenceScheduler(ReferenceLife):
         possible = (node for node in self.nodes_in_order() if not node.reserved_for)
         return next((node for node in possible if node.has_room_for(size)), None)
 
-    # ------------------------------------------------------------------------------------ what blocks
+    # ------------------------------------------------------------------------------------ blockers
 
     def start_blockers(self, application: ReferenceApplication) -> list[BlockedBy]:
-        """Return which numbers of applications do not let an application start that has not started."""
+        """Return the limits on numbers of applications that prevent the start of an application."""
         if application.state != "Accepted":
             return []
         blocked = [
@@ -439,7 +438,7 @@ class ReferenceScheduler(ReferenceLife):
     def limit_blockers(
         self, application: ReferenceApplication, size: Size, key: str = ""
     ) -> Iterator[BlockedBy]:
-        """Return which limits of its user and group have no room for so much more, for one of its asks."""
+        """Return the limits of its user and group that refuse this amount for one of its asks."""
         for queue in application.queue.path_up():
             for kind, holder, limit in queue.limit_of(application):
                 left = dict(limit.most)
@@ -452,7 +451,7 @@ class ReferenceScheduler(ReferenceLife):
                     yield BlockedBy("USER_QUOTA", kind, holder, queue.path)
 
     def use_of_holder(self, queue: ReferenceQueue, kind: str, holder: str) -> Size:
-        """Return what a user or a group uses in a queue and below."""
+        """Return the use of a user or a group in a queue and below."""
         used: Size = {}
         for task in self.running.values():
             application = task.application
@@ -466,9 +465,9 @@ class ReferenceScheduler(ReferenceLife):
         return holder == own and queue in application.queue.path_up()
 
     def _held(self, key: str, counts: Callable[[ReferenceApplication], bool]) -> Iterator[Size]:
-        """Return what is held of a limit for other asks than the one with this key.
+        """Return the part of a limit that is held for asks other than the one with this key.
 
-        That is what they need, but for what their victims use of the same limit still.
+        It is their request, unless their victims still use the same limit.
         """
         for other, victim in self.claims.items():
             application = self.application_asking(other)
@@ -478,7 +477,7 @@ class ReferenceScheduler(ReferenceLife):
                 yield application.asks[other].size
 
     def quota_blockers(self, leaf: ReferenceQueue, size: Size, key: str = "") -> Iterator[BlockedBy]:
-        """Return which of a leaf and all above it may not use so much more, for an ask with this key."""
+        """Return the queues from the leaf up whose maxima refuse this amount for an ask with this key."""
         total = self.total()
         path = [*leaf.path_up()]
         for queue in path:

@@ -1,7 +1,7 @@
 """A run of a plan on the engine `direct` and on the second scheduler: each decision must be the same.
 
-A plan has a few worlds, one after the other, each with a few of all features: faults show sooner where little
-else happens.
+A plan has a few worlds, one after the other, each with a few features: faults show sooner without other
+events.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .run import MILLISECOND_NS, PARTITION, RM_ID, SECOND_NS, ReferenceRun
 
 _ONE_SIZE: Final = {"memory": 30, "vcore": 300}
 _MORE_TASKS: Final = 3
-"""How many tasks are asked for at a time where they have to lack room."""
+"""How many tasks are requested at a time in worlds that need a lack of room."""
 _CREATED_SECONDS: Final = 946_684_000
-"""Some minutes before the beginning of time."""
+"""Some minutes before the start of the clock."""
 _WALLTIMES: Final = (None, 5, 10, 20, 60, 60, 300)
 _GONE: Final = si.STOPPED_BY_RM
 
@@ -41,7 +41,7 @@ class ReferenceWorld:
 
     Args:
         plan: The plan; only its seed and its steps count.
-        note: Writes down what is done and decided.
+        note: Records actions and decisions.
     """
 
     def __init__(self, plan: Plan, note: Callable[[str, Any], None]) -> None:
@@ -49,10 +49,10 @@ class ReferenceWorld:
         self._note = note
 
     def run(self) -> None:
-        """Take all steps.
+        """Carry out all steps.
 
         Raises:
-            RecordError: The schedulers decide differently, or show something else.
+            RecordError: The schedulers decide differently, or their figures differ.
         """
         worlds: list[tuple[str, list[PlannedStep]]] = [(f"reference {self._plan.seed}", [])]
         for step in self._plan.steps:
@@ -67,12 +67,12 @@ class ReferenceWorld:
 
 @final
 class _World(ReferenceRun):
-    """One of these worlds, with what happens in it."""
+    """One of these worlds, with its actions."""
 
     _younger_seconds = 0
 
     def run(self, steps: list[PlannedStep]) -> None:
-        """Take steps, then let all be placed that can be."""
+        """Carry out steps, then place all asks that can be placed."""
         text = json.dumps({"partitions": [self.partition]})
         self.note("has", sorted(self.features))
         registration = si.RegisterResourceManagerRequest(rmID=RM_ID, policyGroup="queues", config=text)
@@ -134,7 +134,7 @@ class _World(ReferenceRun):
         self.scheduler.update_node(request)
 
     def _change_node(self, rng: random.Random) -> None:
-        """Drain a node, undo that, or let it grow; also shrink."""
+        """Drain a node, undo that, or make it grow or shrink."""
         if not self.reference.nodes:
             return
         node = one_of(rng, [*self.reference.nodes.values()])
@@ -160,7 +160,7 @@ class _World(ReferenceRun):
         self.expect_gone(self.reference.lose_node(name))
 
     def _report_foreign(self, rng: random.Random) -> None:
-        """Report what others run: something new, its size, its other node, or its end."""
+        """Report others' use: a new task, its size, its other node, or its end."""
         if "foreign" not in self.features or not self.reference.nodes:
             self._act_otherwise(rng)
             return
@@ -178,7 +178,7 @@ class _World(ReferenceRun):
         self._say_allocation(Task(key, "", PARTITION, size, node=node))
 
     def _submit(self, rng: random.Random) -> None:
-        """Submit an application, in some worlds with a gang, or to a queue that is perhaps not there."""
+        """Submit an application, in some worlds with a gang, or to a queue that may not exist."""
         leaf, name = one_of(rng, self.configurations.leaves), self._name("a")
         user = one_of(rng, [*USERS])
         application = KnownApplication(name, PARTITION, leaf, user, [*USERS[user]])
@@ -217,7 +217,7 @@ class _World(ReferenceRun):
                 self.wait(MILLISECOND_NS)
 
     def _act_otherwise(self, rng: random.Random) -> None:
-        """Do what a world is about in place of what it has not."""
+        """Carry out a typical action of the world instead of one that it lacks."""
         if "quotas" in self.features:
             self._reload(rng)
             if rng.random() < 0.6:
@@ -228,12 +228,12 @@ class _World(ReferenceRun):
             self._ask(rng)
 
     def _ask(self, rng: random.Random) -> None:
-        """Ask for something, or for some things where room has to lack."""
+        """Send an ask, or several in worlds that need a lack of room."""
         for _ in range(_MORE_TASKS if self.features & {"preempts", "promises"} else 1):
             names = [*self.reference.applications]
             if names:
                 self._ask_for(self._drawn_task(rng, one_of(rng, names)))
-                self.wait(MILLISECOND_NS)  # Of what comes at one moment the order is beyond it.
+                self.wait(MILLISECOND_NS)  # It does not determine the order of events at one moment.
 
     def _drawn_task(self, rng: random.Random, name: str) -> Task:
         features = self.features
@@ -258,12 +258,12 @@ class _World(ReferenceRun):
         if "daemons" in features and rng.random() < 0.3 and self.reference.nodes:
             task.required_node = one_of(rng, [*self.reference.nodes])
         if "ages" in features and rng.random() < 0.4:
-            self._younger_seconds += 1 + int(rng.random() * 3)  # No two are of one age.
+            self._younger_seconds += 1 + int(rng.random() * 3)  # All have different ages.
             task.created_seconds = _CREATED_SECONDS + self._younger_seconds * one_of(rng, (-1, 1))
         return task
 
     def _is_refused(self, task: Task) -> bool:
-        """Return whether an ask has no size, comes too late, or is to run longer than it may."""
+        """Return whether an ask is invalid: it has no size, is late, or exceeds the allowed walltime."""
         application = self.reference.applications[task.application]
         longest, own_ns = application.queue.properties.get("runtime.max"), _walltime_ns(task)
         is_long = longest is not None and own_ns is not None and own_ns > parse_duration_ns(longest)
@@ -290,7 +290,7 @@ class _World(ReferenceRun):
         self.scheduler.update_allocation(request)
 
     def _resize(self, rng: random.Random) -> None:
-        """Give something that waits or runs another size."""
+        """Resize a waiting or running task."""
         reference = self.reference
         waiting = [(key, each.name, "") for each in reference.applications.values() for key in each.asks]
         running = [(key, task.application.name, task.node.name) for key, task in reference.running.items()]
@@ -312,7 +312,7 @@ class _World(ReferenceRun):
             self.release(one_of(rng, keys), _GONE)
 
     def _withdraw(self, rng: random.Random) -> None:
-        """Take back an ask."""
+        """Withdraw an ask."""
         applications = self.reference.applications.values()
         keys = [
             (key, each.name) for each in applications for key, ask in each.asks.items() if not ask.placeholder
@@ -343,11 +343,11 @@ class _World(ReferenceRun):
         request = si.UpdateConfigurationRequest(rmID=RM_ID, config=text)
         self.note("says", request)
         self.scheduler.update_configuration(request)
-        if self.partition != before:  # Otherwise nodes do not find their places anew either.
+        if self.partition != before:  # Otherwise nodes do not update their places either.
             self.reference.configure(self.partition)
 
     def _let_time_pass(self, rng: random.Random) -> None:
-        """Wait, or confirm the end of a placeholder after all."""
+        """Wait, or confirm the end of a placeholder."""
         if self.to_confirm and rng.random() < 0.5:
             self.confirm(one_of(rng, self.to_confirm))
             return
@@ -369,17 +369,17 @@ def _walltime(rng: random.Random) -> str:
 
 ACTIONS: Final[dict[str, Callable[[_World, random.Random], None]]] = {
     "add node": _World._add_node,  # noqa: SLF001 - of this module
-    "change node": _World._change_node,  # noqa: SLF001 - likewise
-    "remove node": _World._remove_node,  # noqa: SLF001 - likewise
-    "report foreign": _World._report_foreign,  # noqa: SLF001 - likewise
-    "submit": _World._submit,  # noqa: SLF001 - likewise
-    "ask": _World._ask,  # noqa: SLF001 - likewise
-    "resize": _World._resize,  # noqa: SLF001 - likewise
-    "finish": _World._end,  # noqa: SLF001 - likewise
-    "withdraw": _World._withdraw,  # noqa: SLF001 - likewise
-    "remove application": _World._remove_application,  # noqa: SLF001 - likewise
-    "reload": _World._reload,  # noqa: SLF001 - likewise
-    "wait": _World._let_time_pass,  # noqa: SLF001 - likewise
+    "change node": _World._change_node,  # noqa: SLF001 - as above
+    "remove node": _World._remove_node,  # noqa: SLF001 - as above
+    "report foreign": _World._report_foreign,  # noqa: SLF001 - as above
+    "submit": _World._submit,  # noqa: SLF001 - as above
+    "ask": _World._ask,  # noqa: SLF001 - as above
+    "resize": _World._resize,  # noqa: SLF001 - as above
+    "finish": _World._end,  # noqa: SLF001 - as above
+    "withdraw": _World._withdraw,  # noqa: SLF001 - as above
+    "remove application": _World._remove_application,  # noqa: SLF001 - as above
+    "reload": _World._reload,  # noqa: SLF001 - as above
+    "wait": _World._let_time_pass,  # noqa: SLF001 - as above
     "schedule": _World.schedule,
 }
-"""What happens in such a world, by name."""
+"""The actions of such a world, by name."""

@@ -1,1 +1,1 @@
-"""The worlds that a plan runs in: threads, network, disks, workers, and how a run ends."""
+"""The worlds of plans: threads, network, disks, workers, and the end of a run."""

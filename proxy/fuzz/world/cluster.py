@@ -1,4 +1,4 @@
-"""A run of a plan: a scheduler, its server, its managers, and the end at which all has to agree."""
+"""A run of a plan: a scheduler, its server, its managers, and the final comparison."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _NARROW_BOUNDS: Final = (
         {"size_max": 3, "bytes_max": buffers.OUTGOING_BYTES_MAX},
     ),
 )
-"""What holds few entries in narrow plans: a module or function, an attribute of it, and its value."""
+"""The queues with few entries in narrow plans: a module or function, an attribute of it, and its value."""
 _BREAKING: Final[tuple[tuple[type, str], ...]] = (
     (Node, "try_add"),
     (Node, "remove"),
@@ -76,32 +76,33 @@ _BREAKING: Final[tuple[tuple[type, str], ...]] = (
     (ApplicationAllocations, "remove"),
     (Application, "on_timer"),
 )
-"""Methods that may break once."""
+"""Methods that may fail once."""
 _POINTS_OF_STEP_MAX: Final = 50_000
 _MOMENTS_MAX: Final = 10_000
-"""How often something may be due between two steps before the scheduler counts as never at rest."""
+"""The maximum number of due moments between two steps before the scheduler counts as never idle."""
 _DELAY_SECONDS: Final = 0.0001
 """How long a message takes while nothing is slow."""
 
 
 class BrokenOnPurposeError(Exception):
-    """What a method raises that is to break."""
+    """The error of a method that is made to fail."""
 
 
 @final
 @dataclass(slots=True)
 class Outcome:
-    """What has become of a run."""
+    """The outcome of a run."""
 
     steps: int = 0
-    """Actions, callbacks, points at which the plan chose who runs, and cycles of a stepped scheduler."""
+    """Actions, callbacks, points at which the plan chose the running thread, and cycles of a stepped
+    scheduler."""
     trace: str = ""
     """Differs, almost certainly, for runs that differ."""
     failure: BaseException | None = None
     log: list[tuple[int, str, str, Any]] = field(default_factory=list)
 
     def transcript(self) -> str:
-        """Return what managers said and heard, and what was done to them, as lines."""
+        """Return the messages from and to managers, and the actions on them, as lines."""
         return "\n".join(_line(*row) for row in self.log)
 
 
@@ -111,7 +112,7 @@ def _line(time_ns: int, who: str, verb: str, message: Any) -> str:
 
 
 def run_plan(plan: Plan) -> Outcome:
-    """Run a plan, whatever comes of it."""
+    """Run a plan, and return any outcome."""
     if plan.engine in _ALONE:
         return _run_alone(plan)
     if plan.engine == DOOR:
@@ -139,7 +140,7 @@ def _run_alone(plan: Plan) -> Outcome:
 
 
 def _bytes_of(message: Any) -> bytes:
-    """Return what differs for messages that differ, and is the same in each process."""
+    """Return bytes that differ for messages that differ, and are the same in each process."""
     is_message = hasattr(message, "DESCRIPTOR")
     return message.SerializeToString(deterministic=True) if is_message else repr(message).encode()
 
@@ -154,7 +155,7 @@ def _run_cluster(world: ClusterWorld) -> Outcome:
         if outcome.failure is None:
             try:
                 recorded.check()
-            except Exception as error:  # noqa: BLE001 - likewise
+            except Exception as error:  # noqa: BLE001 - as above
                 world.fail(error)
         recorded.drop()
     outcome.steps += world.control.choices + len(outcome.log)
@@ -179,22 +180,22 @@ class ClusterWorld:
         self._scheduler: Scheduler | None = None
         self._recorded: RecordedRun | None = None
         self.recorded: list[RecordedRun] = []
-        """The recordings of all schedulers that there were."""
+        """The recordings of all schedulers so far."""
         self._effects = PreemptionEffects()
         self._open = ExitStack()
         self._clients: dict[str, RemoteScheduler | SiClient] = {}
         self._taken_over: list[RemoteScheduler | SiClient] = []
-        """Those of processes beside which another one of the same RM has begun."""
+        """The doors of processes next to which another process of the same RM has begun."""
         self._policies = TriedPolicies(self._plan.policies)
         self.with_policies = self._policies.named_in
         self._change: Callable[[Any, str, Any], None]
         self._mend: Callable[[], None] = lambda: None
-        """Makes a method whole that is to break."""
+        """Restores a method that is made to fail."""
 
     # ------------------------------------------------------------------------------- for its managers
 
     def note(self, who: str, verb: str, message: Any) -> None:
-        """Write down what a manager says or hears."""
+        """Record a message from or to a manager."""
         self._effects.note(who, verb, message)
         time_ns = self._now_ns()
         self.outcome.log.append((time_ns, who, verb, message))
@@ -203,12 +204,12 @@ class ClusterWorld:
         )
 
     def fail(self, error: BaseException) -> None:
-        """Note that something is not as it must be; the first is the cause."""
+        """Record a failure; the first is the cause."""
         if self.outcome.failure is None:
             self.outcome.failure = error
 
     def scheduler_time_ns(self) -> int | None:
-        """Return the time of a stepped scheduler; it stands while callbacks are under way."""
+        """Return the time of a stepped scheduler; it stands still while callbacks are in progress."""
         return self._now_ns() if self._is_stepped else None
 
     def sleep(self, seconds: float) -> None:
@@ -217,7 +218,7 @@ class ClusterWorld:
             time.sleep(seconds)
 
     def new_door(self, rm_id: str, door: str, *, beside: bool = False) -> SchedulerAPI:
-        """Return the scheduler, as a process finds it that begins: in place of a killed one, or beside it."""
+        """Return the scheduler for a new process: instead of a killed process, or in addition to it."""
         if door == PROCESS:
             recorded, core = self._recorded, self._core()
             return core if recorded is None else recorded.door(core)
@@ -250,7 +251,7 @@ class ClusterWorld:
     # ---------------------------------------------------------------------------------------- the run
 
     def run(self) -> None:
-        """Run the plan, then the end."""
+        """Run the plan, then the final checks."""
         random.seed(self._plan.seed)
         with self._network.in_place(), replaced() as change:
             self._change = change
@@ -267,13 +268,13 @@ class ClusterWorld:
                 self._close()
 
     def _calm(self) -> None:
-        """End the faults that are under way."""
+        """End the faults in progress."""
         self._delay_seconds = _DELAY_SECONDS
         self._mend()
 
     def _begin(self) -> None:
         for number, door in enumerate(self._plan.doors):
-            rng = random.Random(f"manager {number} of {self._plan.seed}")  # noqa: S311 - likewise
+            rng = random.Random(f"manager {number} of {self._plan.seed}")  # noqa: S311 - as above
             at_door = self._plan.engine == DOOR
             self._managers.append(SimulatedManager(f"rm{number}", rng, self, door, at_door=at_door))
         self._start_scheduler()
@@ -310,9 +311,9 @@ class ClusterWorld:
 
     def _callback_failed(self, *news: Any) -> None:
         error = news[0].error
-        if news[0].subject:  # A policy that is tried.
+        if news[0].subject:  # A policy under test.
             self.fail(RecordError(f"{news[0].callback} about {news[0].subject}: {error_text(error)}"))
-        elif isinstance(error, LicorneError):  # A request that the server refuses: the connection ends then.
+        elif isinstance(error, LicorneError):  # A request that the server refuses: then the connection ends.
             self.note(news[0].rm_id, "is refused", str(error))
         elif not isinstance(error, CallbackFault):
             self.fail(error)
@@ -322,7 +323,7 @@ class ClusterWorld:
             client.stop()
         self._open.close()
         self._core().stop()
-        time.sleep(1)  # Threads that nothing waits for come to their ends.
+        time.sleep(1)  # Threads that nothing waits for end meanwhile.
 
     def _take_steps(self) -> None:
         steps = self._plan.steps
@@ -365,7 +366,7 @@ class ClusterWorld:
             raise self.outcome.failure
 
     def _pass(self, seconds: float) -> None:
-        """Let time pass, and what is due happen."""
+        """Let time pass, and carry out due events."""
         if not self._is_stepped:
             time.sleep(seconds)
             return
@@ -374,7 +375,7 @@ class ClusterWorld:
             self._advance(seconds)
 
     def _advance(self, seconds: float) -> None:
-        """Move a stepped scheduler from one moment at which something is due to the next."""
+        """Advance a stepped scheduler from one due moment to the next."""
         core = self._core()
         end_ns = core.now_ns() + int(seconds * 1e9)
         for _ in range(_MOMENTS_MAX):
@@ -390,11 +391,11 @@ class ClusterWorld:
     def _operate(self, step: PlannedStep) -> None:
         match step.action:
             case "validate":
-                with suppress(LicorneError):  # It may be stopped just now.
+                with suppress(LicorneError):  # It may be stopping.
                     self._core().validate()
             case "reconsider":
                 for status in self._core().resource_managers():
-                    with suppress(LicorneError):  # It has stopped, or stops just now.
+                    with suppress(LicorneError):  # It has stopped, or is stopping.
                         self._core().reconsider(status.rm_id)
             case "cut":
                 self._network.cut(step.draw)
@@ -408,11 +409,11 @@ class ClusterWorld:
                 self._break(step.draw)
 
     def _break(self, draw: int) -> None:
-        """Have the next call of one method break its application or node, as a bug of Licorne would."""
+        """Make the next call of one method break its application or node, like a bug of Licorne."""
         holder, name = _BREAKING[draw % len(_BREAKING)]
 
         def broken(*arguments: object, **named: object) -> object:
-            if getattr(holder, name) is not broken:  # An engine that has looked the method up keeps this one.
+            if getattr(holder, name) is not broken:  # An engine that has looked up the method keeps this one.
                 return known(*arguments, **named)
             self._mend()
             raise BrokenOnPurposeError(f"{holder.__name__}.{name}")
@@ -423,7 +424,7 @@ class ClusterWorld:
         self._change(holder, name, broken)
 
     def _kill(self) -> None:
-        """Lose the scheduler with all that it knows; another one takes its place."""
+        """Lose the scheduler with its state; another one takes its place."""
         self._network.cut_all()
         self._core().stop()
         self._open.close()

@@ -1,4 +1,4 @@
-"""A run of a plan at a door: workers die, fall silent, lie, lose their connections; the door starts anew."""
+"""A run of a plan at a door: workers die, fall silent, lie, lose their connections; the door restarts."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from .memory_network import MemoryNetwork
 
 _SILENCE_SECONDS: Final = (1.0, 5.0, 12.0, 40.0, 90.0)
 _CALM_SECONDS: Final = 300
-"""After how long without a fault each partition has a worker that runs."""
+"""The time without faults after which each partition has a running worker."""
 _CALL_SECONDS: Final = 1.0
 """How long a request of an RM in the process may take."""
 _HELD_BYTES: Final = 2_000
-"""How much waits for a worker in narrow plans before an RM waits."""
+"""How many bytes wait for a worker in narrow plans before an RM waits."""
 _START_SECONDS: Final = (0.0, 0.0, 0.1, 1.0, 4.0)
 _FAILING: Final = 0.1
 """How many of the attempts to start a worker fail."""
@@ -60,7 +60,7 @@ class DoorWorld(ClusterWorld):
     def _begin(self) -> None:
         self._rng = random.Random(f"workers {self._plan.seed}")  # noqa: S311 - it plays, and keeps no secret
         self._workers = MemoryWorkers(self._network, self._rng, self._new_worker)
-        self._steady = SteadyManager(self, random.Random(f"steady {self._plan.seed}"))  # noqa: S311 - likewise
+        self._steady = SteadyManager(self, random.Random(f"steady {self._plan.seed}"))  # noqa: S311 - as above
         self._faults = DoorFaults(
             lambda rm_id: next((each for each in self._managers if each.rm_id == rm_id), None),
             lambda draw: self._workers.end(self._chosen(draw)),
@@ -84,7 +84,7 @@ class DoorWorld(ClusterWorld):
         self._open.enter_context(ServerThread(door, self._server_settings()))
 
     def new_door(self, rm_id: str, door: str, *, beside: bool = False) -> SchedulerAPI:
-        """Return the door, which must not keep those waiting that are in its process."""
+        """Return the door, which must not delay callers in its process."""
         found = super().new_door(rm_id, door, beside=beside)
         is_timed = door == PROCESS and not self._plan.is_narrow
         return cast("SchedulerAPI", _TimedDoor(found, self.fail)) if is_timed else found
@@ -118,13 +118,13 @@ class DoorWorld(ClusterWorld):
                 super()._operate(step)
 
     def note(self, who: str, verb: str, message: Any) -> None:
-        """Write down what a manager says or hears."""
+        """Record a message from or to a manager."""
         super().note(who, verb, message)
         if verb == "hears" and isinstance(message, si.AllocationResponse):
             self._faults.hear(who, message)
 
     def _chosen(self, draw: int) -> str:
-        """Return a partition that has a worker, not the one that has no faults; empty if there is none."""
+        """Return a partition with a worker, except the one without faults; empty if there is none."""
         partitions = [name for name in self._workers.addresses() if name != STEADY]
         return partitions[draw % len(partitions)] if partitions else ""
 
@@ -140,7 +140,7 @@ class DoorWorld(ClusterWorld):
     # ------------------------------------------------------------------------------------------ end
 
     def _calm(self) -> None:
-        """End all faults; then lose all workers once more, so that the records alone say what there is."""
+        """End all faults; then lose all workers once more, so that only the records have the state."""
         super()._calm()
         self._faults.waiting.clear()
         for silence in self._silences:
@@ -155,7 +155,7 @@ class DoorWorld(ClusterWorld):
         self._steady.finish()
 
     def _lose_all(self) -> None:
-        """Lose all workers, perhaps after a reload by which the next ones do not take all gangs that run."""
+        """Lose all workers, perhaps after a reload that makes the next ones refuse some running gangs."""
         for manager in () if self._plan.is_calm else self._managers:
             manager.load(_tight(manager.configuration))
         for partition in self._workers.addresses():
@@ -169,7 +169,7 @@ class DoorWorld(ClusterWorld):
         """Wait until each partition of each manager runs.
 
         Raises:
-            RecordError: One does not come to that.
+            RecordError: One of them does not run in time.
         """
         door: Any = self._core()
         states: list[LinkState] = []
@@ -185,7 +185,7 @@ class DoorWorld(ClusterWorld):
 
 
 def _tight(configuration: Configuration) -> Configuration:
-    """Return a configuration with the same queues, none of which has room for much."""
+    """Return a configuration with the same queues, each with little room."""
     document = json.loads(without_limits(configuration).text)
     for partition in document["partitions"]:
         for queue in partition["queues"][0]["queues"]:
@@ -195,7 +195,7 @@ def _tight(configuration: Configuration) -> Configuration:
 
 @final
 class _TimedDoor(SchedulerDoor):
-    """A door whose requests must not take long: they never wait for a worker."""
+    """A door whose requests must be fast: they never wait for a worker."""
 
     def __init__(self, scheduler: SchedulerAPI, fail: Callable[[BaseException], None]) -> None:
         super().__init__(scheduler)
@@ -219,7 +219,7 @@ class MemoryWorkers:
     """A launcher of schedulers in this process.
 
     Args:
-        network: Where they listen.
+        network: The network on which they listen.
         rng: Decides how long a start takes, and whether it fails.
         new_scheduler: Makes the scheduler of a worker.
     """
@@ -232,18 +232,18 @@ class MemoryWorkers:
         self._new_scheduler = new_scheduler
         self._lock = threading.Lock()
         self._started: dict[str, int] = {}
-        """How many workers each partition has had."""
+        """The number of workers that each partition has had."""
         self._running: dict[str, tuple[LaunchedWorker, ServerThread, Scheduler]] = {}
-        """By partition."""
+        """The running workers by partition."""
         self._ends: list[threading.Thread] = []
         self.outlive_door = False
-        """Whether they stay when the door stops: its successor finds them."""
+        """Whether they survive the door: its successor finds them."""
 
     def start(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
-        """Start a worker, or return the one that outlived the door before.
+        """Start a worker, or return the one that survived the previous door.
 
         Raises:
-            LicorneError: There is none now, or it was given up.
+            LicorneError: The start fails, or it was cancelled.
         """
         if given_up.wait(one_of(self._rng, _START_SECONDS)):
             raise LicorneError(f"the worker of partition {partition!r} was given up")
@@ -267,7 +267,7 @@ class MemoryWorkers:
         self.end(worker.partition, worker)
 
     def stop(self) -> None:
-        """End all workers, unless they outlive the door."""
+        """Stop all workers, unless they survive the door."""
         if not self.outlive_door:
             self.end_all()
 
@@ -279,7 +279,7 @@ class MemoryWorkers:
             thread.join()
 
     def end(self, partition: str, worker: LaunchedWorker | None = None) -> None:
-        """Kill the worker of a partition, if it is this one: what it says from now on is lost."""
+        """Kill the worker of a partition, if it is this one: its later messages are lost."""
         with self._lock:
             running = self._running.get(partition)
             if running is None or worker not in (None, running[0]):
@@ -294,7 +294,7 @@ class MemoryWorkers:
         thread.start()
 
     def addresses(self) -> dict[str, str]:
-        """Return where the worker of each partition listens."""
+        """Return the addresses of the workers by partition."""
         return {partition: worker.address for partition, (worker, *_) in sorted(self._running.items())}
 
     def scheduler_at(self, address: str) -> Scheduler | None:

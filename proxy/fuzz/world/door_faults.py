@@ -1,8 +1,8 @@
-"""Faults at a door that wait for a moment which chance hardly meets.
+"""Faults at a door that wait for a rare moment.
 
-Workers are lost between the phases of a reload, or when they want something ended; the configuration changes
-in the middle of a recovery. A worker that lies says something more afterwards, which no resource manager (RM)
-may hear; the door has to believe all others.
+Workers are lost between the phases of a reload, or after a request to end a task; the configuration changes
+in the middle of a recovery. A lying worker sends another message afterwards, which no resource manager (RM)
+may receive; the door has to trust all other workers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..manager.cluster_record import RecordError
 from ..manager.manager import SimulatedManager
 
 _COMMIT_SECONDS: Final = (0.0, 0.0, 2.0, 10.0)
-"""How long a commit waits after the loss of a worker: the next one may run before it."""
+"""How long a commit waits after the loss of a worker: the next worker may run earlier."""
 _MEANWHILE_SECONDS: Final = 2.0
 """How long a recovery waits for a reload in its middle."""
 _LIE: Final = "never-asked"
@@ -34,10 +34,10 @@ class DoorFaults:
     """The faults of one world.
 
     Args:
-        managers: Returns a manager by its id, `None` for one that must not notice any fault.
+        managers: Returns a manager by its id, `None` for one that must not be affected by faults.
         end_any: Ends a worker, by a draw.
         end: Ends the worker of a partition.
-        fail: Gets what is not as it must be.
+        fail: Receives failures.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class DoorFaults:
         self._end = end
         self._fail = fail
         self.waiting: dict[str, int] = {}
-        """Those that wait, each with its draw."""
+        """The faults that wait, each with its draw."""
 
     def put_in_place(self, change: Callable[[Any, str, Any], None]) -> None:
-        """Have them happen when their moment comes; `change` sets an attribute while the run lasts."""
+        """Install the faults for their moments; `change` sets an attribute while the run lasts."""
         module: Any = link
         commit, hand_over, report = DoorChange.commit, module.hand_over, module.report_doubt
         say = RemoteManager.update_allocation
@@ -96,7 +96,7 @@ class DoorFaults:
         change(RemoteManager, "update_allocation", say_and_lie)
 
     def hear(self, rm_id: str, response: si.AllocationResponse) -> None:
-        """Take what an RM hears: a worker that wants something ended may be lost by that."""
+        """Handle a message to an RM: the worker may be lost after its request to end a task."""
         manager = self._managers(rm_id)
         for released in response.released:
             if released.message == _AFTER_LIE:
@@ -108,7 +108,7 @@ class DoorFaults:
 
 
 def _lies(placed: si.Allocation) -> tuple[si.AllocationResponse, si.AllocationResponse]:
-    """Return a placement that was never asked for, and what a worker may say otherwise."""
+    """Return a placement that was never requested, and a later message of the worker."""
     lie = si.AllocationResponse(new=[placed])
     lie.new[0].allocationKey = _LIE
     release = si.AllocationRelease(

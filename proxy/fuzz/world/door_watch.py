@@ -1,7 +1,7 @@
-"""What a door has recorded of its partitions, and what their workers have: both are the same in the end.
+"""The comparison of a door's records of its partitions with the state of their workers.
 
-Messages are under way between them, so a difference is no fault at once. One that lasts is, while the worker
-runs, its messages arrive, and nothing waits for it.
+Messages are in transit between them, so a short difference is not a fault. A lasting one is a fault, if the
+worker runs, its messages arrive, and nothing waits for it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from ..manager.cluster_record import OVER, RecordError
 _Facts: TypeAlias = "set[tuple[str, ...]]"
 _LOOK_SECONDS: Final = 3.0
 _LOOKS: Final = 5
-"""How many times in a row a difference is seen that lasts: callbacks may take 5 s."""
+"""How many times in a row a lasting difference is seen: callbacks may take 5 s."""
 _SHOWN: Final = 40
-"""How much is shown of a difference, and how many."""
+"""The length of the shown part of a difference, and the number of shown differences."""
 LASTING_SECONDS: Final = _LOOK_SECONDS * (_LOOKS + 1)
-"""After how long without a fault what differs has been seen so often."""
+"""The time without faults after which a difference was seen often enough."""
 
 
 @final
 class DoorWatch:
-    """Looks at a door again and again, on a thread of its own.
+    """Compares a door with its workers repeatedly, on a separate thread.
 
     Args:
-        door: Returns the door that there is.
-        worker_at: Returns the scheduler of a worker by its address, `None` if it has ended, or no message
-            arrives there.
-        fail: Gets a difference that lasts.
+        door: Returns the present door.
+        worker_at: Returns the scheduler of a worker by its address, `None` if it has ended, or receives no
+            messages.
+        fail: Receives a lasting difference.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class DoorWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the comparison."""
         self._ends.set()
         self._thread.join()
 
@@ -69,13 +69,13 @@ class DoorWatch:
                 return
 
     def _differences(self) -> Iterator[tuple[str, ...]]:
-        """Yield what the door has and the worker has not, or the other way round, with the session."""
-        for link in self._door()._links():  # noqa: SLF001 - it shows less to others
+        """Yield the facts that only the door or only the worker has, with the session."""
+        for link in self._door()._links():  # noqa: SLF001 - its public methods show less
             place = link.place
             if place.state is not LinkState.RUNNING or place.waiting:
                 continue
             worker = self._worker_at(place.address)
-            with suppress(LicorneError):  # It ends just now.
+            with suppress(LicorneError):  # It may be ending.
                 if worker is not None:
                     recorded, held = _recorded(link, self._door()), _held(worker, place.rm_id)
                     where = (place.rm_id, place.partition, place.address, str(place.since_ns))
@@ -84,8 +84,8 @@ class DoorWatch:
 
 
 def _recorded(link: PartitionLink, door: Any) -> _Facts:
-    """Return what the door has of a partition."""
-    record: Any = link._record  # noqa: SLF001 - likewise
+    """Return the door's facts of a partition."""
+    record: Any = link._record  # noqa: SLF001 - as above
     nodes, applications, allocations = record._nodes, record._applications, record._allocations  # noqa: SLF001
     facts: _Facts = {("application", name) for name in applications.there}
     for name, entry in nodes.there.items():
@@ -93,7 +93,7 @@ def _recorded(link: PartitionLink, door: Any) -> _Facts:
         facts.add(("node", name, "drained" if is_drained else ""))
     for _, key, entry in allocations._all():  # noqa: SLF001
         ask = None if entry.node else si.Allocation.FromString(entry.ask)
-        if ask is None or ask.placeholder or not ask.taskGroupName:  # Else it may replace a placeholder soon.
+        if ask is None or ask.placeholder or not ask.taskGroupName:  # It may replace a placeholder soon.
             facts.add(("task", key, entry.node))
     facts |= {("foreign", key, node) for key, node in allocations._foreign_nodes.items()}  # noqa: SLF001
     open_answers = (nodes._due, applications._due, allocations._ending, allocations._refusals)  # noqa: SLF001
@@ -102,13 +102,13 @@ def _recorded(link: PartitionLink, door: Any) -> _Facts:
 
 
 def _of_manager(scheduler: Any, rm_id: str) -> _Facts:
-    """Return the state and the configuration of a resource manager, as a door or a worker has them."""
+    """Return the state and the configuration of a resource manager at a door or a worker."""
     states = {("state", each.state.value) for each in scheduler.resource_managers() if each.rm_id == rm_id}
     return {*states, ("configuration", scheduler.configuration_text(rm_id))}
 
 
 def _held(worker: Any, rm_id: str) -> _Facts:
-    """Return what a worker has of a resource manager."""
+    """Return a worker's facts of a resource manager."""
     snapshot = worker.snapshot(rm_id=rm_id)
     facts = _of_manager(worker, rm_id)
     for documents in snapshot["applications"].values():

@@ -1,4 +1,4 @@
-"""The end of a run: everything is placed, everything ends, nothing is left; the replay says the same."""
+"""The end of a run: all asks are placed, all tasks end, nothing is left; the replay agrees."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from ..manager.si_client import SchedulerDoor
 _LIMITING: Final = frozenset(
     {"resources", "limits", "maxapplications", "properties", "childtemplate", "policies"}
 )
-"""What a configuration has none of, where everything is to be placed."""
+"""The limits that are removed from a configuration before everything is placed."""
 _LARGE: Final = {"memory": 100_000, "vcore": 1_000_000}
 _QUIET_SECONDS: Final = 45.0
-"""After how long without a request nothing is under way any more: applications complete within 30 s."""
+"""The time without requests after which no work is in progress: applications complete within 30 s."""
 _RECOVERIES_MAX: Final = 2
-"""A recovery may leave out nodes whose applications are not taken any more; the next one has all."""
+"""A recovery may omit nodes whose applications are refused; the next one has all."""
 _MOMENT_SECONDS: Final = 0.9
 _PASSING: Final = frozenset({"Completing", "Failing", "Resuming"})
-"""The states that an application leaves by itself once all has been confirmed."""
+"""The states that an application leaves automatically after all confirmations."""
 _FIGURES: Final = ("allocatedResource", "pendingResource", "preemptingResource")
 _KEYS: Final = ("allocationResponse", "applicationResponse", "nodeResponse")
 
@@ -48,10 +48,10 @@ class RunEnding:
 
     Args:
         managers: All managers.
-        scheduler: Where they are registered.
-        quiet: Lets seconds pass in which no manager does anything.
-        note: Writes down what the operator does.
-        are_maxima_kept: Whether nothing may use more than its maximum.
+        scheduler: The scheduler of their registrations.
+        quiet: Lets seconds pass without actions of managers.
+        note: Records actions of the operator.
+        are_maxima_kept: Whether no usage may exceed a maximum.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class RunEnding:
         self._note = note
 
     def run(self) -> None:
-        """Let all come to its end.
+        """End all tasks, applications and nodes.
 
         Raises:
-            RecordError: Something is lost, or left over.
+            RecordError: A task is lost, or left over.
         """
         self._end_faults()
         self._make_room()
@@ -96,13 +96,13 @@ class RunEnding:
         self._settle()
 
     def _is_broken(self, manager: SimulatedManager) -> bool:
-        """Return whether anything of a manager is in quarantine: what broke has lost a message then."""
+        """Return whether an object of a manager is in quarantine: a message was lost when it broke."""
         return any(
             entry.partition.startswith(f"[{manager.rm_id}]") for entry in self._scheduler.quarantined()
         )
 
     def _make_room(self) -> None:
-        """Lift all limits, and add more nodes than are needed."""
+        """Remove all limits, and add more nodes than needed."""
         self._note("operator", "makes room", None)
         for manager in self._managers:
             manager.load(without_limits(manager.configuration))
@@ -117,7 +117,7 @@ class RunEnding:
             self._settle()
 
     def _complete_gangs(self) -> bool:
-        """Have the members asked for that whole gangs lack; return whether any does."""
+        """Make the managers ask for the missing members of whole gangs; return whether any does."""
         any_lacks = False
         for manager in self._managers:
             waiting = {task.application: task.partition for task in manager.record.waiting.values()}
@@ -162,7 +162,7 @@ class RunEnding:
                     raise RecordError(f"{figure} of {partition} at the end: {root[figure]}")
 
     def _settle(self) -> None:
-        """Let all that is under way come to its end, and compare the records."""
+        """Finish all work in progress, and compare the records."""
         self._be_quiet_for_a_moment()
         self._quiet(_QUIET_SECONDS)
         self._scheduler.validate()
@@ -174,7 +174,7 @@ class RunEnding:
             if self._are_maxima_kept:
                 check_maxima(snapshot)
             passing = _passing(manager)
-            if passing:  # A dynamic leaf keeps its maximum of applications: they end in turn.
+            if passing:  # A dynamic leaf keeps its maximum number of applications: they end in turn.
                 self._quiet(_QUIET_SECONDS)
             stuck = {name: state for name, state in _passing(manager).items() if passing.get(name) == state}
             if stuck:
@@ -182,15 +182,15 @@ class RunEnding:
             self._check_that_what_waits_is_held_back(manager)
 
     def _be_quiet_for_a_moment(self) -> None:
-        """Check what waits after a while in which no timer has helped a wake-up that was lost."""
+        """Check the waiting asks after a while in which no timer has hidden a lost wake-up."""
         self._quiet(_MOMENT_SECONDS)
         for manager in self._managers:
             if manager.is_answered and not (manager.answers_later or self._is_broken(manager)):
-                with suppress(NotKnownError):  # It has not come back to a scheduler that was killed.
+                with suppress(NotKnownError):  # It has not returned after a scheduler was killed.
                     self._check_that_what_waits_is_held_back(manager)
 
     def _check_that_what_waits_is_held_back(self, manager: SimulatedManager) -> None:
-        """Check that there is a reason for each ask that waits: without one it would be placed."""
+        """Check that each waiting ask has a reason: without one it would be placed."""
         waiting = {task.application: task.partition for task in manager.record.waiting.values()}
         for name, partition in waiting.items():
             found = self._scheduler.explain(name, rm_id=manager.rm_id, partition=partition)
@@ -200,7 +200,7 @@ class RunEnding:
 
 
 def _passing(manager: SimulatedManager) -> dict[str, str]:
-    """Return the applications that leave their states by themselves, with these."""
+    """Return the applications that leave their states automatically, with these states."""
     return {
         name: application.state
         for name, application in manager.record.applications.items()
@@ -220,10 +220,10 @@ def without_limits(configuration: Configuration) -> Configuration:
 
 
 def check_maxima(snapshot: Any) -> None:
-    """Check that no queue uses more than its maximum, and no user or group; nodes may be gone since.
+    """Check that no queue, user or group exceeds its maximum; nodes may be gone since.
 
     Raises:
-        RecordError: One does.
+        RecordError: One exceeds it.
     """
     for root in snapshot["queues"].values():
         for child in root.get("children") or ():
@@ -250,7 +250,7 @@ def _check(name: str, used: dict[str, int] | None, maximum: dict[str, int] | Non
 
 
 def applications_that_are_held_back(snapshot: Any) -> set[str]:
-    """Return the applications in queues that hold them back for good, see `_closed`."""
+    """Return the applications in queues that hold them back forever, see `_closed`."""
     return {
         document["applicationID"]
         for partition, documents in snapshot["applications"].items()
@@ -260,7 +260,7 @@ def applications_that_are_held_back(snapshot: Any) -> set[str]:
 
 
 def _closed(queue: Any, *, above: bool = False) -> Iterator[str]:
-    """Return the queues that place nothing, or not all, though the configuration has no limits.
+    """Return the queues that place nothing, or not everything, although the configuration has no limits.
 
     Dynamic queues keep their limits, and so do draining ones; a leaf that has become a parent places nothing,
     nor do queues below a parent that has become a leaf.
@@ -276,19 +276,19 @@ def _closed(queue: Any, *, above: bool = False) -> Iterator[str]:
 
 @final
 class RecordedRun:
-    """A folder for the recording of one scheduler, and what its resource managers in this process hear."""
+    """A folder for the recording of one scheduler, and the messages to its resource managers."""
 
     def __init__(self) -> None:
         self._open = ExitStack()
         self._folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="licorne-fuzz-")))
         self.recording = Recording(self._folder, outcomes=True)
         self._heard: dict[str, list[list[str]]] = {}
-        """For each resource manager its registrations, and for each of these the callbacks, as JSON."""
+        """For each resource manager its registrations, and for each of them the callbacks, as JSON."""
         self.findings = Findings()
-        """What the verification has found."""
+        """The findings of the verification."""
 
     def door(self, scheduler: Scheduler) -> RecordedDoor:
-        """Return the scheduler, as a door that notes what is said through it."""
+        """Return the scheduler, as a door that records messages through it."""
         return RecordedDoor(scheduler, self)
 
     def begin(self, rm_id: str) -> list[str]:
@@ -301,7 +301,7 @@ class RecordedRun:
         """Replay the recording of a scheduler that has stopped, verify its decisions, and remove it.
 
         Raises:
-            RecordError: The replay says something else, or a decision is refuted.
+            RecordError: The replay differs, or a decision is refuted.
         """
         said: dict[tuple[str, int], list[str]] = {}
 
@@ -348,7 +348,7 @@ def _first(heard: list[list[str]], replayed: list[list[str]]) -> str:
 
 @final
 class RecordedDoor(SchedulerDoor):
-    """The door of resource managers in the scheduler's process, whose callbacks are noted."""
+    """The door of resource managers in the scheduler's process, which records their callbacks."""
 
     def __init__(self, scheduler: Scheduler, run: RecordedRun) -> None:
         super().__init__(scheduler)
@@ -357,7 +357,7 @@ class RecordedDoor(SchedulerDoor):
     def register_resource_manager(
         self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback
     ) -> si.RegisterResourceManagerResponse:
-        """Register with a callback that notes what it hears."""
+        """Register with a callback that records its messages."""
         callbacks = self._run.begin(request.rmID)
 
         def note(key: str, message: Any) -> Any:

@@ -1,9 +1,9 @@
-"""A run of a plan on disks that fail: what was kept in files before must stay.
+"""A run of a plan on disks that fail: the earlier contents of files must survive.
 
 The scheduler writes usage files and state dumps. A write may end at any byte, as on a full disk; the process
-may die at any step; and after a loss of power a file has only what was synced. Whatever happens, the usage
-file has what one complete write has put there, the last one that was reported or a later one; and no state
-dump is lost but the oldest for a newer one.
+may die at any step; and after a loss of power a file has only its synced part. In all cases the usage file
+has the contents of one complete write, the last one that was reported or a later one; and no state dump is
+lost except the oldest for a newer one.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ _STEPS_MAX: Final = 6
 
 
 class _Killed(BaseException):
-    """The process is dead: nothing that it does has an effect."""
+    """The process is dead: its operations have no effect."""
 
 
 @final
 class _Disk:
-    """The files, as their writers see them: `Path`, and what they sync."""
+    """The files, as their writers see them: `Path`, and their syncs."""
 
     def __init__(self) -> None:
         self.fails_after: int | None = None
-        """How many operations succeed before one fails; `None` for all."""
+        """The number of operations that succeed before one fails; `None` for all."""
         self.bytes_left = 0
-        """How many bytes the write that fails puts into its file."""
+        """The number of bytes that the failing write puts into its file."""
         self.kills = False
-        """Whether the failure is the end of the process."""
+        """Whether the failure ends the process."""
         self._is_dead = False
         self._unsynced: dict[str, int] = {}
-        """How much of a file that is not synced stays if the power is lost, by path."""
+        """The number of bytes of an unsynced file that survive a loss of power, by path."""
         self._open, self._replace, self._unlink = Path.open, Path.replace, Path.unlink
 
     def begin(self, *, fails_after: int | None, bytes_left: int, kills: bool) -> None:
-        """Begin anew, with the next failure."""
+        """Start again, with the next failure."""
         self.fails_after, self.bytes_left, self.kills = fails_after, bytes_left, kills
         self._is_dead = False
 
     def lose_power(self) -> None:
-        """Lose what is not synced."""
+        """Lose the unsynced data."""
         for path, kept in self._unsynced.items():
             with suppress(FileNotFoundError):
                 os.truncate(path, min(kept, Path(path).stat().st_size))
@@ -94,7 +94,7 @@ class _Disk:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def open(self, path: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        """Open a file; what is written fails where it is to."""
+        """Open a file; its planned write fails."""
         if "r" in mode:
             return self._open(path, mode, *args, **kwargs)
         fails = self._fails()
@@ -131,7 +131,7 @@ class _Disk:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Stand for the methods of `Path` for a while."""
+        """Replace the methods of `Path` for a while."""
         synced: dict[int, _WrittenFile] = _WrittenFile.by_number
 
         with replaced() as change:
@@ -152,10 +152,10 @@ def _function(method: Callable[..., Any]) -> Callable[..., Any]:
 
 @final
 class _WrittenFile:
-    """A file that is written."""
+    """An open file that is being written."""
 
     by_number: Final[dict[int, _WrittenFile]] = {}
-    """By descriptor: what is synced."""
+    """The open files by descriptor, for their syncs."""
 
     def __init__(self, file: Any, write: Callable[[Any], Any], synced: Callable[[], object]) -> None:
         self._file = file
@@ -166,7 +166,7 @@ class _WrittenFile:
         self.by_number[file.fileno()] = self
 
     def sync(self) -> None:
-        """Note that what was written stays."""
+        """Record that the written data survives."""
         self._file.flush()
         self._synced()
 
@@ -183,7 +183,7 @@ class FilesWorld(ResourceManager):
 
     Args:
         plan: The plan; only its seed and its steps count.
-        note: Writes down what is done.
+        note: Records actions.
     """
 
     def __init__(self, plan: Plan, note: Callable[[str, Any], None]) -> None:
@@ -193,16 +193,16 @@ class FilesWorld(ResourceManager):
         self._names = map("t{}".format, count())
         self._scheduler: Scheduler
         self._kept: list[Any] = [None]
-        """What the usage file may have: what was written last, or begun since; `None` for no file."""
+        """The allowed contents of the usage file: the last write, or one begun since; `None` for no file."""
         self._dumps: set[str] = set()
-        """The state dumps that there are."""
+        """The existing state dumps."""
         self._clock_seconds = 0
 
     def run(self) -> None:
-        """Take all steps.
+        """Carry out all steps.
 
         Raises:
-            RecordError: Something is lost, or torn.
+            RecordError: A file is lost, or torn.
         """
         with tempfile.TemporaryDirectory(prefix="licorne-fuzz-") as name, replaced() as change:
             self._folder = Path(name)
@@ -222,7 +222,7 @@ class FilesWorld(ResourceManager):
         return self._scheduler.now_ns() + self._clock_seconds * 1_000_000_000
 
     def _begin(self) -> None:
-        """Start a scheduler that goes on from the usage file, with a task in each queue."""
+        """Start a scheduler that continues from the usage file, with a task in each queue."""
         usage = read_usage(self._path)[1] if self._path.exists() else {}
         self._scheduler = Scheduler(engine="direct", kept_use=usage)
         self._scheduler.register(_RM_ID, self, configuration=_TEXT)
@@ -231,10 +231,10 @@ class FilesWorld(ResourceManager):
         self._scheduler.update_node(si.NodeRequest(rmID=_RM_ID, nodes=[node]))
 
     def _check(self) -> None:
-        """Check what is on the disk.
+        """Check the files on the disk.
 
         Raises:
-            RecordError: Something is lost, or torn.
+            RecordError: A file is lost, or torn.
         """
         if self._found() not in self._kept:
             raise RecordError(
@@ -255,7 +255,7 @@ class FilesWorld(ResourceManager):
 
     @contextmanager
     def _faults(self, rng: random.Random) -> Iterator[None]:
-        """Let a write fail, or not; the process may die of it, and the power be lost."""
+        """Make a write fail, or not; the process may die from it, and the power be lost."""
         fails = rng.random() < 0.7
         self._disk.begin(
             fails_after=int(rng.random() * _STEPS_MAX) if fails else None,
@@ -276,7 +276,7 @@ class FilesWorld(ResourceManager):
     # -------------------------------------------------------------------------------------- actions
 
     def use(self, rng: random.Random) -> None:
-        """Let a task run for a while."""
+        """Run a task for a while."""
         name, queue = next(self._names), one_of(rng, ("root.a", "root.b"))
         application = si.AddApplicationRequest(applicationID=name, queueName=queue, partitionName="default")
         application.ugi.user = one_of(rng, ("ada", "bob"))
@@ -297,7 +297,7 @@ class FilesWorld(ResourceManager):
                 self._kept = [document]
 
     def _found(self) -> Any:
-        """Return what the usage file has, `None` if there is none.
+        """Return the contents of the usage file, `None` if it does not exist.
 
         Raises:
             RecordError: It is torn.
@@ -310,7 +310,7 @@ class FilesWorld(ResourceManager):
             raise RecordError(f"the usage file is torn: {error}") from error
 
     def write_dump(self, rng: random.Random) -> None:
-        """Write a state dump, perhaps with a clock that is behind."""
+        """Write a state dump, perhaps with a clock that is slow."""
         path = None
         dumps = PeriodicDumps(self._scheduler, self._folder, 60.0)
         if left := [*self._folder.glob("*.unfinished")]:
@@ -321,7 +321,7 @@ class FilesWorld(ResourceManager):
             raise RecordError(f"the state dump {path.name} is gone as soon as it is written")
 
     def start_again(self, rng: random.Random) -> None:
-        """Lose the power, or stop, and start again."""
+        """Lose the power, or stop, and restart."""
         if rng.random() < 0.5:
             self._disk.lose_power()
         self._check()
@@ -331,7 +331,7 @@ class FilesWorld(ResourceManager):
             self._read_torn(rng)
 
     def _read_torn(self, rng: random.Random) -> None:
-        """Read a copy of the usage file that lacks its end.
+        """Read a copy of the usage file without its end.
 
         Raises:
             RecordError: It is not refused.

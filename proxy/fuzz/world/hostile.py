@@ -1,7 +1,7 @@
-"""A run of a plan on two schedulers: one gets malformed entries besides, and must do as if it had not.
+"""A run of a plan on two schedulers: one also gets malformed entries, and must not be affected.
 
-Each malformed entry is answered by the rejection that names it, or changes nothing silently. All else that
-the resource manager (RM), and another one, hears is the same on both sides, and so are all figures.
+Each malformed entry is answered by the rejection that names it, or changes nothing silently. All other
+messages to the resource manager (RM), and to another one, are the same on both sides, and so are all figures.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Listener(ResourceManager):
 
     def __init__(self) -> None:
         self.heard: list[str] = []
-        """All but rejections, entry by entry."""
+        """All messages except rejections, entry by entry."""
         self.rejected: list[tuple[Identity, str]] = []
         self.responses: list[Any] = []
 
@@ -73,7 +73,7 @@ class _ComparedScheduler:
             self.scheduler.register(name, listener, configuration=_TEXT)
 
     def send(self, rm_id: str, entries: Sequence[Entry]) -> None:
-        """Send entries of an RM, and let come what follows."""
+        """Send entries of an RM, and carry out their effects."""
         nodes, applications, allocations = request_of(rm_id, entries)
         if nodes.nodes:
             self.scheduler.update_node(nodes)
@@ -84,7 +84,7 @@ class _ComparedScheduler:
         self.scheduler.run_until_idle()
 
     def figures(self) -> Any:
-        """Return all that it shows, without rejected applications."""
+        """Return all figures that it shows, without rejected applications."""
         snapshot: Any = self.scheduler.snapshot()
         for partition in snapshot["partitions"]:
             partition["applications"] = None
@@ -100,7 +100,7 @@ class HostileWorld:
 
     Args:
         plan: The plan; only its seed and its steps count.
-        note: Writes down what is done.
+        note: Records actions.
     """
 
     def __init__(self, plan: Plan, note: Callable[[str, Any], None]) -> None:
@@ -113,10 +113,10 @@ class HostileWorld:
         self._expected: list[Malformed] = []
 
     def run(self) -> None:
-        """Take all steps.
+        """Carry out all steps.
 
         Raises:
-            RecordError: The schedulers differ, or an entry is not answered as it must be.
+            RecordError: The schedulers differ, or an entry has a wrong answer.
         """
         with self._hostile.scheduler, self._honest.scheduler:
             self._send_good(_RM_ID, [self._node(_NODE_SIZES[0]), self._application()])
@@ -174,7 +174,7 @@ class HostileWorld:
         self._expected.clear()
 
     def _take(self, response: Any, *, is_own: bool) -> None:
-        """Note what is heard on the honest side."""
+        """Record the messages on the honest side."""
         if not is_own:
             return
         match response:
@@ -223,7 +223,7 @@ class HostileWorld:
         )
 
     def _good(self, rng: random.Random) -> list[Entry]:
-        """Return what an honest RM says next, all of one kind."""
+        """Return the next entries of an honest RM, all of one kind."""
         kind = rng.random()
         if kind < 0.15 or not self._around.nodes:
             return [self._node(one_of(rng, _NODE_SIZES))]
@@ -232,7 +232,7 @@ class HostileWorld:
         if kind < 0.6:
             application = one_of(rng, self._around.applications)
             return [self._ask(rng, self._name("k"), application) for _ in range(rng.randint(1, 3))]
-        if kind < 0.65 and self._around.keys:  # An ask again, or with another size.
+        if kind < 0.65 and self._around.keys:  # An existing ask, perhaps with another size.
             key = one_of(rng, sorted(self._around.keys))
             return [self._ask(rng, key, self._around.keys[key])]
         if kind < 0.7:
@@ -251,7 +251,7 @@ class HostileWorld:
         kinds = (si.STOPPED_BY_RM, si.STOPPED_BY_RM, si.PREEMPTED_BY_SCHEDULER, si.PLACEHOLDER_REPLACED)
         name = self._around.keys[key]
         self._end([key])
-        kind = one_of(rng, kinds)  # Also confirmations of what was never requested: it has ended.
+        kind = one_of(rng, kinds)  # Also confirmations of ends that were never requested.
         return si.AllocationRelease(
             applicationID=name, allocationKey=key, partitionName=_PARTITION, terminationType=kind
         )
@@ -270,12 +270,12 @@ class HostileWorld:
     # -------------------------------------------------------------------------------------- actions
 
     def send_some(self, rng: random.Random) -> None:
-        """Send good entries to both, with malformed ones between them to one of them."""
+        """Send good entries to both, with malformed ones in between to one of them."""
         self._around.coming = f"a{self._serial + 1}"
         count = int(rng.random() * 4) if self._around.applications else 0
-        malformed = [malformed_entry(self._around, rng) for _ in range(count)]  # About what is there before.
+        malformed = [malformed_entry(self._around, rng) for _ in range(count)]  # About the previous objects.
         good = self._good(rng) if rng.random() < 0.7 else []
-        if good and malformed:  # One kind of request, in which they stand side by side.
+        if good and malformed:  # One kind of request, which contains both.
             kind = _request_kind(good[0])
             malformed = [each for each in malformed if _request_kind(each.entry) == kind]
         entries: list[Entry] = [each.entry for each in malformed]
@@ -293,11 +293,11 @@ class HostileWorld:
         self._honest.send(_RM_ID, good)
 
     def send_again(self, rng: random.Random) -> None:
-        """Send good entries to both, and once more to one of them."""
+        """Send good entries to both, and again to one of them."""
         good = [each for each in self._good(rng) if not isinstance(each, si.Allocation) or each.applicationID]
         self._send_good(_RM_ID, good)
         if any(isinstance(each, si.Allocation) for each in good):
-            return  # Its key may have come to its end meanwhile.
+            return  # Its key may have ended meanwhile.
         for each in good:
             if isinstance(each, si.NodeInfo) and each.action == si.NodeInfo.CREATE:
                 self._expected.append(Malformed(each, ("node", "", each.nodeID), each.nodeID))
@@ -315,10 +315,10 @@ class HostileWorld:
             side.send(rm_id, entries)
 
     def send_what_is_refused(self, rng: random.Random) -> None:
-        """Send requests that are refused as a whole."""
+        """Send requests that are refused completely."""
         scheduler = self._hostile.scheduler
         stranger = self._name("stranger")
-        # A registration takes unknown rules, as the core does.
+        # A registration accepts unknown rules, like the core.
         text = one_of(rng, INVALID_CONFIGURATIONS[:4])
         registration = si.RegisterResourceManagerRequest(rmID=_RM_ID, policyGroup="queues", config=text)
         update = si.UpdateConfigurationRequest(rmID=_RM_ID, config=text)
@@ -340,7 +340,7 @@ class HostileWorld:
             raise RecordError(f"a request is not refused: {named}")
 
     def load_other(self, rng: random.Random) -> None:
-        """Let the other RM do something."""
+        """Make the other RM act."""
         size, name = size_of(one_of(rng, _NODE_SIZES)), self._name("m")
         node = si.NodeInfo(nodeID=name, action=si.NodeInfo.CREATE, schedulableResource=size)
         ask = si.Allocation(
@@ -369,7 +369,7 @@ def _difference(one: Any, other: Any) -> str:
 
 
 def _request_kind(entry: Entry) -> int:
-    """Return which of the requests of `request_of` an entry belongs to."""
+    """Return the request of `request_of` for an entry."""
     if isinstance(entry, si.NodeInfo):
         return 0
     return 1 if isinstance(entry, si.AddApplicationRequest | si.RemoveApplicationRequest) else 2

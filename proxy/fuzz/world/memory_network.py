@@ -1,9 +1,9 @@
-"""A network in memory: gRPC's streams without sockets, for servers and clients that know of none of this.
+"""A network in memory: gRPC's streams without sockets, for unchanged servers and clients.
 
-While it is in place, `grpc.aio.server` and `grpc.insecure_channel` are its own, and event loops wait on the
-controlled clock. The code of Licorne's server and client runs as it is. A stream is as HTTP/2 makes it:
-messages come once and in order, perhaps late, and writers wait while a reader does not read; or the
-connection is lost, with all that was under way.
+While it is in place, it replaces `grpc.aio.server` and `grpc.insecure_channel`, and event loops wait on the
+controlled clock. The code of Licorne's server and client runs unchanged. A stream behaves as in HTTP/2:
+messages arrive once and in order, perhaps late, and writers wait while a reader does not read; or the
+connection is lost, with all messages in transit.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ import grpc
 from .standard_parts import replaced
 
 _WINDOW: Final = 16
-"""How many messages are under way to a reader before the writer waits."""
+"""How many messages are in transit to a reader before the writer waits."""
 _ALIVE_SECONDS: Final = 30.0
-"""After how long without a sign of life a connection is lost: see `licorne.proxy.wire.client.connection`."""
+"""The silence after which a connection is lost: see `licorne.proxy.wire.client.connection`."""
 _END: Final = object()
 
 
 @final
 class _LostError(grpc.RpcError, grpc.Call):
-    """The end of a stream, as gRPC raises it at the client."""
+    """The end of a stream, in gRPC's form at the client."""
 
     def __init__(self, code: grpc.StatusCode, text: str) -> None:
         super().__init__(text)
@@ -56,12 +56,12 @@ class _LostError(grpc.RpcError, grpc.Call):
 
 @final
 class _AbortedError(Exception):
-    """Ends a handler that has ended its call, as gRPC's does."""
+    """Ends a handler that has ended its call, like gRPC's error."""
 
 
 @final
 class _Direction:
-    """One direction of a stream. What is sent while a message is under way arrives with it."""
+    """One direction of a stream. Data that is sent while a message is in transit arrives with it."""
 
     def __init__(self, network: MemoryNetwork, address: str) -> None:
         self._network = network
@@ -69,7 +69,7 @@ class _Direction:
         self._arrives_until = 0.0
 
     def wait(self) -> None:
-        """Wait as long as a message takes, unless one before it has just done so: links are not narrow."""
+        """Wait for the time of a message, unless one before has just waited: the bandwidth is large."""
         self._network.wait_while_silent(self._address)
         now = time.monotonic()
         if now >= self._arrives_until:
@@ -80,7 +80,7 @@ class _Direction:
 
 @final
 class _MemoryStream:
-    """One call of the network: the client's side, and the context of its handler at the server."""
+    """One call of the network: the client's side, and the context of the server's handler."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class _MemoryStream:
     # ------------------------------------------------------------------------------- at the client
 
     def send_all(self, requests: Iterator[Any], serialize: Callable[[Any], bytes]) -> None:
-        """Send what the client says, on a thread of the stream."""
+        """Send the client's messages, on a thread of the stream."""
         for request in requests:
             self._sending.acquire()
             if self._lost is not None:
@@ -137,7 +137,7 @@ class _MemoryStream:
         self.lose(grpc.StatusCode.CANCELLED, "Locally cancelled by application!")
 
     def lose(self, code: grpc.StatusCode, text: str) -> None:
-        """End the call; what is under way is lost."""
+        """End the call; messages in transit are lost."""
         if self._lost is None:
             self._lost = _LostError(code, text)
             self._to_client.put(_END)
@@ -198,15 +198,15 @@ class _MemoryStream:
         self._to_client.put(_END)
 
     def peer(self) -> str:
-        """Return where the client is."""
+        """Return the address of the client."""
         return "memory"
 
     def invocation_metadata(self) -> Any:
-        """Return what the client has sent with its call."""
+        """Return the metadata of the client's call."""
         return self._metadata
 
     def auth_context(self) -> dict[str, Any]:
-        """Return nothing: there is no TLS."""
+        """Return nothing: TLS is not used."""
         return {}
 
     async def run(self, handle: Callable[..., Any]) -> None:
@@ -223,7 +223,7 @@ class _MemoryStream:
 
 @final
 class _MemoryServer:
-    """Stands for `grpc.aio.server`."""
+    """Replaces `grpc.aio.server`."""
 
     def __init__(self, network: MemoryNetwork) -> None:
         self._network = network
@@ -233,14 +233,14 @@ class _MemoryServer:
         self.loop = asyncio.get_running_loop()
 
     def add_generic_rpc_handlers(self, handlers: Any) -> None:
-        """Take handlers of calls."""
+        """Add handlers of calls."""
         self._handlers += handlers
 
     def add_registered_method_handlers(self, *_: object) -> None:
-        """Take what `add_generic_rpc_handlers` takes as well."""
+        """Do nothing: `add_generic_rpc_handlers` has the same handlers."""
 
     def add_insecure_port(self, address: str) -> int:
-        """Listen at a port that is free, if the address names none."""
+        """Listen on a free port if the address does not name one."""
         host, _, port = address.rpartition(":")
         number = int(port) or self._network.free_port()
         self.address = f"{host}:{number}"
@@ -248,10 +248,10 @@ class _MemoryServer:
         return number
 
     async def start(self) -> None:
-        """Listen, which it does already."""
+        """Do nothing: it listens already."""
 
     async def stop(self, grace: float | None) -> None:
-        """Take no more calls, and end those that do not end in time."""
+        """Accept no more calls, and end those that do not end in time."""
         self._network.servers = {
             address: server for address, server in self._network.servers.items() if server is not self
         }
@@ -282,7 +282,7 @@ async def _answer_once(answer: Callable[..., Any], _: object, stream: _MemoryStr
 
 @final
 class _MemoryChannel:
-    """Stands for `grpc.insecure_channel`; the address may have a name of the client before a slash."""
+    """Replaces `grpc.insecure_channel`; the address may have a name of the client before a slash."""
 
     def __init__(self, network: MemoryNetwork, address: str) -> None:
         self._network = network
@@ -292,7 +292,7 @@ class _MemoryChannel:
     def stream_stream(
         self, method: str, request_serializer: Any, response_deserializer: Any
     ) -> Callable[..., Any]:
-        """Return what makes the call."""
+        """Return the factory of the call."""
 
         def call(requests: Iterator[Any], metadata: Any = ()) -> Any:
             server = self._network.servers.get(self._address)
@@ -313,7 +313,7 @@ class _MemoryChannel:
     def unary_unary(
         self, method: str, request_serializer: Any, response_deserializer: Any
     ) -> Callable[[Any], Any]:
-        """Return what makes a call of one request and one response."""
+        """Return the factory of a call of one request and one response."""
         begin = self.stream_stream(method, request_serializer, response_deserializer)
         return lambda request: next(iter(begin(iter([request]))))
 
@@ -324,7 +324,7 @@ class _MemoryChannel:
 
 
 class _Refused:
-    """A call that found no server."""
+    """A call without a server."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -350,7 +350,7 @@ class _MemoryLoop(asyncio.BaseEventLoop):
         self._woken: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def select(self, timeout: float | None) -> tuple[()]:
-        """Wait until another thread has something to do here, or for a time."""
+        """Wait until another thread wakes it, or for a time."""
         with suppress(queue.Empty):
             self._woken.get(block=timeout is None or timeout > 0, timeout=timeout)
             while True:
@@ -358,7 +358,7 @@ class _MemoryLoop(asyncio.BaseEventLoop):
         return ()
 
     def _process_events(self, event_list: object) -> None:
-        """Do nothing: there are no sockets."""
+        """Do nothing: sockets are not used."""
 
     def _write_to_self(self) -> None:
         self._woken.put(None)
@@ -366,7 +366,7 @@ class _MemoryLoop(asyncio.BaseEventLoop):
 
 @final
 class MemoryNetwork:
-    """Servers by address, and how slow the way to them is.
+    """Servers by address, and the delays of messages to them.
 
     Args:
         delay_seconds: Returns how long a message takes now.
@@ -379,18 +379,18 @@ class MemoryNetwork:
         self._ports = 50_000
 
     def free_port(self) -> int:
-        """Return a port that was not used before."""
+        """Return an unused port."""
         self._ports += 1
         return self._ports
 
     def cut(self, number: int) -> None:
-        """Lose one of the connections that there are, if there is any."""
+        """Lose one of the present connections, if any."""
         streams = self._streams()
         if streams:
             streams[number % len(streams)].cut()
 
     def cut_all(self, client: str = "") -> None:
-        """Lose all connections that there are, or those of one client."""
+        """Lose all present connections, or those of one client."""
         for stream in self._streams():
             if client in ("", stream.client):
                 stream.cut()
@@ -402,14 +402,14 @@ class MemoryNetwork:
             stream.cut()
 
     def end_server(self, address: str) -> None:
-        """Lose one server with all its connections, as if its process was killed."""
+        """Lose one server with all its connections, as if its process were killed."""
         self.cut_server(address)
         self.servers.pop(address, None)
 
     def silence(self, address: str, seconds: float) -> None:
-        """Let no message from or to a server arrive for a time; return when it is over.
+        """Stop all messages from and to a server for a time; return when it ends.
 
-        As with HTTP/2, connections are lost that gave no sign of life for half a minute.
+        As with HTTP/2, connections without a sign of life for half a minute are lost.
         """
         self._silent_until[address] = time.monotonic() + seconds
         time.sleep(min(seconds, _ALIVE_SECONDS))
@@ -418,11 +418,11 @@ class MemoryNetwork:
             time.sleep(seconds - _ALIVE_SECONDS)
 
     def is_silent(self, address: str) -> bool:
-        """Return whether no message to or from a server arrives now."""
+        """Return whether a server is silent now."""
         return self._silent_until.get(address, 0.0) > time.monotonic()
 
     def wait_while_silent(self, address: str) -> None:
-        """Wait while no message to or from a server arrives."""
+        """Wait while a server is silent."""
         while (seconds := self._silent_until.get(address, 0.0) - time.monotonic()) > 0:
             time.sleep(seconds)
 
@@ -431,7 +431,7 @@ class MemoryNetwork:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Stand for gRPC and for the event loops for a while."""
+        """Replace gRPC and the event loops for a while."""
         with replaced() as change:
             change(grpc.aio, "server", lambda **_: _MemoryServer(self))
             change(grpc, "insecure_channel", lambda address, **_: _MemoryChannel(self, address))

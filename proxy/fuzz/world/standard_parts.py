@@ -1,4 +1,4 @@
-"""The locks, queues, clocks and thread starts that stand for the standard ones while a run is controlled."""
+"""The locks, queues, clocks and thread starts that replace the standard ones in a controlled run."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _OWN: Final = (__name__, f"{__package__}.thread_control")
 _START: Final = (
     "_start_joinable_thread" if hasattr(threading, "_start_joinable_thread") else "_start_new_thread"
 )
-"""What `Thread.start` calls, which depends on the version of Python."""
+"""The functions that `Thread.start` calls, which depend on the version of Python."""
 _CLOCKS: Final = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep")
 _LOCK_TYPES: Final = (type(allocate_lock()), type(threading.RLock()))
 
 
 class _WithStatement:
-    """A lock that is taken where a `with` statement begins, and released where it ends."""
+    """A lock that a `with` statement acquires and releases."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class _WithStatement:
 
 
 class ControlledLock(_WithStatement):
-    """Stands for `threading.Lock`."""
+    """Replaces `threading.Lock`."""
 
     __slots__ = ("__weakref__", "_control", "_held", "_waiting")
 
@@ -55,8 +55,8 @@ class ControlledLock(_WithStatement):
         self._held = False
         self._waiting: deque[ControlledThread] = deque()
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as its model
-        """Take the lock; return whether it was taken in time."""
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as the original
+        """Acquire the lock; return whether it was acquired in time."""
         control = self._control
         control.point()
         if not self._held:
@@ -83,12 +83,12 @@ class ControlledLock(_WithStatement):
         """Return whether the lock is held."""
         return self._held
 
-    _is_owned = locked  # As a condition wants it, which otherwise tries to take the lock.
+    _is_owned = locked  # The interface that a condition needs, which otherwise tries to acquire the lock.
 
 
 @final
 class _RLock(_WithStatement):
-    """Stands for `threading.RLock`."""
+    """Replaces `threading.RLock`."""
 
     __slots__ = ("__weakref__", "_control", "_count", "_owner", "_waiting")
 
@@ -98,8 +98,8 @@ class _RLock(_WithStatement):
         self._count = 0
         self._waiting: deque[ControlledThread] = deque()
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as its model
-        """Take the lock, perhaps once more; return whether it was taken in time."""
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as the original
+        """Acquire the lock, perhaps once more; return whether it was acquired in time."""
         control = self._control
         control.point()
         me = control.current
@@ -138,7 +138,7 @@ class _RLock(_WithStatement):
 
 @final
 class _SimpleQueue:
-    """Stands for `queue.SimpleQueue`."""
+    """Replaces `queue.SimpleQueue`."""
 
     __slots__ = ("__weakref__", "_control", "_items", "_waiting")
 
@@ -147,7 +147,7 @@ class _SimpleQueue:
         self._items: deque[Any] = deque()
         self._waiting: deque[ControlledThread] = deque()
 
-    def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002, FBT001, FBT002 - as its model
+    def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002, FBT001, FBT002 - as the original
         """Add an item."""
         self._control.point()
         self._items.append(item)
@@ -155,11 +155,11 @@ class _SimpleQueue:
 
     put_nowait = put
 
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: FBT001, FBT002 - as its model
-        """Take the first item.
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: FBT001, FBT002 - as the original
+        """Remove and return the first item.
 
         Raises:
-            queue.Empty: There is none in time.
+            queue.Empty: No item arrives in time.
         """
         control = self._control
         control.point()
@@ -170,15 +170,15 @@ class _SimpleQueue:
         return self._items.popleft()
 
     def get_nowait(self) -> Any:
-        """Take the first item if there is one."""
+        """Remove and return the first item, if any."""
         return self.get(block=False)
 
     def empty(self) -> bool:
-        """Return whether there is no item."""
+        """Return whether it has no items."""
         return not self._items
 
     def qsize(self) -> int:
-        """Return how many items there are."""
+        """Return the number of items."""
         return len(self._items)
 
     def __class_getitem__(cls, _: object) -> type[Self]:
@@ -186,19 +186,19 @@ class _SimpleQueue:
 
 
 class _InOrder(dict[threading.Thread, None]):
-    """Stands for the set of threads of an executor, whose order is that of addresses in memory."""
+    """Replaces the set of threads of an executor, whose order depends on addresses in memory."""
 
     add = dict.setdefault
 
 
 def _thread_of(bootstrap: Any) -> threading.Thread:
-    """Return the thread that a method of it begins."""
+    """Return the thread that a method of it starts."""
     thread: threading.Thread = bootstrap.__self__
     return thread
 
 
 def _parts(control: ThreadControl) -> dict[object, object]:
-    """Return what stands for each standard part, by the part."""
+    """Return the replacement of each standard part, by the part."""
     start_thread = getattr(threading, _START)
 
     def start(bootstrap: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -226,7 +226,7 @@ def _parts(control: ThreadControl) -> dict[object, object]:
 
 
 def _holders() -> Iterator[Any]:
-    """Return the modules that get the parts."""
+    """Return the modules whose parts are replaced."""
     for name, module in [*sys.modules.items()]:
         if name.partition(".")[0] in _PACKAGES and name not in _OWN:
             yield module
@@ -234,7 +234,7 @@ def _holders() -> Iterator[Any]:
 
 @contextmanager
 def replaced() -> Iterator[Callable[[Any, str, object], None]]:
-    """Give a function that changes an attribute of something; at the end all are what they were before."""
+    """Yield a function that changes an attribute; all attributes are restored at the end."""
     changed: list[tuple[Any, str, object]] = []
 
     def change(holder: Any, name: str, value: object) -> None:
@@ -250,8 +250,8 @@ def replaced() -> Iterator[Callable[[Any, str, object], None]]:
 
 @contextmanager
 def in_place(control: ThreadControl) -> Iterator[None]:
-    """Put the parts of a control in place of the standard ones, wherever they are named, for a while."""
-    asyncio.new_event_loop().close()  # What the library makes with the first loop is made by now.
+    """Replace the standard parts by those of a control, in all modules that name them, for a while."""
+    asyncio.new_event_loop().close()  # The library has made its objects of the first loop now.
     parts = _parts(control)
     kinds = {id(part): stands for part, stands in parts.items()}
 
@@ -265,7 +265,7 @@ def in_place(control: ThreadControl) -> Iterator[None]:
 
     def begin_in_order(executor: ThreadPoolExecutor, *args: Any, **kwargs: Any) -> None:
         begin_executor(executor, *args, **kwargs)
-        executor._threads = _InOrder()  # type: ignore[assignment]  # noqa: SLF001 - it has no other way
+        executor._threads = _InOrder()  # type: ignore[assignment]  # noqa: SLF001 - there is no other way
 
     with replaced() as change:
         change(ThreadPoolExecutor, "__init__", begin_in_order)

@@ -1,12 +1,12 @@
-"""Threads that run one at a time, in an order that a seed decides, on a clock of their own.
+"""Threads that run one at a time, in an order that a seed determines, on a controlled clock.
 
-While a `ThreadControl` runs, the locks, queues, clocks and thread starts of the standard library are its own.
-Whatever is built upon these (conditions, events, executors, event loops, and all of Licorne) runs as it is.
-Every operation on them is a *point*: there the control may let another thread run. So a run is a function of
-its seed: the same switches at the same points, on every machine.
+While a `ThreadControl` runs, it replaces the locks, queues, clocks and thread starts of the standard library.
+All code that is built on these (conditions, events, executors, event loops, and all of Licorne) runs
+unchanged. Every operation on them is a *point*: there the control may let another thread run. So a run is a
+function of its seed: the same switches at the same points, on every machine.
 
-No time passes but by the control: each point takes a microsecond, and when no thread can run, the clock goes
-to the first deadline that a thread waits for. If there is none, the run is a deadlock, and says so.
+Time passes only by the control: each point takes a microsecond, and when no thread can run, the clock
+advances to the first deadline of a waiting thread. Without a deadline the run fails as a deadlock.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from .standard_parts import in_place
 T = TypeVar("T")
 
 POINT_NS: Final = 1_000
-"""What each point takes of the clock."""
+"""The time on the clock that each point takes."""
 _UNWINDING_SECONDS: Final = 5.0
 
 
 class ControlError(LicorneError):
-    """The threads of a run came to no end: they wait for each other, or go on for ever."""
+    """The threads of a run do not end: they wait for each other, or run forever."""
 
 
 class _Abandoned(BaseException):
@@ -44,7 +44,7 @@ class _Abandoned(BaseException):
 
 @final
 class ControlledThread:
-    """A thread as its control knows it."""
+    """A thread under control."""
 
     __slots__ = ("finished", "joining", "number", "priority", "thread", "timed_out", "turn", "waits", "wakes")
 
@@ -56,9 +56,9 @@ class ControlledThread:
         self.finished = False
         self.joining: deque[ControlledThread] = deque()
         self.waits: deque[ControlledThread] | None = None
-        """Where it waits to be woken, `None` while it can run."""
+        """The queue in which it waits to be woken, `None` while it can run."""
         self.wakes = 0
-        """How often it has waited: a deadline of an earlier wait does not end a later one."""
+        """The number of its waits: a deadline of an earlier wait does not end a later one."""
         self.timed_out = False
         self.priority = 0.0
 
@@ -67,15 +67,15 @@ class ControlledThread:
 
 
 class Picker(Protocol):
-    """Decides which thread runs next."""
+    """Decides the next thread."""
 
     def pick(self, current: ControlledThread, ready: Sequence[ControlledThread]) -> ControlledThread:
-        """Return one of the threads that can run; `current` may be none of them."""
+        """Return one of the threads that can run; `current` may not be one of them."""
 
 
 @final
 class RandomPicker:
-    """Stays with the running thread mostly, and takes any other one by chance.
+    """Mostly continues the running thread, and takes any other one by chance.
 
     Args:
         rng: The source of chance.
@@ -87,7 +87,7 @@ class RandomPicker:
         self._chance = chance
 
     def pick(self, current: ControlledThread, ready: Sequence[ControlledThread]) -> ControlledThread:
-        """Take any thread at times, or if the running one waits."""
+        """Return any thread at times, or if the running one waits."""
         if current.waits is None and not current.finished and self._random() >= self._chance:
             return current
         return ready[int(self._random() * len(ready))]
@@ -111,7 +111,7 @@ class PriorityPicker:
         self._lowest = 0.0
 
     def pick(self, current: ControlledThread, ready: Sequence[ControlledThread]) -> ControlledThread:
-        """Take the thread of the highest priority."""
+        """Return the thread of the highest priority."""
         if self._random() < self._chance:
             self._lowest -= 1.0
             current.priority = self._lowest
@@ -129,8 +129,8 @@ class ThreadControl:
     """One run of a program of several threads.
 
     Args:
-        picker: Decides who runs next.
-        points_max: How many points there may be before the run counts as endless.
+        picker: Decides the next thread.
+        points_max: The number of points after which the run counts as endless.
         on_error: Called with each error that ends a thread.
     """
 
@@ -139,31 +139,31 @@ class ThreadControl:
         self._points_max = points_max
         self._on_error = on_error
         self.points = 0
-        """How many points there have been."""
+        """The number of points so far."""
         self.choices = 0
-        """How many of them left a choice."""
+        """The number of points with a choice."""
         self.trace = 0
         """A number that differs, almost certainly, between runs that differ."""
         self._elapsed_ns = 0
         self.wall_offset_ns = 0
-        """How far the wall clock has jumped."""
+        """The jump of the wall clock so far."""
         self._ready: list[ControlledThread] = []
         self._deadlines: list[tuple[int, int, int, ControlledThread]] = []
         self._threads: list[ControlledThread] = []
         self._by_thread: dict[threading.Thread, ControlledThread] = {}
         self._current = ControlledThread(0, threading.current_thread())
         self.is_over = False
-        """Whether the run has ended; threads that are left come to their ends."""
+        """Whether the run has ended; remaining threads then end."""
         self._end = allocate_lock()
         self._failure: BaseException | None = None
 
     # ------------------------------------------------------------------------------------- the run
 
     def run(self, main: Callable[[], T]) -> T:
-        """Run a function and the threads that it starts, until it returns; threads that are left are ended.
+        """Run a function and the threads that it starts, until it returns; remaining threads are ended.
 
         Raises:
-            ControlError: The threads wait for each other, or come to no end.
+            ControlError: The threads wait for each other, or do not end.
             BaseException: The function raised it.
         """
         result: list[T] = []
@@ -179,7 +179,7 @@ class ThreadControl:
 
         self._end.acquire()
         collecting = gc.isenabled()
-        gc.disable()  # A finalizer would run, and take a lock, where the collector pleases.
+        gc.disable()  # A finalizer could otherwise run, and acquire a lock, at any point.
         thread = threading.Thread(name="driver", daemon=True)
         thread.run = self.new_thread(thread, first)  # type: ignore[method-assign]
         thread.start()
@@ -208,7 +208,7 @@ class ThreadControl:
         raise _Abandoned
 
     def _unwind(self) -> None:
-        """Let each thread that is left end, one after the other."""
+        """End each remaining thread, one after the other."""
         for controlled in self._threads:
             if not controlled.finished and controlled.turn.locked():
                 controlled.turn.release()
@@ -223,7 +223,7 @@ class ThreadControl:
         if self.is_over:
             if threading.current_thread() in self._by_thread:
                 raise _Abandoned
-            return  # A part of the run that outlived it is used by its finalizer.
+            return  # A finalizer uses a part of the run that has outlived it.
         self.points += 1
         self._elapsed_ns += POINT_NS
         if self._deadlines and self._deadlines[0][0] <= self._elapsed_ns:
@@ -247,7 +247,7 @@ class ThreadControl:
                 raise _Abandoned
 
     def block(self, waiting: deque[ControlledThread], deadline_ns: int | None) -> bool:
-        """Let others run until this thread is woken; return whether that was before the deadline."""
+        """Let others run until this thread is woken; return whether it was woken before the deadline."""
         current = self._current
         current.waits = waiting
         current.wakes += 1
@@ -287,7 +287,7 @@ class ThreadControl:
                 self._make_ready(thread)
 
     def _stacks(self) -> str:
-        """Return where each thread is."""
+        """Return the stack of each thread."""
         frames = sys._current_frames()  # noqa: SLF001 - the documented way to see other threads
         rows = []
         for each in self._threads:
@@ -313,13 +313,13 @@ class ThreadControl:
             self.block(deque(), self.after(seconds))
 
     def after(self, seconds: float) -> int:
-        """Return the time that comes so many seconds from now."""
+        """Return the time after this many seconds from now."""
         return self._elapsed_ns + max(0, int(seconds * 1e9))
 
     # ------------------------------------------------------------------------------------- threads
 
     def new_thread(self, thread: threading.Thread, run: Callable[..., object]) -> Callable[..., None]:
-        """Return what a thread that is to be started runs, in place of `run`."""
+        """Return the function that a new thread runs, instead of `run`."""
         controlled = ControlledThread(len(self._threads), thread)
         self._threads.append(controlled)
         self._by_thread[thread] = controlled
@@ -363,11 +363,11 @@ class ThreadControl:
         return controlled is not None and not controlled.finished
 
     def note_error(self, error: BaseException | None) -> None:
-        """Report what has ended a thread."""
+        """Report the error that has ended a thread."""
         if error is not None and not isinstance(error, _Abandoned):
             self._on_error(error)
 
     @property
     def current(self) -> ControlledThread:
-        """The thread that runs."""
+        """The running thread."""
         return self._current

@@ -1,13 +1,13 @@
 """The certificate of the webhook, and the authorities that an API server trusts for it.
 
-Each certificate has an authority of its own, whose key is thrown away once it has signed: nothing that is
-kept can sign another one. The bundle of authorities holds those of earlier certificates until they end, so a
-server with the last certificate and one with the new one are both trusted.
+Each certificate has a separate authority, whose key is discarded after it has signed: no stored key can sign
+another certificate. The bundle of authorities holds those of earlier certificates until they end, so a server
+with the last certificate and one with the new one are both trusted.
 
-Replicas share the secret. Who finds none, or one whose certificate is to be replaced, writes a new one; if
-another replica was quicker, its certificate is taken. The registrations are a configuration of mutating and
-one of validating webhooks, of one name. Authorities are only added to them, and left out once they have
-ended: a replica that has read an older secret takes nothing back.
+Replicas share the secret. A replica that finds no secret, or a certificate that is due for replacement,
+writes a new one; if another replica was faster, its certificate is used. The registrations are a
+configuration of mutating webhooks and one of validating webhooks, with the same name. Authorities are only
+added to them, and removed after they have expired: a replica that has read an older secret removes none.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SKEW: Final = timedelta(hours=1)
 _PEM: Final = serialization.Encoding.PEM
 _BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
 _ATTEMPTS: Final = 5
-"""How often another replica may be quicker."""
+"""How often another replica may be faster before the keeper gives up."""
 _PATIENCE_SECONDS: Final = 5.0
 _MERGE: Final = "application/merge-patch+json"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
@@ -59,7 +59,7 @@ _Kept = TypeVar("_Kept")
 
 
 class BadCertificateError(LicorneError):
-    """What should be a certificate, its key or an authority cannot be used."""
+    """A certificate, its key or an authority cannot be used."""
 
 
 @final
@@ -70,7 +70,7 @@ class ServingCertificate:
     certificate: bytes
     key: bytes
     bundle: bytes
-    """The authority of the certificate, and those of earlier ones."""
+    """The authority of the certificate, and the authorities of earlier certificates."""
     made_at: datetime
     ends_at: datetime
     names: frozenset[str]
@@ -78,12 +78,12 @@ class ServingCertificate:
 
     @property
     def renewed_at(self) -> datetime:
-        """When it is to be replaced: after two thirds of its time."""
+        """The time of its replacement: after two thirds of its validity."""
         return self.made_at + (self.ends_at - self.made_at) * 2 / 3
 
     def load_into(self, context: SSLContext) -> None:
-        """Let a context for servers present the certificate from its next connection on."""
-        with tempfile.NamedTemporaryFile() as file:  # It can be read by this user alone.
+        """Make a context for servers present the certificate from its next connection on."""
+        with tempfile.NamedTemporaryFile() as file:  # Only this user can read it.
             file.write(self.certificate + self.key)
             file.flush()
             context.load_cert_chain(file.name)
@@ -124,10 +124,10 @@ def new_certificate(names: Iterable[str], now: datetime, earlier_bundle: bytes =
 
 
 def read_certificate(certificate: bytes, key: bytes, bundle: bytes) -> ServingCertificate:
-    """Return a certificate that was kept.
+    """Return a certificate that was stored.
 
     Raises:
-        BadCertificateError: Something cannot be read, or the parts do not belong together.
+        BadCertificateError: A part cannot be read, or the parts do not belong together.
     """
     try:
         read = x509.load_pem_x509_certificate(certificate)
@@ -150,9 +150,9 @@ def read_certificate(certificate: bytes, key: bytes, bundle: bytes) -> ServingCe
 
 
 def joined_bundle(bundles: Sequence[bytes], now: datetime) -> bytes:
-    """Return the authorities of several bundles that have not ended, each once and in order.
+    """Return the authorities of several bundles that have not expired, each once and in order.
 
-    What cannot be read is left out.
+    Unreadable parts are left out.
     """
     found = (authority for bundle in bundles for authority in _authorities(bundle))
     lasting = (each.public_bytes(_PEM) for each in found if each.not_valid_after_utc > now)
@@ -234,10 +234,10 @@ class CertificateKeeper:
     Args:
         client: The API server.
         namespace: Where the secret is.
-        secret: The name of the secret.
+        secret: The name of the secret with the certificate.
         registration: The name of the two registrations.
         names: The names and addresses that the certificate is for; the first is that of the service.
-        log: Where a new certificate, and what cannot be written, is logged.
+        log: The log for new certificates and failed writes.
         now: Returns the time, with a time zone.
     """
 
@@ -261,7 +261,7 @@ class CertificateKeeper:
         self._now = now
 
     def certificate(self) -> ServingCertificate:
-        """Return the certificate of all replicas, which is new if there was none, or its time has come.
+        """Return the certificate that all replicas share; make one if none is stored, or replacement is due.
 
         Raises:
             ApiError, ApiUnreachable: The secret cannot be read or written.
@@ -269,7 +269,7 @@ class CertificateKeeper:
         return self._again_after_conflicts(self._read_or_made)
 
     def signing_key(self) -> bytes:
-        """Return the key that all replicas sign users with; it is made once, and stays.
+        """Return the key that all replicas sign users with; it is made once and never replaced.
 
         Raises:
             ApiError, ApiUnreachable: The secret cannot be read or written.
@@ -325,7 +325,7 @@ class CertificateKeeper:
         return _read(body, _KeptSecret)
 
     def _write_secret(self, before: _KeptSecret | None, parts: Mapping[str, bytes]) -> None:
-        """Write parts of the secret, unless it has changed since it was read: the error is a 409 then."""
+        """Write parts of the secret; raise a 409 if it has changed since it was read."""
         metadata = {"name": self._secret}
         document: dict[str, object] = {
             "metadata": metadata,
@@ -347,9 +347,9 @@ class CertificateKeeper:
         )
 
     def publish(self, bundle: bytes) -> bool:
-        """Have the API server trust some authorities for the webhook.
+        """Make the API server trust these authorities for the webhook.
 
-        What hinders it is logged.
+        Failures are logged.
 
         Args:
             bundle: The authorities.
@@ -390,7 +390,7 @@ class CertificateKeeper:
 
 
 def _decoded(text: str) -> bytes:
-    """Return what a text in base64 says, nothing if it is none."""
+    """Return the decoded text of base64, empty if it is not base64."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:

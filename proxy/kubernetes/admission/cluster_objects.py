@@ -1,7 +1,7 @@
-"""What the webhook knows of the cluster: namespaces, priority classes and the configuration.
+"""The cluster as the webhook knows it: namespaces, priority classes and the configuration.
 
-Watches bring them. An API server may ask about an object of a namespace that was created a moment ago: what
-no watch has brought yet is asked for once, and if there is no answer in time it counts as not there.
+Watches deliver them. An API server may ask about an object of a namespace that was just created: an object
+that no watch has delivered yet is requested once, and counts as missing without an answer in time.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from .settings import AdmissionSettings, admission_settings
 _NAMESPACES: Final = "/api/v1/namespaces"
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _ASK_SECONDS: Final = 2.0
-"""How long an object that is not known yet is asked for; the API server waits for ten in all."""
+"""How long a request for an unknown object may take; the API server waits for ten in all."""
 _POLICY_GROUP: Final = "service.policyGroup"
 _QUEUES: Final = "queues"
 
 
 class UnlistedError(LicorneError):
-    """The API server has not listed what has to be known in time."""
+    """The API server has not listed the required objects in time."""
 
 
 class _Named(Protocol):
@@ -57,8 +57,8 @@ class AdmissionObjects:
 
     Args:
         client: The API server.
-        namespace: Where the configuration is kept.
-        log: Where failures are logged.
+        namespace: The namespace of the configuration.
+        log: The log for failures.
     """
 
     def __init__(self, client: ApiClient, namespace: str, log: Log) -> None:
@@ -89,7 +89,7 @@ class AdmissionObjects:
         """Return a watch that keeps objects by their names."""
 
         def replace(items: Sequence[Read[_Object]], _: str) -> None:
-            # In this order a reader finds each object that was there and still is.
+            # In this order a reader finds each object that existed before and still exists.
             held.update({item.metadata.name: item for item in _readable(items)})
             for name in held.keys() - {item.metadata.name for item in items}:
                 held.pop(name, None)
@@ -105,10 +105,10 @@ class AdmissionObjects:
         return ListWatch(self._client, resource, on_list=replace, on_events=change, log=self._log)
 
     def start(self, timeout_seconds: float) -> None:
-        """Begin to follow, and return when everything is listed.
+        """Begin to follow, and return when all objects are listed.
 
         Raises:
-            UnlistedError: Not everything was listed in time.
+            UnlistedError: The objects were not listed in time.
             ConfigMapError: A value of the configuration cannot be read.
         """
         for watch in self._watches:
@@ -124,32 +124,32 @@ class AdmissionObjects:
             raise self._bad_start
 
     def stop(self) -> None:
-        """Follow nothing any more."""
+        """Stop following."""
         for watch in self._watches:
             watch.stop()
 
-    # ------------------------------------------------------------------------------------- what is known
+    # ------------------------------------------------------------------------------------- known objects
 
     @property
     def settings(self) -> AdmissionSettings:
-        """The settings that are in force."""
+        """The settings in force."""
         return self._settings
 
     @property
     def config_maps(self) -> ConfigMapPair:
-        """The configuration as it is, whether it can be used or not."""
+        """The present configuration, usable or not."""
         return self._pair
 
     def namespace(self, name: str) -> Namespace | None:
-        """Return a namespace, `None` if nothing is known about it."""
+        """Return a namespace, `None` if it is unknown."""
         return self._namespaces.get(name) or self._asked(_NAMESPACES, name, Namespace)
 
     def priority_class(self, name: str) -> PriorityClass | None:
-        """Return a priority class, `None` if nothing is known about it."""
+        """Return a priority class, `None` if it is unknown."""
         return self._classes.get(name) or self._asked(_PRIORITY_CLASSES, name, PriorityClass)
 
     def _asked(self, path: str, name: str, kind: type[_Object]) -> _Object | None:
-        """Ask for an object that no watch has brought."""
+        """Request an object that no watch has delivered."""
         try:
             body = self._client.request(
                 "GET", f"{path}/{quote(name, safe='')}", timeout_seconds=_ASK_SECONDS, patience_seconds=0.0
@@ -177,7 +177,7 @@ class AdmissionObjects:
             self._take(pair)
 
     def _take(self, pair: ConfigMapPair) -> None:
-        """Put a configuration into force if its values can be read, and changes are to be taken."""
+        """Put a configuration into force if its values can be read and changes are allowed."""
         self._pair = pair
         is_first = not self._listed[2].is_set()
         if not is_first and not self._settings.hot_reload:
@@ -191,33 +191,33 @@ class AdmissionObjects:
 
 
 def _readable(items: Sequence[Read[_Object]]) -> Iterator[_Object]:
-    """Return what can be read; what cannot stays as it was known, or is asked for."""
+    """Return the readable objects; an unreadable one keeps its known value, or is requested."""
     return (item for item in items if not isinstance(item, UnreadableObject))
 
 
 class ConfigMapPair(NamedTuple):
-    """The two objects that hold the configuration; `None` for one that there is not."""
+    """The two objects that hold the configuration; `None` for a missing one."""
 
     defaults: ConfigMap | None = None
     configs: ConfigMap | None = None
 
     def with_one(self, name: str, item: ConfigMap | None) -> ConfigMapPair:
-        """Return the pair with one of the two as it is now; the same pair for the name of another object."""
+        """Return the pair with the new state of one of the two; the same pair for another object."""
         if name == DEFAULTS_NAME:
             return self._replace(defaults=item)
         return self._replace(configs=item) if name == CONFIGS_NAME else self
 
 
 def configuration_verdict(request: AdmissionRequest, held: ConfigMapPair, namespace: str) -> AdmissionVerdict:
-    """Return what is answered to a write of an object that may hold the configuration.
+    """Return the verdict on a write of an object that may hold the configuration.
 
-    It is denied if the scheduler could not use the queues. Another value that it could not use is a warning:
-    it would keep the configuration that it has.
+    It is denied if the scheduler could not use the queues. Any other unusable value is a warning: the
+    scheduler would keep its present configuration.
 
     Args:
         request: The write.
-        held: The configuration as it is.
-        namespace: Where the configuration is kept; objects of other namespaces are admitted.
+        held: The present configuration.
+        namespace: The namespace of the configuration; objects of other namespaces are admitted.
 
     Raises:
         UnreadableReviewError: The object cannot be read.
@@ -243,7 +243,7 @@ def configuration_verdict(request: AdmissionRequest, held: ConfigMapPair, namesp
 
 
 def _warnings(pair: ConfigMapPair) -> tuple[str, ...]:
-    """Return what keeps the settings from coming into effect."""
+    """Return the reasons why the settings cannot take effect."""
     found: list[str] = []
     for read in (settings_from_config_maps, admission_settings):
         try:

@@ -1,8 +1,8 @@
-"""What is added to pods and workloads when they are written, and which writes are denied.
+"""Additions to pods and workloads when they are written, and the writes that are denied.
 
-A pod gets its user, the name of the scheduler, an application and whether it may be preempted.
-A workload gets the user in the template of its pods, since a controller creates those. Who names another
-user has to be allowed to, in every namespace: a pod can name the scheduler itself where nothing is marked.
+A pod gets its user, the name of the scheduler, an application and whether it may be preempted. A workload
+gets the user in the template of its pods, since a controller creates those. Naming another user needs a
+permission in every namespace: where the webhook marks nothing, a pod can still name the scheduler.
 """
 
 from __future__ import annotations
@@ -45,34 +45,34 @@ _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     "ReplicationController": _TEMPLATE,
     "PodTemplate": ("template",),
 }
-"""Where each kind of workload has the template of its pods."""
+"""The path to the template of pods in each kind of workload."""
 
 
 class ClusterKnowledge(Protocol):
-    """What is known of the cluster."""
+    """Look-ups of objects of the cluster."""
 
     def namespace(self, name: str) -> Namespace | None:
-        """Return a namespace, `None` if nothing is known about it."""
+        """Return a namespace, `None` if it is unknown."""
 
     def priority_class(self, name: str) -> PriorityClass | None:
-        """Return a priority class, `None` if nothing is known about it."""
+        """Return a priority class, `None` if it is unknown."""
 
 
 class _Labelled(msgspec.Struct, frozen=True):
-    """The template of pods, or any object of which the metadata alone are read."""
+    """The template of pods, or any object of which only the metadata are read."""
 
     metadata: ObjectMeta | None = None
 
 
 @final
 class Marking:
-    """Judges the writes of pods and workloads.
+    """Decides on the writes of pods and workloads.
 
     Args:
-        scheduler_name: What pods are to have as the name of their scheduler.
-        settings: The settings that are in force.
-        cluster: What is known of the cluster.
-        signer: Signs for whom pods run.
+        scheduler_name: The name of the scheduler for pods.
+        settings: The settings in force.
+        cluster: The look-ups of the cluster.
+        signer: Signs the users of pods.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Marking:
         self._users = PodUsers(settings, signer)
 
     def verdict(self, request: AdmissionRequest) -> AdmissionVerdict:
-        """Return what is to be answered.
+        """Return the verdict on a write.
 
         Raises:
             UnreadableReviewError: The object cannot be read.
@@ -134,7 +134,7 @@ class Marking:
         )
 
     def _labels(self, pod: Pod, namespace: str) -> dict[str, str]:
-        """Return the labels that say application and queue, the older names of both included."""
+        """Return the labels for application and queue, including their older names."""
         settings = self._settings
         labels: dict[str, str] = {}
         if not given_id(pod):
@@ -166,7 +166,7 @@ class Marking:
             and is_of_controller
             and self._settings.system_users.match(request.user_info.username)
         ):
-            return ADMITTED  # A deployment whose replica set differs from its template makes another one.
+            return ADMITTED  # A deployment makes another replica set if one differs from its template.
         template = object_of(_at(request.object, _TEMPLATES[kind]), _Labelled).metadata
         held = (template or ObjectMeta()).annotations
         chosen = self._user_of_created(request, whole, held)
@@ -176,11 +176,11 @@ class Marking:
         return _with_user(kind, template, chosen.annotations if is_marked or USER_INFO in held else {})
 
     def _updated_workload(self, request: AdmissionRequest) -> AdmissionVerdict:
-        """Return that a workload may be changed, but for its user by one who may not name one.
+        """Return the verdict on a changed workload: only permitted users may change its user.
 
-        A user that is taken away is put back. Where there was none that is signed, who changes the template
-        is the user from now on; a template that stays as it is is left alone, since its pods would be made
-        anew, and so is that of a Job, which cannot be changed.
+        A removed user is restored. Without a signed user before, the author of a change of the template
+        becomes the user. An unchanged template is not touched, since its pods would be recreated; neither is
+        the template of a Job, which cannot be changed.
         """
         if self._settings.bypass_auth:
             return ADMITTED
@@ -220,7 +220,7 @@ class Marking:
 
 
 def _with_user(kind: str, template: ObjectMeta | None, annotations: Mapping[str, str]) -> AdmissionVerdict:
-    """Return that a workload passes, with annotations in the template of its pods."""
+    """Return an admitting verdict that sets annotations in the template of a workload."""
     path = _TEMPLATES[kind]
     if template is None and annotations:
         pointer = "/" + "/".join((*path, "metadata"))
@@ -232,7 +232,7 @@ def _with_user(kind: str, template: ObjectMeta | None, annotations: Mapping[str,
 
 
 def _updated_pod(request: AdmissionRequest) -> AdmissionVerdict:
-    """Return that a pod may be changed, but for the user it runs for; one that is taken away is put back."""
+    """Return the verdict on a changed pod: its user may not change; a removed user is restored."""
     before, after = _annotations(request.old_object), _annotations(request.object)
     if after.get(USER_INFO, before.get(USER_INFO)) != before.get(USER_INFO):
         return denied(f"the annotation {USER_INFO} of a pod cannot be changed")
@@ -254,7 +254,7 @@ def _annotations(raw: msgspec.Raw) -> Mapping[str, str]:
 
 
 def _at(raw: msgspec.Raw, path: tuple[str, ...]) -> msgspec.Raw:
-    """Return what is at the end of a way into an object, an empty object where it ends before."""
+    """Return the value at the end of a path into an object, an empty object if the path ends early."""
     for step in path:
         raw = object_of(raw, dict[str, msgspec.Raw]).get(step, msgspec.Raw(b"{}"))
     return raw

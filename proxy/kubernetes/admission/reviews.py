@@ -1,4 +1,4 @@
-"""What an API server asks a webhook, and what is answered: `AdmissionReview` of `admission.k8s.io/v1`."""
+"""The questions of an API server to a webhook, and the answers: `admission.k8s.io/v1`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..decoding import decoded
 
 _VERSION: Final = "admission.k8s.io/v1"
 _WARNING_LENGTH_MAX: Final = 256
-"""An API server cuts off what is longer."""
+"""An API server cuts off longer warnings."""
 
 _Object = TypeVar("_Object")
 
@@ -35,25 +35,25 @@ class RequestKind(msgspec.Struct, frozen=True):
 
 
 class RequestUser(msgspec.Struct, frozen=True):
-    """Who writes the object."""
+    """The user who writes the object."""
 
     username: str = ""
     groups: tuple[str, ...] = ()
 
 
 class AdmissionRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """A write that is asked about."""
+    """A write under review."""
 
     uid: str
     operation: str = ""
-    """`CREATE`, `UPDATE` or another one that nothing here is registered for."""
+    """`CREATE`, `UPDATE`, or another operation, for which no webhook here is registered."""
     kind: RequestKind = RequestKind()
     namespace: str = ""
     user_info: RequestUser = RequestUser()
     object: msgspec.Raw = msgspec.Raw(b"null")
-    """The object as it is to be."""
+    """The object after the write."""
     old_object: msgspec.Raw = msgspec.Raw(b"null")
-    """The object as it was before an update."""
+    """The object before an update."""
 
 
 class _Review(msgspec.Struct, frozen=True, rename="camel"):
@@ -67,19 +67,19 @@ _REVIEW: Final = msgspec.json.Decoder(_Review)
 @final
 @dataclass(frozen=True, slots=True)
 class AdmissionVerdict:
-    """What is answered."""
+    """The answer to a review."""
 
     is_allowed: bool = True
     reason: str = ""
-    """Why the write is denied."""
+    """The reason for a denial."""
     patch: tuple[Mapping[str, object], ...] = ()
-    """What is changed in the object, as operations of a JSON patch."""
+    """The changes to the object, as operations of a JSON patch."""
     warnings: tuple[str, ...] = ()
-    """What the client shows to its user though the write is allowed."""
+    """Warnings that the client shows to its user although the write is allowed."""
 
 
 ADMITTED: Final = AdmissionVerdict()
-"""The write passes as it is."""
+"""The write passes unchanged."""
 
 
 def denied(reason: str) -> AdmissionVerdict:
@@ -91,7 +91,7 @@ def request_of(body: bytes) -> AdmissionRequest:
     """Return the question in a body.
 
     Raises:
-        UnreadableReviewError: It is not a review of the version that is spoken here.
+        UnreadableReviewError: It is not a review of the supported version.
     """
     try:
         review = _REVIEW.decode(body)
@@ -106,7 +106,7 @@ def object_of(raw: msgspec.Raw, kind: type[_Object]) -> _Object:
     """Return an object of a question.
 
     Raises:
-        UnreadableReviewError: It cannot be read as what it is said to be.
+        UnreadableReviewError: It cannot be read as an object of the expected type.
     """
     try:
         return decoded(msgspec.json.Decoder(kind), raw)
@@ -118,8 +118,8 @@ def encoded_review(uid: str, verdict: AdmissionVerdict) -> bytes:
     """Return the body of an answer.
 
     Args:
-        uid: That of the question.
-        verdict: What is answered.
+        uid: The uid of the question.
+        verdict: The answer.
     """
     response: dict[str, object] = {"uid": uid, "allowed": verdict.is_allowed}
     if verdict.reason:
@@ -142,9 +142,9 @@ def added_entries(
     """Return the operations that set entries of an object within an object.
 
     Args:
-        path: The way to the inner object, whose parent is there.
-        held: What the inner object has; without anything it may be missing.
-        entries: What it is to have besides; equal entries are left out.
+        path: The path to the inner object, whose parent exists.
+        held: The present entries of the inner object, which may be missing if there are none.
+        entries: The entries to set; those that are equal already are left out.
     """
     changed = {key: value for key, value in entries.items() if held.get(key) != value}
     if not changed:
@@ -155,7 +155,7 @@ def added_entries(
 
 
 def _pointer(path: Sequence[str]) -> str:
-    """Return a way as RFC 6901 writes it."""
+    """Return a path in the notation of RFC 6901."""
     return "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in path)
 
 

@@ -1,7 +1,7 @@
-"""The admission webhook as a whole: what it knows of the cluster, its certificate, its port, and its paths.
+"""The admission webhook as a whole: its view of the cluster, its certificate, its port, and its paths.
 
-What cannot be read, and what meets a bug of ours, is answered with a status of HTTP: then the failure policy
-of the registration decides what becomes of the write.
+An unreadable question, or one that meets a bug of ours, is answered with an error status of HTTP: the failure
+policy of the registration then decides about the write.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ MUTATE_PATH: Final = "/mutate"
 VALIDATE_PATH: Final = "/validate-conf"
 _LIMITS: Final = LimitsSettings(
     body_bytes_max=16 << 20,  # Twice an object, before and after: each has less than 3 MiB.
-    per_second_max=100_000.0,  # All questions of a cluster come from the one host of the API server.
+    per_second_max=100_000.0,  # All questions of a cluster come from the host of the API server.
 )
 
 Judge = Callable[[AdmissionRequest], AdmissionVerdict]
-"""Says what is answered; may wait for the API server."""
+"""Returns the answer; may wait for the API server."""
 
 
 def admission_app(mutate: Judge, validate: Judge) -> Starlette:
     """Return the application.
 
     Args:
-        mutate: Judges pods and workloads.
-        validate: Judges the configuration.
+        mutate: Answers questions about pods and workloads.
+        validate: Answers questions about the configuration.
     """
     return Starlette(
         routes=[
@@ -103,15 +103,15 @@ def _broken(_: Request, error: Exception) -> Response:
 
 _NAME: Final = "admission"
 _LISTED_SECONDS: Final = 30.0
-"""How long the API server may take to list what has to be known."""
+"""How long the API server may take to list the required objects."""
 _CHECK_SECONDS: Final = 60.0
-"""How often the certificate is looked at."""
+"""How often the certificate is checked."""
 _TRUST_TIME: Final = timedelta(seconds=45)
-"""From when a certificate is made to when it is presented: API servers learn of its authority meanwhile."""
+"""The time between making a certificate and presenting it: API servers learn of its authority meanwhile."""
 _IDLE_SECONDS: Final = 120
 """How long a connection may be idle: longer than an API server keeps it, so that no question is lost."""
 _DRAIN_SECONDS: Final = 10
-"""How long questions that are under way may take when the server stops: as long as they may at all."""
+"""How long questions in progress may take when the server stops: the same as their limit in general."""
 _CONNECTIONS_MAX: Final = 1_000
 
 
@@ -122,12 +122,12 @@ def _utc_now() -> datetime:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionServerOptions:
-    """What the command line says."""
+    """The options of the command line."""
 
     namespace: str = "default"
-    """Where the configuration, the secret and the service are."""
+    """The namespace of the configuration, the secret and the service."""
     scheduler_name: str = "yunikorn"
-    """What pods get as the name of their scheduler."""
+    """The name of the scheduler for pods."""
     service: str = "licorne-admission"
     """The name of the service by which API servers reach the webhook."""
     secret: str = "licorne-admission"  # noqa: S105 - the name of an object
@@ -135,14 +135,14 @@ class AdmissionServerOptions:
     registration: str = "licorne-admission"
     """The name of the configurations of mutating and validating webhooks."""
     extra_names: tuple[str, ...] = ()
-    """Further names and addresses by which API servers reach it."""
+    """Further names and addresses by which API servers reach the webhook."""
     host: str = "0.0.0.0"  # noqa: S104 - API servers are on other machines
     port: int = 8443
-    """The port 0 stands for one that is free."""
+    """The port; 0 stands for any free one."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names and addresses that the certificate is for."""
+        """The names and addresses in the certificate."""
         service = f"{self.service}.{self.namespace}"
         return (f"{service}.svc", service, *self.extra_names)
 
@@ -151,13 +151,13 @@ class AdmissionServerOptions:
 class AdmissionServer:
     """Answers API servers, from `start` to `stop`; `with` does both.
 
-    It needs the API server to start. Afterwards it answers with what it knows, also while the API server
-    cannot be reached.
+    It needs the API server to start. Afterwards it answers from its view of the cluster, also while the API
+    server cannot be reached.
 
     Args:
         client: The API server; it is not closed at the end.
-        options: What the command line says.
-        log: Where failures are logged.
+        options: The options of the command line.
+        log: The log for failures.
         now: Returns the time, with a time zone.
     """
 
@@ -190,13 +190,13 @@ class AdmissionServer:
         self._checks = threading.Thread(target=self._check_always, name="licorne-certificate", daemon=True)
 
     def start(self) -> None:
-        """Learn what has to be known, take or make the certificate, and return when it answers.
+        """List the cluster, get the certificate, and return when the server answers.
 
         Raises:
             ConfigMapError: A value of the configuration cannot be read.
-            UnlistedError: The API server has not listed what has to be known in time.
-            ApiError, ApiUnreachable: The certificate cannot be read or kept.
-            LicorneError: The address cannot be listened on.
+            UnlistedError: The API server has not listed the required objects in time. ApiError,
+            ApiUnreachable: The certificate cannot be read or stored. LicorneError: The address cannot be
+            listened on.
         """
         try:
             self._objects.start(_LISTED_SECONDS)
@@ -210,7 +210,7 @@ class AdmissionServer:
         self._is_running = True
 
     def stop(self) -> None:
-        """Let questions that are under way be answered, and end; nothing happens if it does not run."""
+        """Answer the questions in progress, and end; without effect if it does not run."""
         if not self._is_running:
             return
         self._is_running = False
@@ -228,23 +228,23 @@ class AdmissionServer:
 
     @property
     def signer(self) -> UserSigner:
-        """Tells which users the webhook has written; known from the start on."""
+        """Tells which users the webhook has written; available after the start."""
         assert self._signer is not None, "the webhook has not been started"
         return self._signer
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port of the server."""
         return self._serving.port
 
     def check_certificate(self) -> None:
-        """Take the certificate of all replicas, or make one if its time has come; called each minute.
+        """Use the certificate that all replicas share, or make one if it is due; called each minute.
 
-        A new one is presented a while after it was made known to API servers, so that none of their
-        questions is lost.
+        A new one is presented some time after its authority was published, so that no question of an API
+        server is lost.
 
         Raises:
-            ApiError, ApiUnreachable: The certificate cannot be read or kept.
+            ApiError, ApiUnreachable: The certificate cannot be read or stored.
         """
         kept = self._keeper.certificate()
         is_trusted = self._keeper.publish(kept.bundle)

@@ -1,4 +1,4 @@
-"""What the admission webhook does with which pods, and how two objects of the cluster say it.
+"""The settings of the admission webhook, from two objects of the cluster.
 
 The objects are `yunikorn-defaults` and `yunikorn-configs`, the same that configure the scheduler of pods.
 """
@@ -24,16 +24,16 @@ from ..objects import ConfigMap, Namespace
 @final
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """A list of regular expressions, of which one has to be found in a text."""
+    """A list of regular expressions; one of them has to be found in a text."""
 
     expressions: tuple[Pattern, ...] = ()
 
     @classmethod
     def of(cls, text: str) -> Patterns:
-        """Read a list with commas between the expressions.
+        """Read a list of expressions separated by commas.
 
         Raises:
-            ValueError: One of them is no expression; the text goes on behind "is".
+            ValueError: One of them is not a regular expression; the message continues a sentence after "is".
         """
         parts = [part.strip() for part in text.split(",")]
         try:
@@ -42,11 +42,11 @@ class Patterns:
             raise ValueError(f"no list of regular expressions: {error}") from error
 
     def match(self, text: str) -> bool:
-        """Return whether one of them is found in a text; an empty list is found in none."""
+        """Return whether one of them is found in a text; an empty list never matches."""
         return any(expression.search(text) for expression in self.expressions)
 
     def match_if_any(self, text: str) -> bool:
-        """Return whether one of them is found in a text; an empty list is found in all."""
+        """Return whether one of them is found in a text; an empty list always matches."""
         return not self.expressions or self.match(text)
 
 
@@ -58,34 +58,34 @@ _CONTROLLERS: Final = Patterns.of("^system:serviceaccount:kube-system:")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionSettings:
-    """Which pods the webhook marks, and who may say for whom a pod runs.
+    """The pods that the webhook marks, and the users who may choose the user of a pod.
 
-    The annotations of a namespace, where it has them, override the lists of namespaces.
+    The annotations of a namespace override the lists of namespaces.
     """
 
     process_namespaces: Patterns = _NO_PATTERNS
     """The namespaces whose pods are given to the scheduler; all if the list is empty."""
     bypass_namespaces: Patterns = _SYSTEM_NAMESPACE
-    """The exceptions from that."""
+    """The exceptions from `process_namespaces`."""
     label_namespaces: Patterns = _NO_PATTERNS
-    """The namespaces whose pods get the id of an application if they have none; all if the list is empty."""
+    """The namespaces whose pods get an application id if they have none; all if the list is empty."""
     no_label_namespaces: Patterns = _NO_PATTERNS
-    """The exceptions from that."""
+    """The exceptions from `label_namespaces`."""
     generate_unique_app_id: bool = False
-    """Whether each pod without an application id is an application, not each namespace."""
+    """Whether each pod without an application id becomes an application, instead of each namespace."""
     default_queue: str = ""
-    """The queue of pods that name none; empty leaves it to the placement rules."""
+    """The queue of pods without one; if empty, the placement rules decide."""
     bypass_auth: bool = False
-    """Whether everybody may say for whom a pod runs; then nothing is added either."""
+    """Whether everybody may choose the user of a pod; then no user is added either."""
     trust_controllers: bool = True
-    """Whether what system users create for a workload runs for the user of the workload."""
+    """Whether the objects that system users create for a workload run for the user of the workload."""
     system_users: Patterns = _CONTROLLERS
     external_users: Patterns = _NO_PATTERNS
-    """Further users who may say it."""
+    """Further users who may choose the user of a pod."""
     external_groups: Patterns = _NO_PATTERNS
-    """The groups whose members may say it."""
+    """The groups whose members may choose the user of a pod."""
     unsigned_users: UnsignedUsers | None = None
-    """What becomes of pods of a controller whose workload has no signed user; `None` is `nobody`."""
+    """How pods are treated whose workload has no signed user; `None` means `nobody`."""
     hot_reload: bool = True
     """Whether a change of these settings takes effect without a restart."""
 
@@ -94,7 +94,7 @@ class AdmissionSettings:
 
         Args:
             name: The name of the namespace.
-            namespace: The namespace, `None` if nothing is known about it.
+            namespace: The namespace, `None` if it is unknown.
         """
         said = _said(namespace, NAMESPACE_ENABLED)
         if said is not None:
@@ -102,11 +102,11 @@ class AdmissionSettings:
         return self.process_namespaces.match_if_any(name) and not self.bypass_namespaces.match(name)
 
     def labels(self, name: str, namespace: Namespace | None) -> bool:
-        """Return whether the pods of a namespace get the id of an application.
+        """Return whether the pods of a namespace get an application id.
 
         Args:
             name: The name of the namespace.
-            namespace: The namespace, `None` if nothing is known about it.
+            namespace: The namespace, `None` if it is unknown.
         """
         said = _said(namespace, NAMESPACE_GENERATES_ID)
         if said is not None:
@@ -114,7 +114,7 @@ class AdmissionSettings:
         return self.label_namespaces.match_if_any(name) and not self.no_label_namespaces.match(name)
 
     def may_name_user(self, user: str, groups: tuple[str, ...]) -> bool:
-        """Return whether a user may say for whom a pod runs."""
+        """Return whether a user may choose the user of a pod."""
         return self.external_users.match(user) or any(map(self.external_groups.match, groups))
 
     def is_trusted_controller(self, user: str) -> bool:
@@ -126,11 +126,11 @@ def admission_settings(defaults: ConfigMap | None, configs: ConfigMap | None) ->
     """Read the settings of the webhook.
 
     Args:
-        defaults: `yunikorn-defaults`, `None` if there is none.
-        configs: `yunikorn-configs`, whose values override those of the defaults.
+        defaults: `yunikorn-defaults`, `None` if it does not exist.
+        configs: `yunikorn-configs`, whose values override the defaults.
 
     Raises:
-        ConfigMapError: A value cannot be read; the text names object, key and value.
+        ConfigMapError: A value cannot be read; the message names object, key and value.
     """
     values = values_of_config_maps(defaults, configs)
     found: dict[str, Any] = {
@@ -140,7 +140,7 @@ def admission_settings(defaults: ConfigMap | None, configs: ConfigMap | None) ->
 
 
 def _said(namespace: Namespace | None, annotation: str) -> bool | None:
-    """Return what an annotation says: anything but `true` is no; `None` without it."""
+    """Return the value of an annotation: `true` is yes, anything else no; `None` if it is missing."""
     text = None if namespace is None else namespace.metadata.annotations.get(annotation)
     return None if text is None else text == "true"
 
@@ -162,4 +162,4 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     f"{_ACCESS}externalGroups": ("external_groups", Patterns.of),
     "service.enableConfigHotRefresh": ("hot_reload", parsed_flag),
 }
-"""What each key sets, and how its value is read."""
+"""The field that each key sets, and the reader of its value."""

@@ -1,8 +1,8 @@
-"""For whom a pod runs: who creates it, who has made the workload that it is of, or another user.
+"""The user of a pod: its creator, the author of its workload, or another user who is named.
 
-What a controller creates runs for the user of its workload, whose signature the annotations of the template
-bring along. No name of an account is trusted with another user: a template that was written while no replica
-answered has no signature.
+The objects of a controller run for the user of its workload, whose signature is in the annotations of the
+template. The name of an account alone does not permit another user: a template that was written while no
+replica answered has no signature.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .settings import AdmissionSettings
 
 
 class ChosenUser(NamedTuple):
-    """The annotations that say for whom a pod runs; or why the write is refused."""
+    """The annotations with the user of a pod; or the reason for a refusal."""
 
     annotations: Mapping[str, str] = {}
     problem: str = ""
@@ -32,11 +32,11 @@ _NOBODY: Final = UserAndGroups(DEFAULT_USER, ())
 
 @final
 class PodUsers:
-    """Chooses users, and signs them.
+    """Chooses the users of pods, and signs them.
 
     Args:
-        settings: The settings that are in force.
-        signer: Signs what is chosen.
+        settings: The settings in force.
+        signer: Signs the chosen users.
     """
 
     def __init__(self, settings: AdmissionSettings, signer: UserSigner) -> None:
@@ -46,12 +46,12 @@ class PodUsers:
     def of_created(
         self, request: AdmissionRequest, whole: ObjectMeta, annotations: Mapping[str, str]
     ) -> ChosenUser:
-        """Return the user of a pod, or of the pods of a workload, that is created.
+        """Return the user of a new pod, or of the pods of a new workload.
 
         Args:
-            request: Who creates it, and of which kind it is.
+            request: The write, with its author and the kind of the object.
             whole: The metadata of the object.
-            annotations: Those of the pod, or of the template of pods.
+            annotations: The annotations of the pod, or of the template of pods.
         """
         owner = controller_of(whole)
         if owner is None or not self._settings.is_trusted_controller(request.user_info.username):
@@ -71,7 +71,7 @@ class PodUsers:
     def of_named(
         self, request: AdmissionRequest, whole: ObjectMeta, annotations: Mapping[str, str]
     ) -> ChosenUser:
-        """Return the user that annotations name, or who makes the request."""
+        """Return the user in the annotations, or else the author of the request."""
         said = annotations.get(USER_INFO)
         user, groups = request.user_info.username, request.user_info.groups
         own = UserAndGroups(user, groups)
@@ -93,14 +93,14 @@ class PodUsers:
         return ChosenUser({USER_INFO: text, SIGNATURE: self._signer.signature(subject, text)})
 
     def is_signed(self, request: AdmissionRequest, whole: ObjectMeta, annotations: Mapping[str, str]) -> bool:
-        """Return whether the user in annotations was signed for the object that has them."""
+        """Return whether the user in annotations was signed for the object with these annotations."""
         subject = subject_of(request.kind.kind, namespace_of(request), whole)
         said = annotations.get(USER_INFO)
         return said is not None and self._signer.is_signed((subject,), said, annotations.get(SIGNATURE, ""))
 
 
 def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
-    """Return the object for which a controller has made another one, `None` without any."""
+    """Return the object for which a controller has made another one, if any."""
     return next((owner for owner in metadata.owner_references if owner.controller), None)
 
 
@@ -110,7 +110,7 @@ def namespace_of(request: AdmissionRequest) -> str:
 
 
 def kept_user(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    """Return what is put back of a user that was there before an update, and of its signature."""
+    """Return the annotations to restore after an update: the former user and its signature."""
     return {
         key: before[key]
         for key in (USER_INFO, SIGNATURE)

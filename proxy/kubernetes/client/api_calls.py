@@ -1,4 +1,4 @@
-"""What a scheduler of pods asks of an API server: to bind, delete, patch and create, and to hold a lease."""
+"""Calls of a scheduler of pods to an API server: bind, delete, patch and create, and hold a lease."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class ApiCalls:
     """Calls of an API server. Threads share them.
 
     All of them raise `ApiError` if the server refuses, `ApiUnreachable` if it is unknown whether the call was
-    carried out, and `CredentialError` and `InputError` if the credentials cannot be used. The uid says which
-    pod is meant: the server refuses with 409 if another one has its name now.
+    carried out, and `CredentialError` and `InputError` if the credentials cannot be used. The uid identifies
+    the pod: the server refuses with 409 if another one has its name now.
 
     Args:
         client: The client.
@@ -41,7 +41,7 @@ class ApiCalls:
         self._client.limit_rate(qps, burst)
 
     def get_pod(self, namespace: str, name: str) -> Pod:
-        """Return a pod as the server has it; the status of the error is 404 if there is none."""
+        """Return a pod of the server; the status of the error is 404 if it does not exist."""
         return _decoded(self._client.request("GET", _pod(namespace, name)), Pod)
 
     def create_pod(self, namespace: str, document: Mapping[str, object]) -> Pod:
@@ -53,7 +53,7 @@ class ApiCalls:
         """Assign a pod to a node.
 
         409 has two meanings: the pod is assigned already, perhaps to this very node, or another one has its
-        name. `get_pod` tells. The server does not check that the node exists.
+        name. `get_pod` tells them apart. The server does not check that the node exists.
         """
         binding = Binding(
             metadata=ObjectMeta(name=name, namespace=namespace, uid=uid), target=BindingTarget(name=node)
@@ -64,15 +64,15 @@ class ApiCalls:
     def delete_pod(
         self, namespace: str, name: str, uid: str, *, grace_period_seconds: int | None = None
     ) -> bool:
-        """Delete a pod; return whether there was one.
+        """Delete a pod; return whether it existed.
 
-        One that is bound stays until its node has ended it.
+        A bound pod stays until its node has ended it.
 
         Args:
             namespace: Its namespace.
             name: Its name.
             uid: Its uid.
-            grace_period_seconds: How long its node gives it to end; `None` as the pod says.
+            grace_period_seconds: How long its node gives it to end; `None` for the period of the pod.
         """
         options = _delete_options(uid, grace_period_seconds)
         return self._unless_missing("DELETE", _pod(namespace, name), options)
@@ -80,10 +80,10 @@ class ApiCalls:
     def evict_pod(
         self, namespace: str, name: str, uid: str, *, grace_period_seconds: int | None = None
     ) -> bool:
-        """Delete a pod unless a disruption budget forbids it; return whether there was one.
+        """Delete a pod unless a disruption budget forbids it; return whether it existed.
 
-        The status of the error is 429 if a budget forbids it; that is not waited for. A server takes ten
-        seconds to say that another pod has the name.
+        The status of the error is 429 if a budget forbids it; the call does not wait for it. A server takes
+        ten seconds to report that another pod has the name.
         """
         eviction = {
             "apiVersion": "policy/v1",
@@ -96,7 +96,7 @@ class ApiCalls:
     def _unless_missing(
         self, method: str, path: str, document: Mapping[str, object], patience_seconds: float | None = None
     ) -> bool:
-        """Make a call about a pod; return whether there was one."""
+        """Make a call about a pod; return whether the pod existed."""
         try:
             body = msgspec.json.encode(document)
             self._client.request(method, path, body=body, patience_seconds=patience_seconds)
@@ -122,25 +122,25 @@ class ApiCalls:
     def patch_pod_phase(
         self, namespace: str, name: str, uid: str, *, phase: str, reason: str, message: str
     ) -> Pod:
-        """Set the phase of a pod's status, and why, and return the pod."""
+        """Set the phase of a pod's status with its reason, and return the pod."""
         status = {"phase": phase, "reason": reason, "message": message}
         return self._patch_status(namespace, name, uid, status)
 
     def _patch_status(self, namespace: str, name: str, uid: str, status: Mapping[str, object]) -> Pod:
-        # A uid that differs is a change of it, which the server refuses.
+        # Another uid counts as a change of the pod, which the server refuses.
         body = msgspec.json.encode({"metadata": {"uid": uid}, "status": status})
         path = f"{_pod(namespace, name)}/status"
         try:
             answer = self._client.request("PATCH", path, body=body, content_type=_STRATEGIC_PATCH)
         except ApiError as error:
             if error.status == 422 and "metadata.uid" in error.message:
-                # Other calls say 409 of it: for who calls it is the same.
+                # Other calls report this as 409: it is the same to the caller.
                 raise ApiError(409, "Conflict", error.message) from error
             raise
         return _decoded(answer, Pod)
 
     def select_node(self, namespace: str, name: str, uid: str, node: str) -> None:
-        """Have a volume made for a claim, where a node can reach it."""
+        """Select the node for which the volume of a claim is made."""
         annotations = {SELECTED_NODE: node}
         body = msgspec.json.encode({"metadata": {"uid": uid, "annotations": annotations}})
         path = f"/api/v1/namespaces/{quote(namespace)}/persistentvolumeclaims/{quote(name)}"
@@ -160,7 +160,7 @@ class ApiCalls:
     def patch_event_series(
         self, namespace: str, name: str, *, count: int, last_observed_time: str
     ) -> KubernetesEvent:
-        """Note that an event has happened again, and return it; 404 if the server has dropped it since.
+        """Record that an event has happened again, and return it; 404 if the server has dropped it since.
 
         Args:
             namespace: The event's namespace.
@@ -176,26 +176,26 @@ class ApiCalls:
         return _decoded(answer, KubernetesEvent)
 
     def get_lease(self, namespace: str, name: str) -> Lease:
-        """Return a lease; the status of the error is 404 if there is none."""
+        """Return a lease; the status of the error is 404 if it does not exist."""
         return self._lease_call("GET", f"{_leases(namespace)}/{_step(name)}", None)
 
     def create_lease(self, lease: Lease) -> Lease:
-        """Create a lease, and return it; the status of the error is 409 if there is one of this name."""
+        """Create a lease, and return it; the status of the error is 409 if the name is taken."""
         return self._lease_call("POST", _leases(lease.metadata.namespace), lease)
 
     def update_lease(self, lease: Lease) -> Lease:
-        """Replace a lease, and return it as it is now.
+        """Replace a lease, and return its new state.
 
         The status of the error is 409 if it has changed since it was read.
 
         Args:
-            lease: The lease as it is to be, with the version that was read.
+            lease: The new lease, with the version that was read.
         """
         path = f"{_leases(lease.metadata.namespace)}/{_step(lease.metadata.name)}"
         return self._lease_call("PUT", path, lease)
 
     def _lease_call(self, method: str, path: str, lease: Lease | None) -> Lease:
-        """Make one attempt: who holds a lease tries again in its own time."""
+        """Make one attempt: the holder of a lease decides itself when to repeat it."""
         answer = self._client.request(
             method,
             path,
@@ -207,7 +207,7 @@ class ApiCalls:
 
 
 def _step(name: str) -> str:
-    """Return a name as one step of a path, whatever is in it."""
+    """Return a name as one step of a path, with its characters escaped."""
     return quote(name, safe="")
 
 
@@ -224,7 +224,7 @@ def _leases(namespace: str) -> str:
 
 
 def _delete_options(uid: str, grace_period_seconds: int | None) -> dict[str, object]:
-    """Return what is said with a deletion."""
+    """Return the document of a deletion."""
     options: dict[str, object] = {"preconditions": {"uid": uid}}
     if grace_period_seconds is not None:
         options["gracePeriodSeconds"] = grace_period_seconds
@@ -235,7 +235,7 @@ def _decoded(answer: bytes, kind: type[_Answered]) -> _Answered:
     """Return the object in an answer.
 
     Raises:
-        ApiUnreachable: It cannot be read: something between has written it, or the call was carried out and
+        ApiUnreachable: It cannot be read: a server in between has written it, or the call was carried out and
             its result is unknown.
     """
     try:

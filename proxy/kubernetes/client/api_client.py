@@ -1,4 +1,4 @@
-"""Requests to an API server: at a limited rate, with fresh credentials, repeated where that is safe."""
+"""Requests to an API server: at a limited rate, with fresh credentials, repeated where it is safe."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _BACKOFF_SECONDS: Final = (0.1, 5.0)
 
 @final
 class TokenBucket:
-    """A bucket of tokens. Each request takes one, and waits until the bucket would have had it.
+    """A bucket of tokens. Each request takes one, and waits until the bucket has refilled for it.
 
     Args:
         per_second: How many tokens come in a second.
-        capacity: How many there are at most, and at the beginning.
+        capacity: The maximum number of tokens, and the number at the beginning.
         now: The clock, seconds.
     """
 
@@ -37,7 +37,7 @@ class TokenBucket:
         self._filled_at = now()
 
     def take(self) -> float:
-        """Take a token, and return how many seconds the caller waits before it makes its request."""
+        """Take a token, and return how many seconds the caller must wait before its request."""
         with self._lock:
             now = self._now()
             filled = self._tokens + (now - self._filled_at) * self._per_second
@@ -47,16 +47,16 @@ class TokenBucket:
 
 
 def backoff_seconds(failures: int, limits: tuple[float, float] = _BACKOFF_SECONDS) -> float:
-    """Return how long to wait after a number of failures in a row, at least one.
+    """Return how long to wait after a number of consecutive failures, at least one.
 
     It doubles with each, and a random half keeps programs that failed together apart.
 
     Args:
-        failures: How many failures there were.
+        failures: The number of failures.
         limits: The first and the longest time, seconds.
     """
     first, longest = limits
-    # The exponent is bounded: a server may be away for days.
+    # The exponent is bounded: a server may be unavailable for days.
     whole = min(longest, first * 2.0 ** min(failures - 1, 30))
     return whole * random.uniform(0.5, 1.0)  # noqa: S311 - dice, no secret
 
@@ -66,13 +66,13 @@ class ApiClient:
     """A client of one API server. Threads share it; `with` closes it.
 
     Args:
-        credentials: Where the server is, and who the program is for it.
+        credentials: The address of the server, and the identity of the program.
         qps: How many requests are made a second.
         burst: How many may be made at once after a pause.
         connections_max: How many requests run at a time; watches are not counted.
-        timeout_seconds: How long a request waits for its answer, unless it says otherwise.
-        patience_seconds: How long a request is repeated, unless it says otherwise.
-        user_agent: What the server's log calls the program.
+        timeout_seconds: How long a request waits for its answer, unless it sets a time.
+        patience_seconds: How long a request is repeated, unless it sets a time.
+        user_agent: The name of the program in the server's log.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class ApiClient:
         self._closed = threading.Event()
 
     def limit_rate(self, qps: float, burst: int) -> None:
-        """Make so many requests a second, and so many at once, from now on; 0 requests a second are no limit.
+        """Limit the requests from now on; 0 requests a second mean no limit.
 
         Args:
             qps: How many requests are made a second.
@@ -107,7 +107,7 @@ class ApiClient:
 
     @property
     def namespace(self) -> str:
-        """The namespace that the credentials name."""
+        """The namespace in the credentials."""
         return self._credentials.namespace
 
     def request(
@@ -133,13 +133,13 @@ class ApiClient:
             path: The path, from `/api` or `/apis` on.
             query: Parameters of the path.
             body: The document.
-            content_type: What the document is.
+            content_type: The media type of the document.
             timeout_seconds: How long one attempt waits for its answer.
             patience_seconds: How long attempts are made; 0 for one attempt.
 
         Raises:
             ApiError: The server has refused the request.
-            ApiUnreachable: There was no answer; or the client is closed.
+            ApiUnreachable: There was no answer, or the client is closed.
             CredentialError: A plugin failed, or the certificate of the server is not trusted.
             InputError: The file with the token cannot be read.
         """
@@ -160,9 +160,9 @@ class ApiClient:
             self._wait(delay)
 
     def open_lines(self, path: str, query: Mapping[str, str], idle_timeout_seconds: float) -> LineStream:
-        """Make a request whose answer is lines without end, such as a watch, and return them.
+        """Make a request whose answer is a stream of lines, such as a watch, and return it.
 
-        It is not repeated but after 401, once, with new credentials.
+        It is repeated only after 401, once, with new credentials.
 
         Args:
             path: The path.
@@ -182,7 +182,7 @@ class ApiClient:
         return self._open(target, self._credentials.identity.secret(), idle_timeout_seconds)
 
     def close(self) -> None:
-        """Make no more requests, and wake those that wait; watches are ended by who reads them."""
+        """Make no further requests, and wake those that wait; their readers end the watches."""
         self._closed.set()
         with self._lock:
             if self._connections is not None:
@@ -197,7 +197,7 @@ class ApiClient:
     def _attempt(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None, timeout: float
     ) -> bytes:
-        """Make a request once, and once more with new credentials if the server does not take the old."""
+        """Make a request once, and once more with new credentials if the server refuses the old ones."""
 
         def send(secret: Secret) -> HttpAnswer:
             connections = self._connections_for(secret)
@@ -216,14 +216,14 @@ class ApiClient:
         return self._connections_for(secret).open_lines(target, _headers(secret), idle_timeout_seconds)
 
     def _wait(self, seconds: float) -> None:
-        """Wait, and refuse to go on when the client is closed."""
+        """Wait; raise if the client is closed."""
         if self._closed.wait(seconds) if seconds > 0 else self._closed.is_set():
             raise ApiUnreachable(f"{self._credentials.server}: the client is closed")
 
     def _connections_for(self, secret: Secret) -> ApiConnections:
-        """Return the connections that have a secret's certificate, in time with the rate of requests.
+        """Wait for the limit of the rate, and return the connections with the certificate of a secret.
 
-        With another certificate there are new ones.
+        Another certificate needs new connections.
         """
         self._wait(self._bucket.take())
         pair = secret.certificate, secret.key
@@ -242,7 +242,7 @@ def _target(path: str, query: Mapping[str, str] | None) -> str:
 
 
 def _headers(secret: Secret) -> dict[str, str]:
-    """Return the headers that every request has."""
+    """Return the headers of every request."""
     headers = {"Accept": "application/json"}
     if secret.token is not None:
         headers["Authorization"] = f"Bearer {secret.token}"
@@ -250,7 +250,7 @@ def _headers(secret: Secret) -> dict[str, str]:
 
 
 def _delay(method: str, error: LicorneError, failures: int) -> float | None:
-    """Return after how many seconds a request is repeated, `None` if it is not."""
+    """Return after how many seconds a request is repeated, `None` for no repetition."""
     if isinstance(error, ApiError):
         if error.status in {429, 503} and error.retry_after_seconds is not None:
             return max(error.retry_after_seconds, backoff_seconds(failures))

@@ -1,4 +1,4 @@
-"""Connections to an API server: those that are kept for requests, and one for each watch."""
+"""Connections to an API server: reused ones for requests, and one for each watch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KEEPALIVE: Final = (
         if hasattr(socket, name)
     ),
 )
-"""A peer that vanished without a word is noticed after a minute, where the system can do so."""
+"""A peer that vanished silently is detected after a minute, if the system supports it."""
 _READ_BYTES: Final = 2**18
 _BATCH_BYTES_MAX: Final = 2**20
 _CHUNK_BYTES_MAX: Final = 2**26
@@ -39,7 +39,7 @@ _CHUNK_BYTES_MAX: Final = 2**26
 @final
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What a server has answered."""
+    """The answer of a server."""
 
     status: int
     body: bytes
@@ -51,10 +51,10 @@ class ApiConnections:
     """Connections that are made with one secret. Threads share them.
 
     Args:
-        credentials: Where the server is, and how it is recognised.
+        credentials: The address of the server, and how it is authenticated.
         secret: The certificate of the client, if it has one; the token is given with each request.
         connections_max: How many requests run at a time; more of them wait.
-        user_agent: What the server's log calls the program.
+        user_agent: The name of the program in the server's log.
 
     Raises:
         CredentialError: The certificates cannot be used.
@@ -116,7 +116,7 @@ class ApiConnections:
         return HttpAnswer(answer.status, answer.data, answer.headers.get("Retry-After"))
 
     def open_lines(self, path: str, headers: Mapping[str, str], idle_timeout_seconds: float) -> LineStream:
-        """Make a request whose answer is lines without end, on a connection that nothing else uses.
+        """Make a request whose answer is a stream of lines, on a separate connection.
 
         Raises:
             ApiError: The server has refused it.
@@ -162,7 +162,7 @@ class ApiConnections:
             raise
 
     def _tls_failure(self, error: Exception) -> ApiUnreachable | CredentialError:
-        """Return what a failure of TLS means: only a certificate that is not trusted will stay so."""
+        """Return the error for a failure of TLS: only an untrusted certificate is a permanent failure."""
         cause = error.__cause__ or error.__context__ or error
         if isinstance(cause, ssl.SSLCertVerificationError):
             return CredentialError(
@@ -171,13 +171,13 @@ class ApiConnections:
         return ApiUnreachable(f"{self._server}: {error}")
 
     def close(self) -> None:
-        """Close the connections that no request is using; the others are closed when it has ended."""
+        """Close the idle connections; the others are closed when their requests have ended."""
         self._pool.close()
 
 
 @final
 class ChunkedBody:
-    """Takes chunks of HTTP/1.1 out of what arrives.
+    """Takes chunks of HTTP/1.1 out of the received bytes.
 
     A server writes each event of a watch as one chunk. `http.client` would return one chunk a reading.
 
@@ -193,7 +193,7 @@ class ChunkedBody:
         """Return the content of the chunks that are complete now.
 
         Raises:
-            ApiUnreachable: These are no chunks.
+            ApiUnreachable: The bytes are not chunks.
         """
         pending = self._pending + arrived
         contents = []
@@ -230,7 +230,7 @@ class LineStream:
 
     Args:
         connected: The connection, which the stream closes.
-        response: The answer, of which the headers are read.
+        response: The answer, with its headers read.
         idle_timeout_seconds: How long nothing arrives before the connection counts as lost.
     """
 
@@ -240,14 +240,14 @@ class LineStream:
         self._socket = connected
         self._response = response
         self._idle_timeout_seconds = idle_timeout_seconds
-        connected.settimeout(idle_timeout_seconds)  # in place of the time for the answer to begin
+        connected.settimeout(idle_timeout_seconds)  # instead of the time for the answer to begin
         self._chunks = ChunkedBody() if response.chunked else None
         self._first = True
         self._has_ended = False
         self._rest = b""
 
     def read(self) -> list[bytes]:
-        """Wait for lines, and return all that have arrived; none when the answer has ended.
+        """Wait for lines, and return all that have arrived; return nothing when the answer has ended.
 
         Raises:
             ApiUnreachable: The connection was lost, or nothing has arrived for too long.
@@ -267,9 +267,9 @@ class LineStream:
         return [line for line in lines if line]
 
     def _arrived(self) -> bytes:
-        """Wait for bytes, then take all that are there."""
+        """Wait for bytes, then take all that have arrived."""
         if self._first:
-            # What came with the headers is in the buffer of the answer; this empties it.
+            # Bytes that came with the headers are in the buffer of the answer; this empties it.
             self._first = False
             pieces = [self._response.fp.read1(_READ_BYTES)]
         else:
@@ -283,7 +283,7 @@ class LineStream:
         except (BlockingIOError, ssl.SSLWantReadError):
             return b"".join(pieces)
         except OSError:
-            # What has arrived before the cut is good; the next reading meets it again.
+            # Data received before the cut is valid; the next reading meets the error again.
             return b"".join(pieces)
         finally:
             self._socket.settimeout(self._idle_timeout_seconds)
@@ -292,8 +292,8 @@ class LineStream:
 
     def cut(self) -> None:
         """End the stream; a thread that reads it returns at once, with an error or without lines."""
-        with suppress(OSError):  # The other side may have been first.
-            # Not the method of a TLS connection, which would take its state from under the thread that reads.
+        with suppress(OSError):  # The other side may have closed it first.
+            # Not the method of a TLS connection, which would remove its state while the other thread reads.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Where the API server is, how it is recognised, and who the program is for it."""
+"""The address of the API server, how it is authenticated, and the identity of the program."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from ..objects import resolve_structs
 from .errors import CredentialError
 
 SERVICE_ACCOUNT_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where a pod finds the token of its service account."""
+"""The folder in which a pod finds the token of its service account."""
 _TOKEN_AGE_MAX_SECONDS: Final = 5.0
-"""How old a token of a file gets before the file is read again."""
+"""The maximum age of a token from a file before the file is read again."""
 _PLUGIN_TIMEOUT_SECONDS: Final = 60.0
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """How to speak with one API server.
+    """The address of an API server, and the means of authentication.
 
     Attributes:
         server: Its address, for example `https://10.96.0.1:443`, with a path if a proxy needs one.
-        identity: Where token and certificate come from.
-        namespace: The namespace that the program works in unless it names another.
+        identity: The source of token and certificate.
+        namespace: The namespace that the program uses by default.
         authorities: The authorities that sign the server's certificate, PEM; `None` for those of the system.
         verifies_server: Whether the server's certificate is checked. urllib3 warns where it is not.
-        tls_name: The name in the server's certificate, if it is not that of the address.
+        tls_name: The name in the server's certificate, if it differs from the address.
     """
 
     server: str
@@ -57,10 +57,10 @@ def in_cluster_credentials(
 
     Args:
         environment: Variables of the environment: `KUBERNETES_SERVICE_HOST` and `KUBERNETES_SERVICE_PORT`.
-        folder: Where the service account is.
+        folder: The folder of the service account.
 
     Raises:
-        InputError: A file of the service account is there and cannot be read.
+        InputError: A file of the service account exists and cannot be read.
     """
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     token = folder / "token"
@@ -79,10 +79,10 @@ def in_cluster_credentials(
 
 
 def ssl_context(credentials: Credentials, secret: Secret) -> ssl.SSLContext:
-    """Return how TLS is spoken with a server.
+    """Return the TLS context for a server.
 
     Raises:
-        CredentialError: Authorities, certificate or key are no PEM, or do not belong together.
+        CredentialError: Authorities, certificate or key are not PEM, or do not belong together.
     """
     try:
         context = ssl.create_default_context(cadata=credentials.authorities)
@@ -97,7 +97,7 @@ def ssl_context(credentials: Credentials, secret: Secret) -> ssl.SSLContext:
 
 
 def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Load a certificate and its key; OpenSSL takes them from a file alone."""
+    """Load a certificate and its key; OpenSSL takes them only from a file."""
     with tempfile.TemporaryDirectory(prefix="licorne-") as folder:
         pair = Path(folder) / "pair.pem"
         pair.touch(mode=0o600)
@@ -110,14 +110,14 @@ def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
 
 
 def _openssl(error: Exception) -> str:
-    """Return what OpenSSL says, without the place in its source."""
+    """Return the message of OpenSSL without the position in its source."""
     return str(error).partition(" (_ssl.c")[0]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """What a request carries. Certificate and key are PEM, and are there together or not at all."""
+    """The authentication of a request. Certificate and key are PEM; both exist or neither."""
 
     token: str | None = field(default=None, repr=False)
     certificate: str | None = field(default=None, repr=False)
@@ -125,10 +125,10 @@ class Secret:
 
 
 class Identity(Protocol):
-    """Where the secret comes from. Threads may share it."""
+    """The source of the secret. Threads may share it."""
 
     def secret(self) -> Secret:
-        """Return the secret that is valid now.
+        """Return the present secret.
 
         Raises:
             InputError: A file cannot be read, and never could.
@@ -155,7 +155,7 @@ class FixedIdentity:
         return self._secret
 
     def renew(self, refused: Secret) -> bool:
-        """Return whether it is another one, which it is not."""
+        """Return `False`: there is no other secret."""
         return refused != self._secret
 
 
@@ -165,7 +165,7 @@ class TokenFileIdentity:
 
     Args:
         path: The file.
-        fixed: Certificate and key, if there are any besides the token.
+        fixed: Certificate and key in addition to the token, if any.
         now: The clock, seconds.
     """
 
@@ -180,10 +180,10 @@ class TokenFileIdentity:
         self._read_at = 0.0
 
     def secret(self) -> Secret:
-        """Return the token of the file, which is read again when the last reading is 5 seconds ago.
+        """Return the token of the file, which is read again 5 seconds after the last reading.
 
         Raises:
-            InputError: The file cannot be read, and could not before either.
+            InputError: The file cannot be read, and never could.
         """
         with self._lock:
             if self._secret is None or self._now() - self._read_at >= _TOKEN_AGE_MAX_SECONDS:
@@ -202,7 +202,7 @@ class TokenFileIdentity:
         try:
             return Secret(_token_in(self._path), self._fixed.certificate, self._fixed.key)
         except InputError:
-            # While the file is being replaced the last token is still good.
+            # While the file is being replaced, the last token remains valid.
             if self._secret is None:
                 raise
             return self._secret
@@ -225,8 +225,8 @@ class ExecPlugin:
         command: The program and its arguments.
         environment: All variables that it gets.
         api_version: `client.authentication.k8s.io/v1` or `…/v1beta1`.
-        cluster: What it learns of the cluster, `None` if nothing.
-        install_hint: What to do if the program is missing.
+        cluster: The document of the cluster for the plugin, `None` for none.
+        install_hint: Instructions for a missing program.
     """
 
     command: tuple[str, ...]
@@ -244,7 +244,7 @@ class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
-    """What a plugin prints."""
+    """The output of a plugin."""
 
     api_version: str
     kind: str = ""
@@ -253,7 +253,7 @@ class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
 
 @final
 class ExecIdentity:
-    """What a plugin prints. It is run again when that has expired, and when the server refuses it.
+    """The credentials of a plugin, which runs again when they have expired or the server refuses them.
 
     Args:
         plugin: The plugin.
@@ -268,7 +268,7 @@ class ExecIdentity:
         self._expires_at: float | None = None
 
     def secret(self) -> Secret:
-        """Return what the plugin has printed, and run it if that has expired.
+        """Return the credentials of the plugin; run it if they have expired.
 
         Raises:
             CredentialError: The plugin has failed.
@@ -278,7 +278,7 @@ class ExecIdentity:
             return self._run() if self._secret is None or expired else self._secret
 
     def renew(self, refused: Secret) -> bool:
-        """Run the plugin again, unless another thread has done so since; there is always another secret.
+        """Run the plugin again, unless another thread has done so since; always return `True`.
 
         Raises:
             CredentialError: The plugin has failed.
@@ -327,10 +327,11 @@ def _run_plugin(plugin: ExecPlugin) -> _ExecStatus:
 
 
 def _printed(plugin: ExecPlugin, output: bytes) -> _ExecStatus:
-    """Return the credentials that a plugin has printed.
+    """Return the credentials in the output of a plugin.
 
     Raises:
-        CredentialError: They are none, or incomplete. The text never has what was printed: it is secret.
+        CredentialError: The output has none, or is incomplete. The message never contains the output, which
+            is secret.
     """
     place = f"the plugin {plugin.command[0]!r} printed"
     try:

@@ -1,4 +1,4 @@
-"""What goes wrong between a program and an API server."""
+"""Errors between a program and an API server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BODY_LENGTH_MAX: Final = 300
 
 
 class _StatusDocument(msgspec.Struct, frozen=True):
-    """What an API server answers in place of the object: `Status` of Kubernetes."""
+    """The answer of an API server instead of the object: `Status` of Kubernetes."""
 
     kind: str = ""
     message: str = ""
@@ -26,13 +26,13 @@ class _StatusDocument(msgspec.Struct, frozen=True):
 class ApiError(LicorneError):
     """An API server has refused a request.
 
-    Below 500 nothing was changed. From 500 on a write may have been carried out nevertheless.
+    With a status below 500 nothing was changed. From 500 on a write may have been carried out nevertheless.
 
     Args:
         status: The status of HTTP, for example 409.
         reason: The word of Kubernetes for it, for example `Conflict` or `AlreadyExists`.
         message: The sentence of the server.
-        retry_after_seconds: When the server asks to try again; `None` if it does not say.
+        retry_after_seconds: When the server asks for a retry; `None` without such a time.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class ApiError(LicorneError):
 
     @classmethod
     def of_answer(cls, status: int, body: bytes, retry_after: str | None = None) -> ApiError:
-        """Return the error of an answer of HTTP.
+        """Return the error for an answer of HTTP.
 
         Args:
             status: The status of HTTP.
-            body: A `Status` document, or whatever a server in between has written.
+            body: A `Status` document, or a text of a server in between.
             retry_after: The header of this name.
         """
         document = _status_document(body)
@@ -62,15 +62,15 @@ class ApiError(LicorneError):
 
     @classmethod
     def of_event(cls, document: bytes | msgspec.Raw) -> ApiError:
-        """Return the error that a watch has delivered as an event; its object is a `Status` document."""
+        """Return the error in an event of a watch; its object is a `Status` document."""
         status = _status_document(document)
         if status is None:
             return cls(500, _phrase(500), "the watch delivered an error without a Status document")
         return cls(status.code or 500, status.reason, status.message)
 
 
-class ApiUnreachable(LicorneError):  # noqa: N818 - a state of the server, of which the end is unknown
-    """An API server could not be reached, or its answer was lost: whether it did the work is unknown."""
+class ApiUnreachable(LicorneError):  # noqa: N818 - a state of the server of unknown duration
+    """An API server was not reached, or its answer was lost: the call may have been carried out."""
 
 
 class CredentialError(LicorneError):
@@ -78,7 +78,7 @@ class CredentialError(LicorneError):
 
 
 def _status_document(body: bytes | msgspec.Raw) -> _StatusDocument | None:
-    """Return the `Status` document in a body, `None` if there is none."""
+    """Return the `Status` document in a body, `None` if it has none."""
     try:
         document = msgspec.json.decode(body, type=_StatusDocument)
     except msgspec.DecodeError:

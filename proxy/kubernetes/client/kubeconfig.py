@@ -1,4 +1,4 @@
-"""Files of kubectl: which cluster, which user, and how both recognise each other."""
+"""Files of kubectl: the cluster, the user, and their mutual authentication."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _AT_PLACE: Final = re.compile(r"(?P<what>.*) - at `\$\.?(?P<way>.*)`", re.DOTALL
 
 
 class _KubeconfigPart(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
-    """What all parts of a kubeconfig share."""
+    """The common base of the parts of a kubeconfig."""
 
 
 class _Extension(_KubeconfigPart, frozen=True):
@@ -76,7 +76,7 @@ class _UserAccess(_KubeconfigPart, frozen=True):
     client_key: str = ""
     client_key_data: str = ""
     exec: _PluginAccess | None = None
-    # The rest is refused: to overlook it would make a program another user than the file says.
+    # Other fields are refused: ignoring them would give a program another identity than the file's.
     username: str = ""
     impersonates: str = msgspec.field(default="", name="as")
     auth_provider: object = None
@@ -118,18 +118,18 @@ _Part = TypeVar("_Part")
 @final
 @dataclass(frozen=True, slots=True)
 class _Found(Generic[_Part]):
-    """A part of a kubeconfig, and where it stands."""
+    """A part of a kubeconfig, and its place."""
 
     file: LocatedYaml
     place: str
     part: _Part
 
     def error(self, key: str, text: str) -> InputError:
-        """Return the error about one of its values, with the line of that."""
+        """Return the error about one of its values, with the line of the value."""
         return _error(self.file, f"{self.place}.{key}", text)
 
     def content(self, key: str, path: str, data: str) -> str | None:
-        """Return the PEM that is in a file, or as base64 in the kubeconfig, which has precedence.
+        """Return the PEM in a file, or as base64 in the kubeconfig, which has precedence.
 
         Raises:
             InputError: It cannot be read.
@@ -158,21 +158,21 @@ def find_credentials(
     environment: Mapping[str, str] = os.environ,
     service_account_folder: Path = SERVICE_ACCOUNT_FOLDER,
 ) -> Credentials:
-    """Return the credentials that a program has where it runs.
+    """Return the credentials of the program in its environment.
 
-    A file or a context that is named is taken. Else those of the pod that the program runs in, else those of
-    the files in `KUBECONFIG`, else those of `~/.kube/config`.
+    A given file or context is used. Otherwise the credentials come from the pod of the program, the files in
+    `KUBECONFIG`, or `~/.kube/config`, in this order.
 
     Args:
         kubeconfig: A file of kubectl.
         context: A context in that file, or in those that kubectl reads.
         environment: Variables of the environment.
-        service_account_folder: Where a pod finds its service account.
+        service_account_folder: The folder in which a pod finds its service account.
 
     Raises:
         InputError: A file cannot be used; the error has the file, the line, the key and what is wrong.
-        ConfigurationError: A file is no YAML, or has a key twice.
-        CredentialError: There are none, or there is no such context.
+        ConfigurationError: A file is not YAML, or has a key twice.
+        CredentialError: No credentials are found, or the context does not exist.
     """
     if kubeconfig is not None:
         return kubeconfig_credentials([kubeconfig], context, environment)
@@ -188,7 +188,7 @@ def find_credentials(
 
 
 def kubeconfig_files(environment: Mapping[str, str] = os.environ) -> list[Path]:
-    """Return the files that kubectl reads, as far as they are there: `KUBECONFIG`, else `~/.kube/config`."""
+    """Return the existing files that kubectl reads: those in `KUBECONFIG`, or else `~/.kube/config`."""
     names = [name for name in environment.get("KUBECONFIG", "").split(os.pathsep) if name]
     home = environment.get("HOME") or str(Path.home())
     paths = [Path(name) for name in names] or [Path(home, ".kube", "config")]
@@ -201,14 +201,14 @@ def kubeconfig_credentials(
     """Return the credentials of a context in files of kubectl.
 
     Args:
-        files: The files. Of two entries with one name the first is taken.
-        context: The name of the context; `None` is the current one of the first file that has one.
-        environment: Variables that a plugin gets.
+        files: The files. Of two entries with the same name the first counts.
+        context: The name of the context; `None` for the current context of the first file with one.
+        environment: The variables for a plugin.
 
     Raises:
         InputError: A file cannot be used; the error has the file, the line, the key and what is wrong.
-        ConfigurationError: A file is no YAML, or has a key twice.
-        CredentialError: There is no such context.
+        ConfigurationError: A file is not YAML, or has a key twice.
+        CredentialError: The context does not exist.
     """
     read = [(file, _kubeconfig(file)) for file in map(read_located_yaml, files)]
     chosen = _context(read, context)
@@ -272,7 +272,7 @@ def _identity(
 
 
 def _refuse_unsupported(user: _Found[_UserAccess]) -> None:
-    """Refuse a user that a program would otherwise not be."""
+    """Refuse a user with unsupported means of authentication."""
     access = user.part
     unsupported = {
         "username": bool(access.username),
@@ -309,7 +309,7 @@ def _plugin(
 
 
 def _cluster_info(cluster: _Found[_ClusterAccess]) -> dict[str, object]:
-    """Return what a plugin learns of the cluster."""
+    """Return the document of the cluster for a plugin."""
     access = cluster.part
     info: dict[str, object] = {
         "server": access.server,
@@ -347,7 +347,7 @@ def _context(read: Iterable[tuple[LocatedYaml, _Kubeconfig]], name: str | None) 
     """Return the context with a name, or the current one.
 
     Raises:
-        CredentialError: There is none, or no file says which is the current one.
+        CredentialError: It does not exist, or no file has a current context.
     """
     files = list(read)
     paths = ", ".join(str(file.path) for file, _ in files)
@@ -371,7 +371,7 @@ def _named(
     """Return the part that a context names.
 
     Raises:
-        InputError: There is none with this name.
+        InputError: No part has this name.
     """
     names = []
     for found in entries:
@@ -382,7 +382,7 @@ def _named(
 
 
 def _error(file: LocatedYaml, path: str, text: str) -> InputError:
-    """Return the error about a value, with its line, or that of what is around it."""
+    """Return the error about a value, with its line, or the line of the enclosing part."""
     position = file.finding_at(path, text).position
     return InputError(file.path, f"{path}: {text}", line=position.line, column=position.column)
 

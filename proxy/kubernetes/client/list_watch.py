@@ -1,4 +1,4 @@
-"""What a cluster has of one kind: a list, then every change, for as long as a program runs."""
+"""The objects of one kind in a cluster: a list, then every change, for as long as a program runs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .errors import ApiError
 
 _PAGE_SIZE: Final = 500
 _PAGE_PATIENCE_SECONDS: Final = 5.0
-"""How long a page of a list is asked for; after that the list begins anew."""
+"""How long a page of a list is requested; after that the list begins again."""
 _WATCH_SECONDS: Final = (300, 600)
 """How long a watch lasts: a random time, so that all of them do not end at once."""
 _IDLE_TIMEOUT_SECONDS: Final = 630.0
-"""When a watch counts as lost: it lasts less. Servers may be silent, and TCP notices a dead one."""
+"""When a watch counts as lost: none lasts this long. A server may be silent, and TCP detects a dead one."""
 _BACKOFF_SECONDS: Final = (1.0, 30.0)
 
 
@@ -45,7 +45,7 @@ class HasMetadata(Protocol):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """What every object has."""
+        """The metadata of the object."""
 
 
 _Object = TypeVar("_Object", bound=HasMetadata)
@@ -57,9 +57,9 @@ class UnreadableObject:
     """An object of the cluster that cannot be read.
 
     Attributes:
-        kind: The struct that it could not be decoded into.
+        kind: The struct into which it could not be decoded.
         metadata: Its name, namespace, uid and version, as far as they can be read.
-        reason: Why it cannot be read.
+        reason: The reason why it cannot be read.
     """
 
     kind: type[Any]
@@ -68,11 +68,11 @@ class UnreadableObject:
 
 
 Read: TypeAlias = _Object | UnreadableObject
-"""An object as it was read, or that it cannot be."""
+"""An object that was read, or one that cannot be."""
 
 
 def read_object(decoder: msgspec.json.Decoder[_Object], raw: bytes | msgspec.Raw) -> Read[_Object]:
-    """Return an object; one that cannot be decoded is returned as such."""
+    """Return an object; an undecodable one is returned as an `UnreadableObject`."""
     try:
         return decoded(decoder, raw)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -87,7 +87,7 @@ def read_object(decoder: msgspec.json.Decoder[_Object], raw: bytes | msgspec.Raw
 
 
 def _described(raw: bytes | msgspec.Raw) -> _Version:
-    """Return name and version of an object, empty if it has none."""
+    """Return name and version of an object, empty if they are missing."""
     try:
         return msgspec.json.decode(raw, type=_Versioned).metadata
     except (msgspec.DecodeError, RecursionError):
@@ -97,12 +97,12 @@ def _described(raw: bytes | msgspec.Raw) -> _Version:
 @final
 @dataclass(frozen=True, slots=True)
 class WatchedResource(Generic[_Object]):
-    """The objects that a watch is about.
+    """The objects of a watch.
 
     Attributes:
         path: Their path, for example `/api/v1/pods` or `/api/v1/namespaces/default/configmaps`.
-        type: The struct that they are decoded into.
-        label_selector: The labels that they have, as Kubernetes writes selectors; empty for any.
+        type: The struct into which they are decoded.
+        label_selector: The labels that they have, as a selector of Kubernetes; empty for any.
         field_selector: The fields that they have, for example `spec.nodeName=`; empty for any.
     """
 
@@ -144,7 +144,7 @@ class _Version(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Versioned(msgspec.Struct, frozen=True):
-    """An object of which name and version alone are read: that of a bookmark has nothing else."""
+    """An object of which only name and version are read: the object of a bookmark has nothing else."""
 
     metadata: _Version = _Version()
 
@@ -153,18 +153,18 @@ class _Versioned(msgspec.Struct, frozen=True):
 class ListWatch(Generic[_Object]):
     """Follows the objects of one kind until it is stopped.
 
-    It lists them, and watches from the version of the list on. A watch that ends goes on where it ended. When
-    the server has forgotten that version, the objects are listed anew. What fails is tried again, after 1 to
-    30 seconds. Both callbacks are called on the thread that runs it.
+    It lists them, and watches from the version of the list on. The next watch continues where the last one
+    ended. When the server has forgotten that version, the objects are listed again. Failures are retried
+    after 1 to 30 seconds. Both callbacks are called on the thread that runs it.
 
     Args:
         client: The client.
-        resource: Which objects.
-        on_list: Called with all objects and the version of the list. Objects that are not in it are gone. One
-            that cannot be read is an `UnreadableObject` there, as it is among the changes.
-        on_events: Called with the changes that have arrived, in order: all that one reading has brought. A
-            change can arrive again. A deleted object is as it was last.
-        log: Where failures are logged.
+        resource: The objects to follow.
+        on_list: Called with all objects and the version of the list. Objects that are not in it are gone. In
+            the list and among the changes an unreadable object is an `UnreadableObject`.
+        on_events: Called with the changes that have arrived, in order: all changes of one reading. A change
+            can arrive again. A deleted object has its last state.
+        log: The log for failures.
         page_size: How many objects a request lists.
         idle_timeout_seconds: How long a watch is silent before it counts as lost.
         backoff_limits_seconds: How long the first and the longest pause after a failure are.
@@ -202,7 +202,7 @@ class ListWatch(Generic[_Object]):
 
     @property
     def failure(self) -> LicorneError | None:
-        """Why it does not follow the objects at present; `None` while it does, or has not tried yet."""
+        """The reason why it does not follow the objects now; `None` while it does, or has not tried yet."""
         return self._failure
 
     @property
@@ -211,7 +211,7 @@ class ListWatch(Generic[_Object]):
         return self._version
 
     def start(self) -> None:
-        """Run on a thread of its own."""
+        """Start a thread that follows the objects."""
         name = f"watch {self._resource.path}"
         self._thread = threading.Thread(target=self.run, name=name, daemon=True)
         self._thread.start()
@@ -219,7 +219,7 @@ class ListWatch(Generic[_Object]):
     def stop(self, timeout_seconds: float = 10.0) -> None:
         """End, and wait for the thread unless it is this one; no callback is called afterwards.
 
-        A watch ends at once, a list when the page it asks for has come.
+        A watch ends at once, a list when the requested page has arrived.
 
         Args:
             timeout_seconds: How long to wait for the thread.
@@ -251,7 +251,7 @@ class ListWatch(Generic[_Object]):
                 self._stopped.wait(backoff_seconds(self._failures, self._backoff_limits))
 
     def _note(self, error: LicorneError) -> None:
-        """Note a failure, and whether the objects are listed anew."""
+        """Record a failure, and whether the objects are listed again."""
         if self._stopped.is_set():
             return
         self._failures += 1
@@ -261,7 +261,7 @@ class ListWatch(Generic[_Object]):
         self._log.warning("{}: {}", self._resource.path, error)
 
     def read_list(self) -> tuple[list[Read[_Object]], str]:
-        """Return all objects as they are now, and the version of the list.
+        """Return all present objects, and the version of the list.
 
         Raises:
             ApiError, ApiUnreachable, CredentialError, InputError: As for a request.
@@ -311,12 +311,12 @@ class ListWatch(Generic[_Object]):
             with self._lock:
                 self._stream = None
             stream.close()
-        # A server that ends every watch at once is not asked again without a pause.
+        # If a server ends every watch at once, pause before the next one.
         ended_early = time.monotonic() - began < self._backoff_limits[0]
         self._failures = self._failures + 1 if ended_early else 0
 
     def _hand_over(self, lines: Sequence[bytes]) -> None:
-        """Hand over the changes in lines of a watch, and note how far they go.
+        """Hand over the changes in lines of a watch, and record the version that they reach.
 
         Raises:
             ApiError: One of them is an error, which ends the watch. Those before it are handed over.
@@ -346,7 +346,7 @@ class ListWatch(Generic[_Object]):
             raise error
 
     def _decode(self, raw: msgspec.Raw) -> Read[_Object]:
-        """Return an object; that one cannot be read is logged."""
+        """Return an object; log one that cannot be read."""
         found = read_object(self._decoder, raw)
         if isinstance(found, UnreadableObject):
             name = f"{found.metadata.namespace}/{found.metadata.name}"
@@ -358,7 +358,7 @@ _CHANGES: Final = {change.value: change for change in WatchChange}
 
 
 def _is_expired(error: LicorneError) -> bool:
-    """Return whether the server has forgotten a version: what is not a version is listed anew as well."""
+    """Return whether the server has forgotten a version: an invalid version leads to a new list as well."""
     return isinstance(error, ApiError) and (error.status == 410 or error.reason in {"Expired", "Gone"})
 
 

@@ -1,10 +1,10 @@
-"""Which application a pod belongs to, and the request that adds the application to the scheduler.
+"""The application of a pod, and the request that adds the application to the scheduler.
 
-The first pod of an application that is seen decides its queue, user, groups, tags and gang; later pods change
-nothing. So each function here is one of the pod, its namespace and the settings.
+The first pod of an application decides its queue, user, groups, tags and gang; later pods change nothing. So
+each function here depends only on the pod, its namespace and the settings.
 
-A placeholder carries all that says which application it belongs to, so that it is recognised after a restart,
-and belongs to the first pod of the application, with which Kubernetes deletes it.
+A placeholder carries the labels and annotations that identify its application, so that it is recognised after
+a restart. It belongs to the first pod of the application, with which Kubernetes deletes it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from .user_signatures import SIGNATURE, subject_of
 
 _TEXTS: Final = msgspec.json.Decoder(dict[str, str])
 _ID_LENGTH_MAX: Final = 63
-"""As a label of a pod may have."""
+"""The maximum length of a value of a label."""
 _NAMESPACE_LENGTH_MAX: Final = 26
 _MILLISECONDS: Final = 1000
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -70,7 +70,7 @@ _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])
 
 
 class _Source(NamedTuple):
-    """A label or an annotation that may say something about a pod."""
+    """A label or an annotation that may describe a pod."""
 
     kind: str
     key: str
@@ -94,11 +94,11 @@ _QUEUE_SOURCES: Final = (
     _Source("annotation", QUEUE),
     _Source("label", LEGACY_QUEUE),
 )
-"""The first that is not empty counts."""
+"""The first one that is not empty counts."""
 
 
 class UserAndGroups(NamedTuple):
-    """Whom a pod runs for."""
+    """The user of a pod, and the user's groups."""
 
     user: str
     groups: tuple[str, ...]
@@ -117,7 +117,7 @@ _USER: Final = msgspec.json.Decoder(_UserRead)
 
 
 def application_id(pod: Pod, settings: KubernetesSettings) -> str:
-    """Return the application that a pod belongs to: what it says, or one that is generated."""
+    """Return the application of a pod: its given id, or a generated one."""
     given = given_id(pod)
     uid = pod.metadata.uid
     if given.endswith(UNIQUE_ID_SUFFIX):
@@ -126,17 +126,17 @@ def application_id(pod: Pod, settings: KubernetesSettings) -> str:
 
 
 def given_id(pod: Pod) -> str:
-    """Return the application that a pod names, the empty text if it names none."""
+    """Return the application that a pod names, the empty text for none."""
     return _first(pod, _ID_SOURCES)
 
 
 def generated_id(namespace: str, uid: str, *, is_unique: bool) -> str:
-    """Return the application of a pod that names none.
+    """Return the application of a pod that does not name one.
 
     Args:
         namespace: The namespace of the pod.
-        uid: The uid of the pod; empty if it does not have one yet, and then the id says so.
-        is_unique: Whether each such pod is an application, not all of a namespace together.
+        uid: The uid of the pod; empty if it does not have one yet, which the id shows.
+        is_unique: Whether each such pod is a separate application, instead of all of a namespace together.
     """
     if not is_unique:
         return f"yunikorn-{namespace}-autogen"[:_ID_LENGTH_MAX]
@@ -145,7 +145,7 @@ def generated_id(namespace: str, uid: str, *, is_unique: bool) -> str:
 
 
 def queue_name(pod: Pod) -> str:
-    """Return the queue that a pod names; with the empty text the placement rules decide alone."""
+    """Return the queue that a pod names; for the empty text the placement rules decide alone."""
     return _first(pod, _QUEUE_SOURCES)
 
 
@@ -155,9 +155,9 @@ def ignored_sources(pod: Pod) -> tuple[str, ...]:
 
 
 def user_and_groups(pod: Pod, settings: KubernetesSettings) -> UserAndGroups:
-    """Return whom a pod runs for.
+    """Return the user of a pod, and the user's groups.
 
-    It is `nobody` if the pod does not say it in a way that can be read, or is not believed.
+    The user is `nobody` if the pod does not name a user in a readable way, or is not trusted.
     """
     text = pod.metadata.annotations.get(USER_INFO, "") if _is_believed(pod, settings) else ""
     try:
@@ -179,17 +179,17 @@ def _is_believed(pod: Pod, settings: KubernetesSettings) -> bool:
 
 
 def refused_user(pod: Pod, settings: KubernetesSettings) -> str:
-    """Return why a pod may not run because of the user that it names, empty if it may."""
+    """Return why a pod may not run because of its named user, empty if it may."""
     if settings.unsigned is not UnsignedUsers.REFUSED or _is_believed(pod, settings):
         return ""
     return f"the webhook has not signed the annotation {USER_INFO}: the pod has to be created anew"
 
 
 def parsed_user_info(text: str) -> UserAndGroups:
-    """Return the user and the groups that the JSON of an annotation names; the user may be empty.
+    """Return the user and the groups in the JSON of an annotation; the user may be empty.
 
     Raises:
-        UserInfoError: It is not JSON of a user and groups.
+        UserInfoError: The text is not JSON of a user and groups.
     """
     try:
         read = _USER.decode(text)
@@ -202,8 +202,8 @@ def application_tags(pod: Pod, namespace: Namespace | None) -> dict[str, str]:
     """Return the tags of an application.
 
     Args:
-        pod: Its first pod. With a node the application is created whatever its queue says, since it runs.
-        namespace: The namespace of the pod, `None` if it is not known.
+        pod: Its first pod. If it has a node, the application is created even if its queue refuses it.
+        namespace: The namespace of the pod, `None` if it is unknown.
     """
     metadata = pod.metadata
     tags = {
@@ -227,11 +227,11 @@ def add_application_request(
 ) -> si.AddApplicationRequest:
     """Return the entry of a request that adds an application.
 
-    It is accepted without effect if the application is there already.
+    It is accepted without effect if the application exists already.
 
     Args:
         pod: The first pod of the application.
-        namespace: The namespace of the pod, `None` if it is not known.
+        namespace: The namespace of the pod, `None` if it is unknown.
         settings: How ids are generated, and whether there are gangs.
     """
     user = user_and_groups(pod, settings)
@@ -243,7 +243,7 @@ def add_application_request(
         tags=application_tags(pod, namespace),
     )
     groups = task_groups(pod, settings)
-    # Without a gang the timeout would be that of the application itself in the older interface.
+    # Without a gang the older interface would take the timeout as the timeout of the application itself.
     if groups and not isinstance(groups, RefusedTaskGroups):
         policy = scheduling_policy(pod)
         entry.placeholderAsk.CopyFrom(placeholder_ask(groups))
@@ -255,7 +255,7 @@ def add_application_request(
 def application_warnings(
     pod: Pod, namespace: Namespace | None, settings: KubernetesSettings
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return what people should know about the request, as sentences by the action of an event."""
+    """Return warnings for people about the request, as sentences by the action of an event."""
     groups = task_groups(pod, settings)
     found = {
         "IgnoredSources": ignored_sources(pod),
@@ -290,7 +290,7 @@ def _namespace_name(pod: Pod) -> str:
 
 
 class NamespaceTags(NamedTuple):
-    """The tags that an application has from its namespace, and what was left out."""
+    """The tags of an application from its namespace, and the omitted annotations."""
 
     tags: dict[str, str]
     warnings: tuple[str, ...]
@@ -298,10 +298,11 @@ class NamespaceTags(NamedTuple):
 
 
 def namespace_tags(namespace: Namespace) -> NamespaceTags:
-    """Return the tags that the applications of a namespace get, also for the queue that is made for them.
+    """Return the tags for the applications of a namespace, also for the queue that is made for them.
 
-    The annotations hold quantities of Kubernetes as JSON; the tags hold amounts of the scheduler as JSON.
-    What cannot be read gives no tag and a warning, since the pods of the namespace can run without.
+    The annotations hold quantities of Kubernetes as JSON; the tags hold amounts of the scheduler as JSON. An
+    unreadable annotation gives a warning instead of a tag, since the pods of the namespace can run without
+    it.
     """
     annotations = namespace.metadata.annotations
     tags: dict[str, str] = {}
@@ -348,7 +349,7 @@ def _quota(text: str) -> dict[str, int]:
 
 
 def placeholder_name(of_application: str, group: str, rng: Random) -> str:
-    """Return a new name of a placeholder; characters that a name of a pod may not have become hyphens."""
+    """Return a new name for a placeholder; characters that names of pods must not have become hyphens."""
     parts = (of_application[:_PLACEHOLDER_LENGTH_MAX], group[:_GROUP_LENGTH_MAX])
     names = [_NOT_IN_NAMES.sub("-", part.lower()) for part in parts]
     return "-".join(("tg", *names, "".join(rng.choices(_ALPHABET, k=_RANDOM_LENGTH))))
@@ -360,10 +361,10 @@ def placeholder_manifest(
     """Return the JSON document that creates one placeholder.
 
     Args:
-        originator: The first pod of the application, which is no placeholder.
+        originator: The first pod of the application, which is not a placeholder.
         group: The task group, whose members have the size of the placeholder.
         settings: The image of placeholders, the users that they run as, and the name of the scheduler.
-        rng: Where the end of the name comes from.
+        rng: The source of the end of the name.
     """
     spec = originator.spec
     of_application = application_id(originator, settings)
@@ -386,7 +387,7 @@ def placeholder_manifest(
 
 
 def _metadata(originator: Pod, group: DeclaredTaskGroup, of_application: str) -> dict[str, object]:
-    """Return the metadata but for the name."""
+    """Return the metadata without the name."""
     own = originator.metadata
     labels = dict(group.labels)
     annotations = {
@@ -397,7 +398,8 @@ def _metadata(originator: Pod, group: DeclaredTaskGroup, of_application: str) ->
         SCHEDULING_POLICY: own.annotations.get(SCHEDULING_POLICY, ""),
     }
     for key, value in ((APPLICATION_ID, of_application), (QUEUE, queue_name(originator))):
-        # An annotation may hold any text, and is read next; a label may not, and would prevent the creation.
+        # An annotation may hold any text, and is read after the label; a label may not, and would prevent the
+        # creation.
         fits = _LABEL_VALUE.fullmatch(value) is not None
         labels.pop(key, None)
         (labels if fits else annotations)[key] = value
@@ -432,7 +434,7 @@ def _container(group: DeclaredTaskGroup, settings: KubernetesSettings) -> dict[s
 
 
 def _security(settings: KubernetesSettings) -> dict[str, object]:
-    """Return what the API server demands of pods under its strictest rules, with the ids that are set."""
+    """Return the security context for the strictest rules of the API server, with the ids that are set."""
     ids = {
         "runAsUser": settings.placeholder_user_id,
         "runAsGroup": settings.placeholder_group_id,

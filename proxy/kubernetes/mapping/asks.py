@@ -1,7 +1,7 @@
-"""Pods as asks and allocations of the scheduler with their ends, and nodes as messages.
+"""Pods as asks and allocations of the scheduler, their ends, and nodes as messages.
 
-The key of a pod is its uid. A pod with a node is an allocation that exists, one without is an ask; so the
-same functions serve a pod that is new and one that is found after a restart.
+The key of a pod is its uid. A pod with a node is an existing allocation, a pod without one an ask; so the
+same functions serve a new pod and one that is found after a restart.
 
 Taints, labels and conditions are not sent: the predicates read them.
 """
@@ -41,7 +41,7 @@ _WITH_SIZE = frozenset({si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN, si.NodeInf
 
 
 def why_unusable(item: object, settings: KubernetesSettings) -> str:
-    """Return why no message can be made of an object of the cluster, empty if one can or none is needed."""
+    """Return why an object cannot become a message, empty if it can or need not."""
     try:
         match item:
             case KubernetesNode():
@@ -65,15 +65,15 @@ def ask(
     originator: bool = False,
     predicate_class: str = "",
 ) -> si.Allocation:
-    """Return a pod as an ask, or with a node as an allocation that exists.
+    """Return a pod as an ask, or with a node as an existing allocation.
 
     Args:
         pod: The pod.
         application_id: The application that it belongs to.
-        priority_classes: The priority classes of the cluster by name, read at this moment.
+        priority_classes: The priority classes of the cluster by name; they are read during the call.
         settings: Whether there are gangs.
         originator: Whether it is the first pod of its application; a placeholder never is.
-        predicate_class: The class of pods that one answer about a node holds for, empty for a pod of its own.
+        predicate_class: The class of pods that share the answers about nodes, empty if the pod shares none.
 
     Raises:
         QuantityError: A quantity of the pod cannot be read.
@@ -105,7 +105,7 @@ def ask(
 
 
 def foreign_allocation(pod: Pod, settings: KubernetesSettings) -> si.Allocation:
-    """Return a pod of another scheduler as an allocation that the scheduler only has to know of.
+    """Return a pod of another scheduler as an allocation that this scheduler only counts.
 
     Raises:
         QuantityError: A quantity of the pod cannot be read.
@@ -131,8 +131,8 @@ def release(
     Args:
         application_id: Its application, the empty text for a foreign pod.
         key: The uid of the pod.
-        termination_type: Why it ends; a confirmation repeats what the scheduler said.
-        message: For people.
+        termination_type: Why it ends; a confirmation repeats the type from the scheduler.
+        message: The text for people.
     """
     return si.AllocationRelease(
         partitionName=PARTITION,
@@ -149,7 +149,7 @@ def foreign_release(pod: Pod) -> si.AllocationRelease:
 
 
 def required_node(pod: Pod) -> str:
-    """Return the one node that a pod of a daemon set is for, the empty text for other pods.
+    """Return the only node for a pod of a daemon set, the empty text for other pods.
 
     The daemon set names it by a required affinity to the name of the node; the last term that does so counts.
     """
@@ -165,7 +165,7 @@ def required_node(pod: Pod) -> str:
 
 
 def allows_preemption_of_itself(pod: Pod, priority_classes: Mapping[str, PriorityClass]) -> bool:
-    """Return whether a pod may be ended for another: as it says, else as its class says, else it may."""
+    """Return whether a pod may be ended for another: its own setting, else that of its class, else yes."""
     own = pod.metadata.annotations.get(ALLOW_PREEMPTION)
     if own in {"true", "false"}:
         return own == "true"
@@ -179,7 +179,7 @@ def allows_preemption_of_others(pod: Pod) -> bool:
 
 
 def _tags(pod: Pod, settings: KubernetesSettings) -> dict[str, str]:
-    """Return the tags of every pod: where it is, its labels if they are shown, and when it was created."""
+    """Return the tags of a pod: namespace, name, creation time, and its labels if they are shown."""
     metadata = pod.metadata
     tags = {POD_NAMESPACE_TAG: metadata.namespace, POD_NAME_TAG: metadata.name}
     for key, value in metadata.labels.items() if settings.shows_labels else ():
@@ -198,7 +198,7 @@ def _resource(pod: Pod) -> si.Resource:
 def node_info(
     node: KubernetesNode, action: si.NodeInfo.ActionFromRM, settings: KubernetesSettings
 ) -> si.NodeInfo:
-    """Return the message about a node; its size goes along where it is created or changed.
+    """Return the message about a node; it contains the size if the node is created or changed.
 
     Raises:
         QuantityError: A quantity of the node cannot be read.
@@ -212,15 +212,15 @@ def node_info(
 
 
 def node_changes(old: KubernetesNode | None, new: KubernetesNode | None) -> list[si.NodeInfo.ActionFromRM]:
-    """Return what is to be said about a node, in order.
+    """Return the messages about a node, in order.
 
-    A new node is created drained. The pods that are on it are sent next, and `DRAIN_TO_SCHEDULABLE` after
-    them, so that nothing is placed where they already are. A cordon is not sent: for pods that tolerate it
-    the node is a place, and a filter keeps the others off.
+    A new node is created drained. The pods on it are sent next, and `DRAIN_TO_SCHEDULABLE` after them, so
+    that nothing is placed in their room. A cordon is not sent: pods that tolerate it may use the node, and a
+    filter keeps the others off.
 
     Args:
-        old: The node as it was, `None` if it is new.
-        new: The node as it is, `None` if it is gone.
+        old: The node before the change, `None` if it is new.
+        new: The node after the change, `None` if it is gone.
     """
     if new is None:
         return [] if old is None else [si.NodeInfo.DECOMISSION]
@@ -233,7 +233,7 @@ def node_changes(old: KubernetesNode | None, new: KubernetesNode | None) -> list
 
 
 def _attributes(node: KubernetesNode, settings: KubernetesSettings) -> dict[str, str]:
-    """Return host and rack by both names that are in use, and the instance type if the node has one."""
+    """Return host and rack by both names in use, and the instance type if the node has one."""
     name = node.metadata.name
     attributes = {
         HOST_NAME_OF_SHIM: name,

@@ -1,7 +1,7 @@
-"""Gangs: the task groups that a pod declares, and what they are to the scheduler.
+"""Gangs: the task groups that a pod declares, and their form for the scheduler.
 
-The first pod of an application declares the task groups of all its pods. A declaration with a fault gives no
-gang at all, and a reason that people can read: the pods run without waiting for each other.
+The first pod of an application declares the task groups of all its pods. A faulty declaration gives a reason
+for people instead of a gang: the pods run without waiting for each other.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class DeclaredTaskGroup:
     min_member: int
     """The number of placeholders."""
     requests: Mapping[str, str]
-    """What one member needs, as quantities of Kubernetes."""
+    """The request of one member, as quantities of Kubernetes."""
     resource: Mapping[str, int]
-    """The same in amounts of the scheduler, with `pods: 1`."""
+    """The request in amounts of the scheduler, with `pods: 1`."""
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     pod_fields: Mapping[str, object]
-    """The fields of the specification of its pods that say where they may run, as JSON."""
+    """The fields of the specification of its pods that restrict where they run, as JSON."""
 
 
 @final
@@ -59,13 +59,13 @@ class SchedulingPolicy:
     """How a gang waits."""
 
     placeholder_timeout_seconds: int = 0
-    """How long placeholders wait; with 0 as long as the scheduler says."""
+    """How long placeholders wait; 0 for the default of the scheduler."""
     style: str = "Soft"
-    """`Hard` fails the application when that time is over, `Soft` runs it without a gang."""
+    """`Hard` fails the application after that time, `Soft` runs it without a gang."""
 
 
 class _GroupRead(msgspec.Struct, frozen=True, rename="camel"):
-    """A task group as it stands in the annotation."""
+    """A task group in the notation of the annotation."""
 
     name: str | None = None
     min_member: int = 0
@@ -83,7 +83,7 @@ _TEXT: Final = msgspec.json.Decoder(str)
 
 
 class _RefusalError(Exception):
-    """Why a declaration cannot be used; it does not leave this module."""
+    """The reason why a declaration cannot be used; it does not leave this module."""
 
 
 def task_groups(pod: Pod, settings: KubernetesSettings) -> tuple[DeclaredTaskGroup, ...] | RefusedTaskGroups:
@@ -108,7 +108,7 @@ def placeholder_ask(groups: Iterable[DeclaredTaskGroup]) -> si.Resource:
 
 
 def scheduling_policy(pod: Pod) -> SchedulingPolicy:
-    """Return how the gang of a pod waits; what cannot be read is as if it were not there."""
+    """Return how the gang of a pod waits; an unreadable policy counts as missing."""
     timeout_seconds, style = 0, "Soft"
     for pair in pod.metadata.annotations.get(SCHEDULING_POLICY, "").split(" "):
         match pair.split("="):
@@ -125,11 +125,11 @@ def scheduling_policy(pod: Pod) -> SchedulingPolicy:
 def missing_placeholders(
     groups: Iterable[DeclaredTaskGroup], existing: Iterable[Pod]
 ) -> tuple[tuple[DeclaredTaskGroup, int], ...]:
-    """Return the number of placeholders that each task group still lacks; complete ones are left out.
+    """Return the number of missing placeholders of each task group; complete groups are left out.
 
     Args:
         groups: The task groups of an application.
-        existing: Its placeholders that are there.
+        existing: Its existing placeholders.
     """
     there = Counter(pod.metadata.annotations.get(TASK_GROUP_NAME, "") for pod in existing)
     lacking = ((group, group.min_member - there[group.name]) for group in groups)
@@ -180,13 +180,13 @@ def _pod_fields(read: _GroupRead) -> dict[str, object]:
 
 
 def _quantity_text(raw: msgspec.Raw) -> str:
-    """Return the text of a quantity, which JSON may also have as a number."""
+    """Return the text of a quantity, which may be a number in JSON."""
     text = bytes(raw).decode()
     return _TEXT.decode(raw) if text.startswith('"') else text
 
 
 def _check_together(groups: tuple[DeclaredTaskGroup, ...]) -> None:
-    """Check what concerns several task groups, or all members of one."""
+    """Check the rules that concern several task groups, or all members of one."""
     names = Counter(group.name for group in groups)
     for name, count in names.items():
         if count > 1:

@@ -1,9 +1,9 @@
-"""What a pod needs of its node, also while it is resized in place.
+"""The needs of a pod on its node, also while it is resized in place.
 
 The rules are those of the scheduler of Kubernetes 1.37 (`component-helpers`, `resource.PodRequests` with the
-features that are on by default): what a node must have free, so that its kubelet accepts the pod. Of what a
-pod asks for, what the kubelet has promised and what it has carried out, each summed up over the containers,
-the most counts; what the node can never carry out is not asked for.
+features that are on by default): the room that a node must have free for its kubelet to accept the pod. The
+need is the largest of three sums over the containers: the requests, the promises of the kubelet and the
+resources that it has applied. A request that the node can never fulfil does not count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SizeOf = Callable[[Container], Quantities | None]
 
 
 def pod_resource(pod: Pod) -> dict[str, int]:
-    """Return what a pod needs: `vcore` in thousandths, bytes and pieces of others, and `pods: 1`.
+    """Return the needs of a pod: `vcore` in thousandths, bytes and pieces of others, and `pods: 1`.
 
     Raises:
         QuantityError: A quantity of the pod cannot be read.
@@ -51,13 +51,13 @@ def _is_of_pods(name: str) -> bool:
 
 
 def _is_infeasible(pod: Pod) -> bool:
-    """Return whether the node cannot carry out what the pod asks for: the first such condition tells."""
+    """Return whether the node cannot fulfil the request of the pod: the first such condition decides."""
     pending = (each.reason for each in pod.status.conditions if each.type == _PENDING_RESIZE)
     return next(pending, "") == _INFEASIBLE
 
 
 def _of_containers(pod: Pod, *, is_infeasible: bool) -> dict[str, int]:
-    """Return what the containers need together, in billionths."""
+    """Return the needs of the containers together, in billionths."""
     status = pod.status
     requested = _sum_of(pod, lambda container: container.resources.requests)
     carried_out = None if status.resources is None else status.resources.requests
@@ -90,7 +90,7 @@ def _has_sizes(status: ContainerStatus) -> bool:
 
 
 def _sum_of(pod: Pod, size_of: _SizeOf) -> dict[str, int]:
-    """Return what the containers need together, by one size of each; sidecars run beside what follows."""
+    """Return the sum of one size of each container; sidecars run in addition to the containers after them."""
     needs: dict[str, int] = {}
     for container in pod.spec.containers:
         _add(needs, _nanos(size_of(container)))

@@ -1,8 +1,8 @@
-"""Quantities of Kubernetes: from their texts to the whole numbers of the scheduler, exactly.
+"""Quantities of Kubernetes: exact conversion from their texts to the whole numbers of the scheduler.
 
 A text such as `500m`, `1.5Gi` or `2e3` becomes a number of billionths, which is the finest step that
 Kubernetes knows: sums of billionths are sums of integers. They become thousandths of a core or whole bytes
-and pieces at the end, rounded up. What Kubernetes rounds up is rounded away from zero.
+and pieces at the end, rounded up. Rounding up in Kubernetes means rounding away from zero.
 
 Sums are made in billionths and rounded up once, at the end.
 """
@@ -19,7 +19,7 @@ from ...si import constants
 from ..objects import KubernetesNode
 
 Quantities: TypeAlias = Mapping[str, str | float]
-"""Quantities as Kubernetes writes them, by resource."""
+"""Quantities in the notation of Kubernetes, by resource."""
 _KUBERNETES_CPU: Final = "cpu"
 _NANO: Final = 10**9
 _NANO_OF_MILLI: Final = 10**6
@@ -41,26 +41,26 @@ _SUFFIXES: Final = {
     "Pi": 2**50 * _NANO,
     "Ei": 2**60 * _NANO,
 }
-"""What each suffix means in billionths."""
+"""The value of each suffix in billionths."""
 _TEXT: Final = re.compile(
     r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([numkMGTPE]|[KMGTPE]i|[eE]([+-]?[0-9]+)|)"
 )
 _LENGTH_MAX: Final = 256
-"""A quantity that is meant seriously is shorter."""
+"""A reasonable quantity is shorter."""
 _EXPONENT_MAX: Final = 2 * _LENGTH_MAX
-"""An exponent beyond it leads out of the range, or below a billionth, whatever the digits are."""
+"""A larger exponent leads out of the range, or below a billionth, with any digits."""
 PODS: Final = "pods"
 """The resource that counts pods; each needs one."""
 
 
 @lru_cache(maxsize=65536)
 def quantity_nano(text: str | float) -> int:
-    """Return a quantity in billionths; what is finer is rounded up.
+    """Return a quantity in billionths; finer fractions are rounded up.
 
-    Its size is not limited to 64 bits: `rounded_up` and `milli_value` see to that.
+    Its size is not limited to 64 bits: `rounded_up` and `milli_value` limit it.
 
     Raises:
-        QuantityError: The text is no quantity of Kubernetes.
+        QuantityError: The text is not a quantity of Kubernetes.
     """
     written = str(text)
     match = _TEXT.fullmatch(written) if len(written) <= _LENGTH_MAX else None
@@ -118,7 +118,7 @@ def _divided(number: int, divisor: int) -> int:
 
 
 def node_resource(node: KubernetesNode) -> dict[str, int]:
-    """Return what pods may use of a node, in the same units, with the number of pods that it takes.
+    """Return the room for pods on a node, in the same units, with the maximum number of pods.
 
     Raises:
         QuantityError: A quantity of the node cannot be read.

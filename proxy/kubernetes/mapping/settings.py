@@ -1,10 +1,10 @@
-"""The settings of the scheduler of pods, and how two objects of the cluster say them.
+"""The settings of the scheduler of pods, from two objects of the cluster.
 
 The objects are `yunikorn-defaults` and `yunikorn-configs`, of which the second overrides the first key by
 key. Besides settings they hold the queue configuration, as `queues.yaml` or compressed as `queues.yaml.gz`.
 
-They are those of the scheduler that users come from, so that their manifests work unchanged. What the
-interface of the scheduler names already is in `proxy/si/constants.py`.
+They are the settings of the scheduler that users migrate from, so that their manifests work unchanged. Names
+that the interface of the scheduler defines are in `proxy/si/constants.py`.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _INT32_MAX: Final = 2**31 - 1
 _SECOND_NS: Final = 10**9
 _COMPRESSED: Final = ".gz"
 _TEXT_BYTES_MAX: Final = 16 << 20
-"""A compressed value may have this many bytes once it is decompressed."""
+"""The maximum number of bytes of a compressed value after decompression."""
 _DOMAIN: Final = "yunikorn.apache.org/"
 PARTITION: Final = "default"
 """The partition of all nodes and applications of the cluster."""
 DEFAULT_NAMESPACE: Final = "default"
 DEFAULT_USER: Final = "nobody"
-"""The user of a pod that does not name one."""
+"""The user of a pod without one."""
 # Labels and annotations of pods.
 APPLICATION_ID: Final = f"{_DOMAIN}app-id"
 LEGACY_APPLICATION_ID: Final = "applicationId"
 SPARK_APPLICATION_ID: Final = "spark-app-selector"
 UNIQUE_ID_SUFFIX: Final = "-uniqueautogen"
-"""An application id ends so if it was made before the pod had a uid."""
+"""The end of an application id that was made before the pod had a uid."""
 QUEUE: Final = f"{_DOMAIN}queue"
 LEGACY_QUEUE: Final = "queue"
 USER_INFO: Final = f"{_DOMAIN}user.info"
@@ -52,14 +52,14 @@ TASK_GROUP_NAME: Final = f"{_DOMAIN}task-group-name"
 SCHEDULING_POLICY: Final = f"{_DOMAIN}schedulingPolicyParameters"
 PLACEHOLDER: Final = f"internal.{_DOMAIN}placeholder"
 ALLOW_PREEMPTION: Final = f"{_DOMAIN}allow-preemption"
-"""Of pods and of priority classes."""
+"""An annotation of pods and of priority classes."""
 # Annotations of namespaces.
 NAMESPACE_QUOTA: Final = f"{_DOMAIN}namespace.quota"
 NAMESPACE_GUARANTEED: Final = f"{_DOMAIN}namespace.guaranteed"
 NAMESPACE_ENABLED: Final = f"{_DOMAIN}namespace.enableYuniKorn"
 """Whether the pods of the namespace are given to the scheduler when they are created."""
 NAMESPACE_GENERATES_ID: Final = f"{_DOMAIN}namespace.generateAppId"
-"""Whether such pods get the id of an application if they have none."""
+"""Whether such pods get an application id if they have none."""
 NAMESPACE_MAX_APPLICATIONS: Final = f"{_DOMAIN}namespace.maxApps"
 NAMESPACE_MAX_CPU: Final = f"{_DOMAIN}namespace.max.cpu"
 NAMESPACE_MAX_MEMORY: Final = f"{_DOMAIN}namespace.max.memory"
@@ -76,7 +76,7 @@ POD_NAME_TAG: Final = "kubernetes.io/meta/podName"
 LABEL_TAG_PREFIX: Final = "kubernetes.io/label/"
 REQUIRED_NODE_TAG: Final = f"{_DOMAIN}requiredNode"
 PREDICATE_CLASS_TAG: Final = "licorne/predicate-class"
-# Attributes of nodes, as other resource managers name them; the interface has names of its own.
+# Attributes of nodes, as other resource managers name them; the interface has different names.
 HOST_NAME_OF_SHIM: Final = "si.io/hostname"
 RACK_NAME_OF_SHIM: Final = "si.io/rackname"
 DEFAULT_RACK: Final = "/rack-default"
@@ -86,32 +86,32 @@ CONFIGS_NAME: Final = "yunikorn-configs"
 
 
 class ConfigMapError(LicorneError):
-    """A value of the configuration in the cluster cannot be read; the text names object, key and value."""
+    """A value of the configuration in the cluster cannot be read; the message names object, key and value."""
 
 
 class UnsignedUsers(StrEnum):
-    """What becomes of a pod whose user the webhook has not signed."""
+    """The treatment of a pod whose user the webhook has not signed."""
 
     BELIEVED = "believed"
-    """It runs for the user that it names."""
+    """It runs for its named user."""
     NOBODY = "nobody"
     REFUSED = "refused"
-    """It waits, and says why."""
+    """It waits, with the reason."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class KubernetesSettings:
-    """How the scheduler of pods behaves."""
+    """The behaviour of the scheduler of pods."""
 
     scheduler_name: str = "yunikorn"
-    """The pods whose `spec.schedulerName` is this are scheduled here."""
+    """The pods with this `spec.schedulerName` are scheduled here."""
     rm_id: str = "mycluster"
     """The id of the resource manager, which names the cluster."""
     policy_group: str = "queues"
     """The name of the queue configuration, without `.yaml`."""
     generate_unique_app_id: bool = False
-    """Whether each pod without an application id is an application, not each namespace."""
+    """Whether each pod without an application id becomes an application, instead of each namespace."""
     gangs_disabled: bool = False
     hot_reload: bool = True
     """Whether a change of the configuration takes effect without a restart."""
@@ -122,57 +122,57 @@ class KubernetesSettings:
     """Requests to the API server in an instant."""
     placeholder_image: str = "registry.k8s.io/pause:3.7"
     placeholder_user_id: int | None = None
-    """The user that placeholders run as; `None` leaves it to their image. So do the two groups."""
+    """The user of placeholders; `None` leaves it to their image. The same holds for the two groups."""
     placeholder_group_id: int | None = None
     placeholder_fs_group_id: int | None = None
     placeholder_pods: bool = True
-    """Whether the room of a gang is kept by pods, as users know it; else the scheduler alone keeps it."""
+    """Whether pods keep the room of a gang, as users expect; otherwise only the scheduler keeps it."""
     evict_preempted: bool = False
-    """Whether preempted pods are evicted, which disruption budgets may put off, not deleted."""
+    """Whether preempted pods are evicted, which disruption budgets may delay, instead of deleted."""
     instance_type_label: str = "node.kubernetes.io/instance-type"
-    """The label of a node that says its instance type."""
+    """The label of a node with its instance type."""
     signer: UserSigner | None = None
-    """Tells whether the webhook has written the user of a pod; `None` where there is no webhook."""
+    """Tells whether the webhook has written the user of a pod; `None` without a webhook."""
     unsigned_users: UnsignedUsers | None = None
-    """What becomes of other pods; `None` if nothing is said about it."""
+    """The treatment of other pods; `None` if it is not set."""
     bypass_auth: bool = False
-    """Whether everybody may say for whom a pod runs."""
+    """Whether everybody may choose the user of a pod."""
     shows_labels: bool = True
-    """Whether the tags of asks have the labels of pods, which readers of the REST interface see."""
+    """Whether the tags of asks contain the labels of pods, which readers of the REST interface see."""
 
     @property
     def unsigned(self) -> UnsignedUsers:
-        """What becomes of pods whose user is not signed: without a webhook nothing is."""
+        """The treatment of pods with an unsigned user; without a webhook no user is signed."""
         if self.bypass_auth:
             return UnsignedUsers.BELIEVED
         return self.unsigned_users or (UnsignedUsers.NOBODY if self.signer else UnsignedUsers.BELIEVED)
 
 
 class ConfigMapsRead(NamedTuple):
-    """What the configuration in the cluster says."""
+    """The contents of the configuration in the cluster."""
 
     settings: KubernetesSettings
     queue_yaml: str
-    """The queue configuration, the empty text if there is none."""
+    """The queue configuration, the empty text for none."""
     extra_config: dict[str, str]
-    """Every key that is no file, for the extra configuration of the scheduler."""
+    """Every key that is not a file, for the extra configuration of the scheduler."""
 
 
 _Parsed = TypeVar("_Parsed")
 
 
 class ConfigValue(NamedTuple):
-    """A value of the configuration in the cluster, and where it is."""
+    """A value of the configuration in the cluster, and its place."""
 
     map_name: str
     key: str
     text: str
 
     def parsed(self, parse: Callable[[str], _Parsed]) -> _Parsed:
-        """Return what a function reads from the text.
+        """Return the result of a function that reads the text.
 
         Raises:
-            ConfigMapError: The function raises a `ValueError`, whose text says what the value is instead.
+            ConfigMapError: The function raises a `ValueError`, whose message describes the value.
         """
         try:
             return parse(self.text)
@@ -190,12 +190,12 @@ def settings_from_config_maps(
     """Read the configuration in the cluster.
 
     Args:
-        defaults: `yunikorn-defaults`, `None` if there is none.
-        configs: `yunikorn-configs`, whose values override those of the defaults.
-        base: What holds where the two say nothing, for example the name of the scheduler.
+        defaults: `yunikorn-defaults`, `None` if it does not exist.
+        configs: `yunikorn-configs`, whose values override the defaults.
+        base: The settings for keys that both lack, for example the name of the scheduler.
 
     Raises:
-        ConfigMapError: One value cannot be read; then nothing is to be taken.
+        ConfigMapError: A value cannot be read; then no value may be used.
     """
     values = values_of_config_maps(defaults, configs)
     found: dict[str, Any] = {}
@@ -211,7 +211,7 @@ def settings_from_config_maps(
 
 
 def values_of_config_maps(defaults: ConfigMap | None, configs: ConfigMap | None) -> dict[str, ConfigValue]:
-    """Return the values of both objects by key, those of the second where both have a key.
+    """Return the values of both objects by key; the second object has precedence.
 
     Raises:
         ConfigMapError: A compressed value cannot be decompressed.
@@ -228,7 +228,7 @@ def reloaded(
 ) -> tuple[KubernetesSettings, tuple[str, ...]]:
     """Return the settings after a change while the scheduler runs, and the fields that need a restart.
 
-    Only `hot_reload` changes at once; the other fields stay as they are.
+    Only `hot_reload` changes at once; the other fields keep their values.
     """
     names = (each.name for each in fields(KubernetesSettings))
     changed = tuple(name for name in names if getattr(running, name) != getattr(read, name))
@@ -269,10 +269,10 @@ def _name(text: str) -> str:
 
 
 def parsed_flag(text: str) -> bool:
-    """Return what a word for true or false says.
+    """Return the value of a word for true or false.
 
     Raises:
-        ValueError: It is another word; the text goes on behind "is".
+        ValueError: It is another word; the message continues a sentence after "is".
     """
     flag = flag_of(text)
     if flag is None:
@@ -281,10 +281,10 @@ def parsed_flag(text: str) -> bool:
 
 
 def parsed_unsigned(text: str) -> UnsignedUsers | None:
-    """Return what becomes of pods whose user is not signed; an empty text leaves it open.
+    """Return the treatment of pods whose user is not signed; an empty text leaves it open.
 
     Raises:
-        ValueError: It is another word; the text goes on behind "is".
+        ValueError: It is another word; the message continues a sentence after "is".
     """
     try:
         return UnsignedUsers(text) if text else None
@@ -326,7 +326,7 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "service.placeholderRunAsUser": ("placeholder_user_id", _id),
     "service.placeholderRunAsGroup": ("placeholder_group_id", _id),
     "service.placeholderFsGroup": ("placeholder_fs_group_id", _id),
-    # Pages for users name the second, programs the first: both are read.
+    # Pages for users have the second name, programs the first: both are read.
     "service.nodeInstanceTypeNodeLabelKey": ("instance_type_label", _name),
     "service.instanceTypeNodeLabelKey": ("instance_type_label", _name),
     "kubernetes.qps": ("queries_per_second", _count),
@@ -334,21 +334,21 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "admissionController.filtering.generateUniqueAppId": ("generate_unique_app_id", parsed_flag),
     "admissionController.accessControl.unsignedUsers": ("unsigned_users", parsed_unsigned),
     "admissionController.accessControl.bypassAuth": ("bypass_auth", parsed_flag),
-    # These are checked and have no effect: nothing here is polled, and no channel can fill.
+    # These keys are checked without effect: nothing here is polled, and no channel can fill.
     "service.schedulingInterval": ("", _duration_ns),
     "service.eventChannelCapacity": ("", _count),
     "service.dispatchTimeout": ("", _duration_ns),
 }
-"""What each key sets, and how its value is read."""
+"""The field that each key sets, and the reader of its value."""
 
 
 def is_ours(pod: Pod, settings: KubernetesSettings) -> bool:
-    """Return whether a pod names this scheduler; the others are foreign."""
+    """Return whether a pod names this scheduler; all other pods are foreign."""
     return pod.spec.scheduler_name == settings.scheduler_name
 
 
 def counts_as_foreign(pod: Pod, settings: KubernetesSettings) -> bool:
-    """Return whether a pod of another scheduler uses room on a node: assigned, and not ended."""
+    """Return whether a pod of another scheduler uses room on a node: it is assigned, and has not ended."""
     return bool(pod.spec.node_name) and not pod.is_terminal and not is_ours(pod, settings)
 
 
@@ -358,7 +358,7 @@ def gate_names(pod: Pod) -> tuple[str, ...]:
 
 
 def is_placeholder(pod: Pod) -> bool:
-    """Return whether a pod keeps the place of a member of a gang."""
+    """Return whether a pod reserves room for a member of a gang."""
     return pod.metadata.annotations.get(PLACEHOLDER) == "true"
 
 
@@ -372,6 +372,6 @@ def creation_seconds(timestamp: str) -> int:
     """Return a time of Kubernetes in seconds since 1970.
 
     Raises:
-        ValueError: It is no time in RFC 3339.
+        ValueError: It is not a time in RFC 3339.
     """
     return int(datetime.fromisoformat(timestamp).timestamp())

@@ -1,7 +1,8 @@
-"""Whether the user that a pod names was written by the webhook: its signature stands beside the user.
+"""Signatures of the webhook for the users of pods; each is in an annotation next to the user.
 
 A signature is for one namespace, and one name of a pod or workload there, or the beginning of names that the
-API server generates. A controller copies the annotations of a template: they tell from which one they come.
+API server generates. A controller copies the annotations of a template: the signature identifies the
+template.
 """
 
 from __future__ import annotations
@@ -15,29 +16,29 @@ from typing import Final, NamedTuple, final
 from ..objects import ObjectMeta, OwnerReference
 
 SIGNATURE: Final = "licorne.io/user-signature"
-"""The annotation beside that of the user."""
+"""The annotation of the signature, next to the annotation of the user."""
 _HASH_LABEL: Final = "pod-template-hash"
 """The label of pods of a Deployment with the end of the name of their ReplicaSet."""
 _GENERATED_LENGTH: Final = 5
 _PREFIX_LENGTH_MAX: Final = 58
-"""The API server cuts a name before it adds as many characters as it generates."""
+"""The API server cuts longer names before it appends the generated characters."""
 
 
 class Subject(NamedTuple):
-    """What a signature is for."""
+    """The object of a signature."""
 
     kind: str
-    """`Pod`, or the kind of the workload whose template it is in."""
+    """`Pod`, or the kind of the workload with the template."""
     namespace: str
     name: str
 
 
 @final
 class UserSigner:
-    """Signs users, and tells whether one is signed. Threads share it.
+    """Signs users, and verifies signatures. Threads share it.
 
     Args:
-        key: The secret that all replicas have.
+        key: The secret that all replicas share.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -49,7 +50,7 @@ class UserSigner:
         return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
     def is_signed(self, subjects: Iterable[Subject], user_info: str, signature: str) -> bool:
-        """Return whether a signature is that of a user for one of the subjects."""
+        """Return whether a signature is valid for a user and one of the subjects."""
         given = signature.encode("utf-8", "surrogatepass")
         return any(
             hmac.compare_digest(self.signature(subject, user_info).encode(), given) for subject in subjects
@@ -57,17 +58,17 @@ class UserSigner:
 
 
 def subject_of(kind: str, namespace: str, metadata: ObjectMeta) -> Subject:
-    """Return what the signature of an object is for; its name may not be generated yet."""
+    """Return the subject of an object's signature; its name may not be generated yet."""
     return Subject(kind, namespace, metadata.generate_name[:_PREFIX_LENGTH_MAX] or metadata.name)
 
 
 def subjects_of_owner(namespace: str, owner: OwnerReference, metadata: ObjectMeta) -> list[Subject]:
-    """Return the workloads that an object may have its annotations from, which a controller has created.
+    """Return the workloads from which a controlled object may have its annotations.
 
     Args:
         namespace: The namespace of both.
-        owner: The workload that the controller has created it for.
-        metadata: Its own labels.
+        owner: The workload for which the controller has created it.
+        metadata: The metadata of the object.
     """
     owners = [(owner.kind, owner.name)]
     ending = f"-{metadata.labels.get(_HASH_LABEL, '')}"

@@ -1,10 +1,10 @@
-"""What the filters see of a cluster: nodes with their pods, namespaces, and what there is of storage.
+"""The cluster as the filters see it: nodes with their pods, namespaces, and storage.
 
 A thread that watches the API server replaces entries while another asks the filters. Entries are immutable
-and replaced whole, so that no lock is needed: who iterates copies the entries first.
+and replaced whole, so that no lock is needed: a thread copies the entries before it iterates.
 
-Filters that look at neighbours need such counts over the whole cluster. A tally remembers what each node
-adds to them, so that a pod that comes or goes costs the recount of its node and not of the cluster.
+Filters that look at neighbours need counts over the whole cluster. A tally remembers the contribution of each
+node, so that a pod that arrives or leaves costs only the recount of its node.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ..objects import (
 Domain: TypeAlias = tuple[str, str]
 """The key of a label of nodes, and one of its values."""
 Contribution: TypeAlias = tuple[tuple[Domain, int], ...]
-"""The domains that a node belongs to, with the number of pods on it that count there; the number may be 0."""
+"""The domains of a node, with the number of pods on it that count there; the number may be 0."""
 
 
 def anti_affinity_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
-    """Return the required terms that say which pods this one must not share a domain with."""
+    """Return the required terms for the pods with which this one must not share a domain."""
     affinity = pod.spec.affinity
     if affinity is None or affinity.pod_anti_affinity is None:
         return ()
@@ -43,19 +43,19 @@ class NodeState:
 
     Args:
         node: The node.
-        pods: All pods on it that have not ended, in any order. Those that the scheduler has placed and whose
-            binding the API server has not reported yet belong to them.
+        pods: All pods on it that have not ended, in any order, including placed pods whose binding the API
+            server has not reported yet.
     """
 
     node: KubernetesNode
     pods: tuple[Pod, ...] = ()
     anti_affinity_pods: tuple[Pod, ...] = field(init=False)
-    """Those of the pods that have required terms of anti-affinity."""
+    """The pods with required terms of anti-affinity."""
     identity: object = field(init=False, default_factory=object)
-    """What tells this state from an earlier one of the node; to keep it does not keep the pods alive."""
+    """Distinguishes this state from earlier ones of the node; keeping it does not keep the pods alive."""
 
     def __post_init__(self) -> None:
-        """Find the pods that keep others away, once, because every pod that is placed must ask for them."""
+        """Find the pods with anti-affinity once, because each placement must check their terms."""
         object.__setattr__(
             self, "anti_affinity_pods", tuple(pod for pod in self.pods if anti_affinity_terms(pod))
         )
@@ -64,8 +64,8 @@ class NodeState:
 class ClusterView(Protocol):
     """A cluster as the filters see it.
 
-    The writer replaces entries first and increments `version` afterwards. A reader takes the version first,
-    so that it never holds figures which are older than the version that it notes for them.
+    The writer replaces entries first and increments `version` afterwards. A reader reads the version first,
+    so that its figures are never older than the version that it records for them.
     """
 
     @property
@@ -80,7 +80,7 @@ class ClusterView(Protocol):
 
     @property
     def anti_affinity_nodes(self) -> Mapping[str, NodeState]:
-        """Those of the nodes whose state has `anti_affinity_pods`, by name: mostly none."""
+        """The nodes whose state has `anti_affinity_pods`, by name: mostly empty."""
         ...
 
     @property
@@ -108,7 +108,7 @@ class ClusterView(Protocol):
 class TopologyTally:
     """The pods that count in each domain. A domain exists while some node contributes to it.
 
-    One thread alone may use a tally.
+    Only one thread may use a tally.
     """
 
     __slots__ = ("_by_node", "_contribution", "_domains", "_least")
@@ -117,12 +117,12 @@ class TopologyTally:
         """Begin without nodes.
 
         Args:
-            contribution: What one state of a node adds. It must answer the same for the same state.
+            contribution: Returns the contribution of one state of a node, always the same for the same state.
         """
         self._contribution = contribution
         self._by_node: dict[str, tuple[object, Contribution]] = {}
         self._domains: dict[Domain, tuple[int, int]] = {}
-        """Per domain, the number of nodes that contribute, and that of the pods that they count."""
+        """Per domain, the number of contributing nodes, and the number of pods that they count."""
         self._least: dict[str, tuple[int, int]] = {}
 
     def refresh(self, nodes: Mapping[str, NodeState]) -> None:
@@ -139,7 +139,7 @@ class TopologyTally:
                 self._add(by_node.pop(name)[1], -1)
 
     def put(self, state: NodeState) -> None:
-        """Count a node as it is in this state, in place of what was counted of it before."""
+        """Count a node in this state, instead of its earlier one."""
         name = state.node.metadata.name
         known = self._by_node.get(name)
         contribution = self._contribution(state)
@@ -152,7 +152,7 @@ class TopologyTally:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no domain."""
+        """Whether it has no domains."""
         return not self._domains
 
     def count(self, domain: Domain) -> int:
@@ -161,7 +161,7 @@ class TopologyTally:
         return 0 if counted is None else counted[1]
 
     def least(self, key: str) -> tuple[int, int]:
-        """Return the least count among the domains of a label and their number; (0, 0) without any."""
+        """Return the smallest count among the domains of a label and their number; (0, 0) without any."""
         known = self._least.get(key)
         if known is None:
             counts = [pods for (label, _), (_, pods) in self._domains.items() if label == key]

@@ -1,8 +1,8 @@
 """The filters that look at other pods: host ports, spreading over domains, affinity of pods.
 
-Host ports concern the pods of one node. The others count pods over the cluster: each of them is a *rule*
-that a pod brings, or that other pods impose on it. A rule says what a node contributes to its tally, and
-decides about a node from the tally. Rules with equal keys count the same, so that the pods of one
+Host ports concern the pods of one node. The others count pods over the cluster: each of them is a *rule* that
+a pod has, or that other pods impose on it. A rule defines the contribution of a node to its tally, and
+decides about a node from the tally. Rules with equal keys count the same pods, so that the pods of one
 controller share a tally.
 """
 
@@ -35,34 +35,34 @@ from licorne.proxy.kubernetes.predicates.cluster_view import (
 from licorne.proxy.kubernetes.predicates.node_filters import fits_node_selection, untolerated_taint
 from licorne.proxy.kubernetes.predicates.selectors import labels_match
 
-_ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what Kubernetes calls all addresses of a node; nothing listens here
+_ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the name of Kubernetes for all addresses; nothing listens here
 _EMPTY_SELECTOR: Final = LabelSelector()
 
 
 class NeighbourRule(Protocol):
-    """A condition on the pods around the place of a pod."""
+    """A condition on the pods near the place of a pod."""
 
     @property
     def plugin(self) -> str:
-        """The filter of Kubernetes that it belongs to."""
+        """The filter of Kubernetes for the rule."""
         ...
 
     @property
     def key(self) -> bytes:
-        """A text that is equal for rules that count the same."""
+        """A text that is equal for rules that count the same pods."""
         ...
 
     def contribution(self, state: NodeState) -> Contribution:
-        """Return what a node adds to the tally of the rule."""
+        """Return the contribution of a node to the tally of the rule."""
         ...
 
     def refusal(self, node: KubernetesNode, tally: TopologyTally) -> str | None:
-        """Return why a node is refused, or `None`; the tally is up to date."""
+        """Return why a node is refused, or `None`; the tally is current."""
         ...
 
 
 def looks_at_neighbours(pod: Pod) -> bool:
-    """Return whether the place of a pod depends on other pods by what the pod itself asks for."""
+    """Return whether the place of a pod depends on other pods by its own constraints."""
     return bool(
         anti_affinity_terms(pod)
         or _affinity_terms(pod)
@@ -72,7 +72,7 @@ def looks_at_neighbours(pod: Pod) -> bool:
 
 
 def own_rules(pod: Pod, namespaces: Mapping[str, Namespace]) -> Iterator[NeighbourRule]:
-    """List the rules that a pod brings, in the order in which Kubernetes applies them."""
+    """List the rules of a pod, in the order in which Kubernetes applies them."""
     constraints = tuple(filter(_is_required, pod.spec.topology_spread_constraints))
     if constraints:
         yield _SpreadRule(pod, constraints)
@@ -91,7 +91,7 @@ def imposed_rule(pod: Pod, view: ClusterView) -> NeighbourRule:
 
 
 def refused_by_ports(pod: Pod, state: NodeState) -> str | None:
-    """Refuse a node where a port that the pod needs of the node is in use (the filter `NodePorts`)."""
+    """Refuse a node where a host port of the pod is in use (the filter `NodePorts`)."""
     needed = list(_host_ports(pod))
     if not needed:
         return None
@@ -104,7 +104,7 @@ def refused_by_ports(pod: Pod, state: NodeState) -> str | None:
 
 
 def _host_ports(pod: Pod) -> Iterator[ContainerPort]:
-    """List the ports of the node that a pod needs as long as it runs."""
+    """List the host ports that a pod needs as long as it runs."""
     for container in pod.spec.containers:
         for port in container.ports:
             if port.host_port > 0:
@@ -134,7 +134,7 @@ class _SpreadRule:
     plugin: ClassVar[str] = "PodTopologySpread"
 
     def __init__(self, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...]) -> None:
-        """Take the constraints that refuse nodes; no two of them have the same topology key."""
+        """Take the constraints that refuse nodes; each has a different topology key."""
         self._pod = pod
         self._constraints = tuple(_with_own_labels(constraint, pod) for constraint in constraints)
         self._counts_itself = tuple(
@@ -171,7 +171,7 @@ class _SpreadRule:
         )
 
     def _takes_part(self, constraint: TopologySpreadConstraint, node: KubernetesNode) -> bool:
-        """Return whether a node is one of those that the pods are to be spread over."""
+        """Return whether the pods are to be spread over a node."""
         spec = self._pod.spec
         if constraint.node_affinity_policy == "Honor" and not fits_node_selection(
             spec.node_selector, spec.affinity, node
@@ -206,7 +206,7 @@ class _SpreadRule:
 
 
 def _with_own_labels(constraint: TopologySpreadConstraint, pod: Pod) -> TopologySpreadConstraint:
-    """Let the selector of a constraint ask for the pod's own values of its `matchLabelKeys`."""
+    """Extend the selector of a constraint with the pod's own values of its `matchLabelKeys`."""
     labels = pod.metadata.labels
     own = tuple(
         LabelRequirement(key=key, operator="In", values=(labels[key],))
@@ -226,12 +226,12 @@ def _with_own_labels(constraint: TopologySpreadConstraint, pod: Pod) -> Topology
 
 @dataclass(frozen=True, slots=True)
 class _ResolvedTerm:
-    """A term of a pod whose namespaces are known by name."""
+    """A term of a pod with its namespaces resolved to names."""
 
     topology_key: str
     selector: LabelSelector | None
     namespaces: frozenset[str] | None
-    """`None` are all."""
+    """`None` means all."""
 
     def matches(self, pod: Pod) -> bool:
         if self.namespaces is not None and pod.metadata.namespace not in self.namespaces:
@@ -270,7 +270,7 @@ def _affinity_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
 
 @final
 class _AffinityRule:
-    """Place a pod in domains where a pod is that matches all of its terms (a part of `InterPodAffinity`)."""
+    """Place a pod in domains with a pod that matches all of its terms (a part of `InterPodAffinity`)."""
 
     plugin: ClassVar[str] = "InterPodAffinity"
 
@@ -302,7 +302,7 @@ class _AffinityRule:
                 return f"the node has no label {term.topology_key}, which the pod affinity names"
             if not tally.count((term.topology_key, value)):
                 is_beside = False
-        # The first pod of a group may go anywhere, or the group would never begin.
+        # The first pod of a group may run anywhere, or the group could never start.
         if is_beside or (tally.is_empty and self._matches_itself):
             return None
         return "no pod that the pod affinity asks for is in the domains of the node"

@@ -1,7 +1,7 @@
-"""The filters that depend on the pod and the node alone: name, cordon, taints, node selector and affinity.
+"""The filters that depend only on the pod and the node: name, cordon, taints, node selector and affinity.
 
 Each returns why the node is refused, as one sentence, or `None` if it is not. The sentences do not name the
-node: what refuses many nodes for one reason can then be reported once.
+node, so that the same reason on many nodes can be reported once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PLAIN_DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def refused_by_name(pod: Pod, node: KubernetesNode) -> str | None:
-    """Refuse all nodes but the one that the pod names, if it names one (the filter `NodeName`)."""
+    """Refuse all nodes except the one that the pod names, if it names one (the filter `NodeName`)."""
     name = pod.spec.node_name
     if not name or name == node.metadata.name:
         return None
@@ -52,13 +52,13 @@ def refused_by_affinity(pod: Pod, node: KubernetesNode) -> str | None:
 
 
 def refused_for_features(pod: Pod, node: KubernetesNode) -> str | None:
-    """Refuse a node whose kubelet lacks what the pod needs (the filter `NodeDeclaredFeatures`)."""
+    """Refuse a node whose kubelet lacks a feature that the pod needs (the filter `NodeDeclaredFeatures`)."""
     missing = [name for name in required_features(pod) if name not in node.status.declared_features]
     return f"the node does not declare the feature {missing[0]}, which the pod needs" if missing else None
 
 
 def required_features(pod: Pod) -> tuple[str, ...]:
-    """Return the features that a node has to declare for a pod, by Kubernetes 1.37; mostly none."""
+    """Return the features that a node has to declare for a pod, as in Kubernetes 1.37; mostly none."""
     spec = pod.spec
     found = []
     containers = (*spec.containers, *spec.init_containers)
@@ -85,7 +85,7 @@ def fits_node_selection(
 
 
 def untolerated_taint(pod: Pod, node: KubernetesNode) -> Taint | None:
-    """Return the first taint that keeps the pod off the node; taints that are only preferences never do."""
+    """Return the first taint that keeps the pod off the node; mere preferences never do."""
     for taint in node.spec.taints:
         if taint.effect in _REFUSING_EFFECTS and not _tolerated(taint, pod.spec.tolerations):
             return taint

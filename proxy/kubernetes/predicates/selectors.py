@@ -1,8 +1,8 @@
 """Conditions on labels: of pods and namespaces (label selectors), and of nodes (node selectors).
 
-Both are lists of requirements, all of which must hold. They differ in what an empty or a missing one means,
-in the operators, and in what happens to one that makes no sense: the API server refuses such a label
-selector, but accepts some node selectors, whose terms then match no node.
+Both are lists of requirements, all of which must hold. They differ in the meaning of an empty or a missing
+list, in the operators, and in the treatment of invalid requirements: the API server refuses an invalid label
+selector, but accepts some invalid node selectors, whose terms then match no node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAME_FIELD = "metadata.name"
 
 
 def labels_match(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Return whether labels fulfil a selector: always an empty one, never a missing one (`None`)."""
+    """Return whether labels fulfil a selector: an empty one always matches, a missing one (`None`) never."""
     if selector is None:
         return False
     for key, value in selector.match_labels.items():
@@ -37,14 +37,14 @@ def node_matches(selector: NodeSelector, labels: Mapping[str, str], name: str | 
     Args:
         selector: The terms, one of which must hold.
         labels: The labels of the node.
-        name: The name of the node. With `None`, requirements on fields are skipped: Kubernetes judges the
-            nodes that can reach a volume by their labels alone.
+        name: The name of the node. With `None`, requirements on fields are skipped: Kubernetes selects the
+            nodes that can reach a volume only by their labels.
     """
     return any(_term_holds(term, labels, name) for term in selector.node_selector_terms)
 
 
 def whole_number(text: str) -> int | None:
-    """Read a decimal number that fits into 64 bits with a sign, as Go reads one; `None` if it is not one.
+    """Read a decimal number that fits into 64 bits with a sign, by the rules of Go; `None` if it is not one.
 
     Python's own `int` would accept more: spaces, underscores, digits of other scripts.
     """
@@ -64,7 +64,7 @@ def _term_holds(term: NodeSelectorTerm, labels: Mapping[str, str], name: str | N
         for requirement in term.match_fields:
             if not _field_holds(requirement, name):
                 return False
-    # This comes last because it takes longest, and because most terms that do not hold fail before.
+    # This check is last because it takes longest, and because most terms that do not hold fail earlier.
     return all(map(_is_valid, term.match_expressions)) and all(map(_is_valid_on_field, term.match_fields))
 
 
@@ -100,7 +100,7 @@ def _field_holds(requirement: LabelRequirement, name: str) -> bool:
 
 
 def _is_valid(requirement: LabelRequirement) -> bool:
-    """Return whether a requirement on a label makes sense; a term with one that does not never holds."""
+    """Return whether a requirement on a label is valid; a term with an invalid one never holds."""
     values = requirement.values
     match requirement.operator:
         case "In" | "NotIn":

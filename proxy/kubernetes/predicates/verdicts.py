@@ -1,6 +1,6 @@
 """Whether a pod may run on a node: all filters in the order of kube-scheduler; the first refusal counts.
 
-Of kube-scheduler's filters only `NodeResourcesFit` is left out, because the core counts resources itself.
+The only omitted filter of kube-scheduler is `NodeResourcesFit`, because the core counts resources itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from licorne.proxy.kubernetes.predicates.volume_filters import (
 )
 
 _TALLIES_MAX = 64
-"""How many tallies are kept. One is about 200 bytes per node that contributes."""
+"""The maximum number of tallies. One takes about 200 bytes per contributing node."""
 
 _CLASS_BYTES = 12
 
@@ -49,13 +49,13 @@ _NODE_FILTERS = (
     ("NodeAffinity", refused_by_affinity),
     ("NodeDeclaredFeatures", refused_for_features),
 )
-"""The last one is the last one of all in kube-scheduler: it looks at the node alone, as these do."""
+"""The last one is also the last in kube-scheduler: it depends only on the node, like the others."""
 
 
 def predicate_class(pod: Pod) -> str:
     """Return a text that is equal for pods whose answers are equal on each node.
 
-    This holds as long as no pod keeps the pods away by its own anti-affinity, see `PodFilters.is_kept_away`.
+    This holds as long as no other pod excludes the pods by its anti-affinity, see `PodFilters.is_kept_away`.
 
     Returns:
         24 hexadecimal digits, or an empty text if the answers depend on other pods.
@@ -79,28 +79,29 @@ def predicate_class(pod: Pod) -> str:
 
 @final
 class PodFilters:
-    """The filters over one cluster, with the counts of pods that some of them need.
+    """The filters over one cluster, with the counts of pods for some of them.
 
-    One thread alone may ask. The cluster may change in the meantime, as `ClusterView` says.
+    Only one thread may use them. The cluster may change in the meantime, see `ClusterView`.
     """
 
     __slots__ = ("_rules", "_rules_of", "_tallies", "_view")
 
     def __init__(self, view: ClusterView) -> None:
-        """Ask about the nodes of this view."""
+        """Create the filters for the nodes of this view."""
         self._view = view
         self._tallies: OrderedDict[bytes, TopologyTally] = OrderedDict()
         self._rules: list[tuple[NeighbourRule, TopologyTally]] = []
         self._rules_of: tuple[Pod, int] | None = None
-        """The pod and the version that `_rules` were made for: a pod is mostly asked about for many nodes."""
+        """The pod and the version for which `_rules` were made: most pods are checked on many nodes in a
+        row."""
 
     def why_refused(self, pod: Pod, node_name: str, *, allocate: bool) -> str | None:
         """Return why a pod may not run on a node, or `None` if it may.
 
         Args:
-            pod: The pod, which is on no node yet.
+            pod: The pod, which is not on a node yet.
             node_name: The name of the node.
-            allocate: Whether the pod is to be placed now; without, storage and devices are not looked at,
+            allocate: Whether the pod is to be placed now; otherwise storage and devices are not checked,
                 since they may change as long as a node is only reserved.
 
         Returns:
@@ -120,20 +121,20 @@ class PodFilters:
     def first_index_that_fits(
         self, pod: Pod, node_name: str, victims: Sequence[Pod], start_index: int
     ) -> int | None:
-        """Tell how many pods must leave a node before another may run there.
+        """Return how many pods must leave a node before another may run there.
 
-        Counts of spreading and affinity are reduced by the pods that leave. (The scheduler that Licorne takes
-        the place of does not do that, and so finds no victims for pods that are refused by such counts.)
+        Counts of spreading and affinity are reduced by the pods that leave. (The scheduler that Licorne
+        replaces does not reduce them, and so finds no victims for pods that are refused by such counts.)
 
         Args:
-            pod: The pod, which is on no node yet.
+            pod: The pod, which is not on a node yet.
             node_name: The name of the node.
-            victims: The pods that may leave, in this order. Those that are not on the node change nothing.
-            start_index: Those before this index leave in any case.
+            victims: The pods that may leave, in this order. Pods that are not on the node change nothing.
+            start_index: Pods before this index leave in any case.
 
         Returns:
-            The first index, from `start_index` on, such that the pod may run on the node without the
-            victims up to and with this one; `None` if it may not run there even without all of them.
+            The first index, from `start_index` on, such that the pod may run on the node without the victims
+            up to and including this one; `None` if it may not run there even without all of them.
         """
         assert start_index >= 0, start_index
         state = self._view.nodes.get(node_name)
@@ -157,7 +158,7 @@ class PodFilters:
         return None
 
     def is_kept_away(self, pod: Pod) -> bool:
-        """Return whether a pod on any node keeps this one out of its domain by its own anti-affinity."""
+        """Return whether a pod on any node excludes this one from its domain by anti-affinity."""
         if not self._view.anti_affinity_nodes:
             return False
         return not self._imposed(pod)[1].is_empty
@@ -186,7 +187,7 @@ class PodFilters:
         return None
 
     def _rules_for(self, pod: Pod) -> list[tuple[NeighbourRule, TopologyTally]]:
-        """Return the rules of a pod, with tallies that are up to date."""
+        """Return the rules of a pod, with current tallies."""
         view = self._view
         version = view.version
         if self._rules_of is not None and self._rules_of[0] is pod and self._rules_of[1] == version:
@@ -220,7 +221,7 @@ class PodFilters:
 
 
 def _fits_then(pod: Pod, state: NodeState, rules: list[tuple[NeighbourRule, TopologyTally]]) -> bool:
-    """Return whether the filters that look at neighbours accept a node in a state that it is not in yet."""
+    """Return whether the neighbour filters accept a node in a hypothetical state."""
     if refused_by_ports(pod, state) is not None:
         return False
     for _, tally in rules:

@@ -1,9 +1,9 @@
-"""The filters that look at storage: claims that are bound, and what this scheduler does not support.
+"""The filters that look at storage: bound claims, and storage that this scheduler does not support.
 
-A pod waits for claims that something else binds (class `Immediate`). A claim that waits for its first
-consumer is accepted where its class can make a volume; it gets one when the pod is placed. Refused is a claim
-that an existing volume would have to be chosen for, one that one pod alone may use, and devices. Limits of
-volumes per node are not looked at: the kubelet of a full node rejects the pod.
+A pod waits for claims that another component binds (class `Immediate`). A claim that waits for its first
+consumer is accepted where its class can make a volume; it gets the volume when the pod is placed. Refused are
+claims that need the choice of an existing volume, claims for a single pod, and devices. Limits of volumes per
+node are not checked: the kubelet of a full node rejects the pod.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _TODAYS_NAME: Final[Mapping[str, str]] = {
     _ZONE: _ZONE,
     _REGION: _REGION,
 }
-"""The labels that name zones and regions, and what each is called today."""
+"""The labels that name zones and regions, with their present names."""
 _BETWEEN_ZONES = "__"
 
 
 def claim_keys(pod: Pod) -> Iterator[str]:
-    """Name the claims of a pod, those made for its ephemeral volumes included, as `<namespace>/<name>`."""
+    """Return the claims of a pod, including those for its ephemeral volumes, as `<namespace>/<name>`."""
     for name in pod.claim_names:
         yield f"{pod.metadata.namespace}/{name}"
 
 
 def refused_for_exclusive_claim(pod: Pod, view: ClusterView) -> str | None:
-    """Refuse a pod with a claim that one pod alone may use (a part of the filter `VolumeRestrictions`)."""
+    """Refuse a pod with a claim for a single pod (a part of the filter `VolumeRestrictions`)."""
     for key in claim_keys(pod):
         claim = view.claims.get(key)
         if claim is not None and _ALONE in claim.spec.access_modes:
@@ -53,7 +53,7 @@ def refused_for_exclusive_claim(pod: Pod, view: ClusterView) -> str | None:
 
 
 def refused_by_binding(pod: Pod, node: KubernetesNode, view: ClusterView) -> str | None:
-    """Refuse nodes that cannot reach a volume, and pods whose claims have none (`VolumeBinding`)."""
+    """Refuse nodes that cannot reach a volume, and pods with unbound claims (`VolumeBinding`)."""
     for key in claim_keys(pod):
         claim = view.claims.get(key)
         refusal = (
@@ -133,7 +133,7 @@ def _class_of(claim: PersistentVolumeClaim, view: ClusterView) -> StorageClass |
 
 
 def _unbound(key: str, claim: PersistentVolumeClaim, node: KubernetesNode, view: ClusterView) -> str | None:
-    """Say why the volume of a claim is missing, `None` if it is there or can be made for the node."""
+    """Return why the volume of a claim is missing, `None` if it exists or can be made for the node."""
     if claim.spec.volume_name:
         return None if claim.status.phase == "Bound" else f"the claim {key} is not bound yet"
     storage_class = _class_of(claim, view)
@@ -163,7 +163,7 @@ def _unreachable(
     key: str, claim: PersistentVolumeClaim, node: KubernetesNode, view: ClusterView
 ) -> str | None:
     if not claim.spec.volume_name:
-        return None  # it is made for the node
+        return None  # it will be made for the node
     volume = view.volumes.get(claim.spec.volume_name)
     if volume is None:
         return f"the volume {claim.spec.volume_name} of the claim {key} does not exist"
@@ -184,6 +184,6 @@ def _bound_volumes(pod: Pod, view: ClusterView) -> Iterator[PersistentVolume]:
 
 
 def _zones(text: str) -> frozenset[str]:
-    """Read the zones that a label names; with an empty name among them it says nothing, as in Kubernetes."""
+    """Read the zones in a label; with an empty name among them the label has no effect, as in Kubernetes."""
     zones = frozenset(zone.strip() for zone in text.split(_BETWEEN_ZONES))
     return frozenset() if "" in zones else zones

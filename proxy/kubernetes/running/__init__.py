@@ -1,1 +1,1 @@
-"""What runs: the cache of the cluster, what each pod waits for, and the threads of both sides."""
+"""The running parts: the cache of the cluster, the lives of pods, and the threads of both sides."""

@@ -1,4 +1,4 @@
-"""The life of an application: submitted, accepted, its gang reserved, running, and how it ends."""
+"""The life of an application: submitted, accepted, its gang reserved, running, and its end."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
 _NAMESPACE_SECONDS: Final = 5.0
 """How long an application waits for its namespace to be known; then it is submitted without quotas."""
 _LATER_SECONDS: Final = 5.0
-"""When an application is submitted again whose id is still in use."""
+"""After how long an application is submitted again whose id is still in use."""
 _EMPTY_SECONDS: Final = 90.0
-"""When an application without pods is removed that the scheduler has not completed by itself."""
+"""After how long an application without pods is removed that the scheduler has not completed itself."""
 _LIVE: Final = frozenset(
     {PodApplicationPhase.RESERVING, PodApplicationPhase.RUNNING, PodApplicationPhase.RESUMING}
 )
 _UNKNOWN_TO_THE_SCHEDULER: Final = frozenset({PodApplicationPhase.WAITING, PodApplicationPhase.REJECTED})
 _LATER: Final = frozenset({RejectionCode.APPLICATION_EXISTS.value, RejectionCode.PARTITION_STOPPED.value})
-"""Why an application is rejected now that may be accepted in a moment."""
+"""The reasons for rejections after which an application may be accepted soon."""
 
 
 class TaskSide(GangTasks, Protocol):
-    """What an application needs of the life of its tasks."""
+    """The operations of the life of tasks that an application needs."""
 
     def send_again(self, task: PodTask) -> None:
-        """Tell the scheduler anew of a task that it has lost."""
+        """Send a lost task to the scheduler again."""
         ...
 
     def fail(self, task: PodTask, reason: str, message: str) -> None:
-        """Write that the pod of a task has failed."""
+        """Mark the pod of a task as failed."""
         ...
 
 
@@ -57,18 +57,18 @@ class Applications:
         self._by_id: dict[str, PodApplication] = {}
         self._rejections = Rejections(parts.loop)
         self.has_begun = False
-        """Whether more may come than was listed at the start: a namespace that is not known, for example."""
+        """Whether objects may arrive that were not listed at the start: an unknown namespace, for example."""
         self.gangs = GangLife(parts, tasks, self)
 
     @property
     def by_id(self) -> Mapping[str, PodApplication]:
-        """The applications that have pods, or that the scheduler has not completed yet, by id."""
+        """The applications with pods, and those that the scheduler has not completed yet, by id."""
         return self._by_id
 
     # ------------------------------------------------------------------------------------- from pods
 
     def of_pod(self, pod: Pod) -> PodApplication:
-        """Return the application of a pod; one that is new is submitted as soon as possible."""
+        """Return the application of a pod; a new one is submitted as soon as possible."""
         identity = application_id(pod, self._settings)
         application = self._by_id.get(identity)
         if application is None:
@@ -80,7 +80,7 @@ class Applications:
         return application
 
     def _begin_again(self, application: PodApplication, pod: Pod) -> None:
-        """Take the first pod after those that have ended: its gang is reserved as that of a new one."""
+        """Handle the first pod after all others have ended: its gang is reserved like a new one."""
         self._set_first(application, pod)
         if application.groups and not application.tasks and application.phase is PodApplicationPhase.RUNNING:
             application.has_given_up_gang = False
@@ -88,13 +88,13 @@ class Applications:
             self.submit(application)
 
     def _set_first(self, application: PodApplication, pod: Pod) -> None:
-        """Take a pod as the first of an application, which says how it is."""
+        """Make a pod the first of an application; it decides the properties of the application."""
         groups = task_groups(pod, self._settings)
         application.first = pod
         application.groups = () if isinstance(groups, RefusedTaskGroups) else groups
 
     def new_task(self, application: PodApplication, pod: Pod) -> PodTask:
-        """Return the task of a pod, as one of the application."""
+        """Add a task for the pod to the application, and return it."""
         is_gang = bool(application.groups)
         task = PodTask(
             pod.metadata.uid,
@@ -107,7 +107,7 @@ class Applications:
         return task
 
     def joined(self, task: PodTask) -> None:
-        """Take that a task has been added, and asked for if that is possible."""
+        """Handle a task that has been added."""
         application = task.application
         if application.phase is PodApplicationPhase.FAILED:
             self._begin_failed(application)
@@ -118,7 +118,7 @@ class Applications:
         self.gangs.joined(task)
 
     def _compare_namespaces(self, pod: Pod, first: Pod) -> None:
-        """Tell people that an application has pods in two namespaces: the first decides queue and quotas."""
+        """Warn people that an application has pods in two namespaces: the first decides queue and quotas."""
         own, other = pod.metadata.namespace, first.metadata.namespace
         if own != other:
             note = f"the application has pods in namespace {other!r} as well, whose queue and quotas it has"
@@ -134,7 +134,7 @@ class Applications:
             self.submit(application)
 
     def namespace_seen(self, name: str) -> None:
-        """Submit what has waited for a namespace, and have the queues of others take its quotas."""
+        """Submit applications that wait for a namespace, and update the quotas of the other queues."""
         for application in list(self._by_id.values()):
             if application.first.metadata.namespace != name:
                 continue
@@ -149,7 +149,7 @@ class Applications:
             self.submit(application)
 
     def submit(self, application: PodApplication) -> None:
-        """Submit an application; whatever its queue says if one of its pods runs already."""
+        """Submit an application; if one of its pods runs already, even if its queue refuses it."""
         first = application.first
         application.phase = PodApplicationPhase.SUBMITTED
         self._warn(first)
@@ -164,7 +164,7 @@ class Applications:
             self.submit(application)
 
     def _warn(self, pod: Pod) -> None:
-        """Tell people what is ignored of what the first pod of an application says."""
+        """Warn people about ignored parts of the first pod of an application."""
         warnings = application_warnings(pod, self._namespace(pod), self._settings)
         for action, sentences in warnings.items():
             reason = "GangScheduling" if action == "TaskGroupsError" else "Scheduling"
@@ -178,12 +178,12 @@ class Applications:
         return self._by_id.get(application.application_id) is application
 
     def submit_again(self, application: PodApplication) -> None:
-        """Submit an application that the scheduler does not have any more, with the pods that run."""
+        """Submit an application that the scheduler no longer has, with the running pods."""
         if application.phase not in {PodApplicationPhase.SUBMITTED, *_UNKNOWN_TO_THE_SCHEDULER}:
             self._resubmit(application)
 
     def begin_anew(self, application: PodApplication) -> None:
-        """Have the scheduler forget what it has counted of an application, and tell it again."""
+        """Make the scheduler forget its counts of an application, and submit it again."""
         application.is_miscounted = False
         self._remove(application)
         self._resubmit(application)
@@ -194,11 +194,11 @@ class Applications:
             self._tasks.send_again(task)
 
     def task_bound(self, task: PodTask) -> None:
-        """Take that a task is on a node: with the last placeholder the gang is complete."""
+        """Handle a task that is on a node: with the last placeholder the gang is complete."""
         self.gangs.task_bound(task)
 
     def task_ended(self, task: PodTask) -> None:
-        """Take that a task has ended."""
+        """Handle the end of a task."""
         application = task.application
         application.tasks.pop(task.key, None)
         if task.is_placeholder:
@@ -208,13 +208,13 @@ class Applications:
         if not application.tasks and self._is_known(application):
             self._emptied(application)
 
-    # ------------------------------------------------------------------------------------- how it ends
+    # ------------------------------------------------------------------------------------- the end
 
     def _emptied(self, application: PodApplication) -> None:
-        """Take that the last task has ended.
+        """Handle the end of the last task.
 
-        The scheduler completes an application by itself, after a time in which more pods may come. One of
-        which it has got no pod it would keep for ever, and a gang begins anew with the next pod.
+        The scheduler completes an application itself, after a time in which more pods may arrive. It would
+        keep an application without any pod for ever, and a gang starts again with the next pod.
         """
         application.emptied += 1
         if application.phase is PodApplicationPhase.RUNNING and application.has_asked:
@@ -227,7 +227,7 @@ class Applications:
             self._drop(application)
 
     def _drop(self, application: PodApplication) -> None:
-        """Forget an application without tasks; the scheduler, too, unless it has ended it."""
+        """Forget an application without tasks; make the scheduler forget it too, unless it has ended it."""
         del self._by_id[application.application_id]
         if application.phase in {*_LIVE, PodApplicationPhase.SUBMITTED}:
             self._remove(application)
@@ -237,7 +237,7 @@ class Applications:
         self._requests.add(si.RemoveApplicationRequest(applicationID=identity, partitionName=PARTITION))
 
     def end_without(self, application: PodApplication, reason: str, message: str) -> None:
-        """Have the pods of an application fail, or wait, that the scheduler has accepted."""
+        """Make the pods of an accepted application fail, or wait."""
         self._remove(application)
         self._fail(application, reason, message)
         self._try_later(application, message)
@@ -245,7 +245,7 @@ class Applications:
     # ------------------------------------------------------------------------------------- from the scheduler
 
     def accepted(self, identity: str) -> None:
-        """Take that an application is accepted: its gang is reserved first, if it has one."""
+        """Handle the acceptance of an application: its gang is reserved first, if it has one."""
         application = self._by_id.get(identity)
         if application is None or application.phase is not PodApplicationPhase.SUBMITTED:
             return
@@ -257,13 +257,13 @@ class Applications:
             self.run(application)
 
     def run(self, application: PodApplication) -> None:
-        """Ask for the pods of an application; placeholders without a node are not needed any more."""
+        """Ask for the pods of an application; placeholders without a node are no longer needed."""
         application.phase = PodApplicationPhase.RUNNING
         for task in list(application.tasks.values()):
             self._tasks.ask(task)
 
     def rejected(self, identity: str, reason: str, code: str = "") -> None:
-        """Take that an application is rejected: its pods wait, and it is tried again after a while."""
+        """Handle the rejection of an application: its pods wait, and it is submitted again later."""
         application = self._by_id.get(identity)
         if application is None or application.phase is not PodApplicationPhase.SUBMITTED:
             return
@@ -282,12 +282,12 @@ class Applications:
         self._loop.later(pause, self._try_rejected, application, pause)
 
     def _hold(self, task: PodTask, reason: str) -> None:
-        """Have a pod say why its application is not taken; it waits, as a new pod would not be taken."""
+        """Report on a pod why its application is rejected; it waits, since a new pod would be rejected."""
         self._reporter.condition(task.pod, "SchedulingSkipped", reason)
         self._reporter.event(task.pod, "ApplicationRejected", "Scheduling", reason, is_warning=True)
 
     def refused(self, application: PodApplication) -> None:
-        """Submit an application again in a while: the request could not be made."""
+        """Submit an application again later: the request could not be made."""
         application.phase = PodApplicationPhase.WAITING
         self._loop.later(_LATER_SECONDS, self._submit_again_later, application)
 
@@ -305,7 +305,7 @@ class Applications:
                 self._loop.later(pause, self._try_rejected, application, pause)
 
     def changed(self, identity: str, state: str, message: str) -> None:
-        """Take that an application is in another state."""
+        """Handle a new state of an application."""
         application = self._by_id.get(identity)
         if application is None or application.phase in _UNKNOWN_TO_THE_SCHEDULER:
             return
@@ -321,7 +321,7 @@ class Applications:
                 self._failed(application)
 
     def _completed(self, application: PodApplication) -> None:
-        """Forget an application; pods of it that came meanwhile make it anew."""
+        """Forget a completed application; pods that arrived meanwhile create it again."""
         if application.tasks:
             self.submit_again(application)
         else:
@@ -339,7 +339,7 @@ class Applications:
             self._reporter.event(application.first, "ApplicationFailed", "Scheduling", note, is_warning=True)
 
     def _failed(self, application: PodApplication) -> None:
-        """Take that the scheduler has ended an application: pods that are left begin it anew."""
+        """Handle a failure of an application: remaining pods start it again."""
         application.phase = PodApplicationPhase.FAILED
         if GANG_TIMEOUT in application.reason:
             self._try_later(application, GANG_TIMEOUT_TEXT)
@@ -347,7 +347,7 @@ class Applications:
             self._begin_failed(application)
 
     def _begin_failed(self, application: PodApplication) -> None:
-        """Begin an application that has failed anew, with the first pod that is left."""
+        """Start a failed application again, with the first remaining pod."""
         left = [task for task in application.tasks.values() if _is_left(task)]
         if left:
             self._set_first(application, left[0].pod)
@@ -355,7 +355,7 @@ class Applications:
             self._resubmit(application)
 
     def _fail(self, application: PodApplication, reason: str, message: str) -> None:
-        """Write that the pods have failed that are on no node; those wait that a controller makes again."""
+        """Mark the pods without a node as failed; pods that a controller recreates wait instead."""
         for task in list(application.members):
             if task.is_made_again and not task.has_node:
                 self._hold(task, message)
@@ -364,5 +364,5 @@ class Applications:
 
 
 def _is_left(task: PodTask) -> bool:
-    """Return whether a task goes on when its application has failed."""
+    """Return whether a task continues after the failure of its application."""
     return task.state is not TaskState.FAILED and task.ending is None and not task.is_placeholder

@@ -1,7 +1,6 @@
-"""What the watches say of the cluster, and which pods are assumed on a node until they say so too.
+"""The cluster as the watches report it, with the pods that are assumed on nodes until then.
 
-One thread writes it. The thread that schedules reads it meanwhile: what it reads are values that are replaced
-whole.
+One thread writes it. The scheduling thread reads it meanwhile: the values that it reads are replaced whole.
 """
 
 from __future__ import annotations
@@ -40,22 +39,22 @@ class ClusterCache:
 
     def __init__(self) -> None:
         self.version = 0
-        """How often something has changed that a filter reads."""
+        """The number of changes of objects that a filter reads."""
         self.nodes: dict[str, NodeState] = {}
         self.anti_affinity_nodes: dict[str, NodeState] = {}
-        """Those with pods that keep others away."""
+        """The nodes with pods that have anti-affinity."""
         self.namespaces: dict[str, Namespace] = {}
         self.priority_classes: dict[str, PriorityClass] = {}
         self.claims: dict[str, PersistentVolumeClaim] = {}
-        """By `namespace/name`."""
+        """The claims by `namespace/name`."""
         self.volumes: dict[str, PersistentVolume] = {}
         self.storage_classes: dict[str, StorageClass] = {}
         self._pods: dict[str, Pod] = {}
         self._node_of: dict[str, str] = {}
-        """The node of each pod that is assigned, or assumed there, by the uid of the pod."""
+        """The node of each assigned or assumed pod, by the uid of the pod."""
         self._assumed: set[str] = set()
         self._on: dict[str, dict[str, Pod]] = {}
-        """The pods of each node by uid, also of nodes that are not known."""
+        """The pods of each node by uid, also of unknown nodes."""
 
     # ------------------------------------------------------------------------------------- pods
 
@@ -65,7 +64,7 @@ class ClusterCache:
         return self._pods
 
     def put_pod(self, pod: Pod) -> Pod | None:
-        """Take a pod that has not ended; return how it was before, `None` if it is new."""
+        """Store a pod that has not ended; return its previous state, `None` if it is new."""
         uid = pod.metadata.uid
         before = self._pods.get(uid)
         self._pods[uid] = pod
@@ -77,28 +76,28 @@ class ClusterCache:
         return before
 
     def remove_pod(self, uid: str) -> Pod | None:
-        """Take that a pod is gone or has ended; return it, `None` if it was not known."""
+        """Remove a pod that is gone or has ended; return it, `None` if it was unknown."""
         self._assumed.discard(uid)
         self._unplace(uid)
         return self._pods.pop(uid, None)
 
     def assume(self, uid: str, node_name: str) -> None:
-        """Count a pod on a node that it is about to be assigned to."""
+        """Count a pod on a node before it is assigned there."""
         self._assumed.add(uid)
         self._place(uid, self._pods[uid], node_name)
 
     def forget_assumption(self, uid: str) -> None:
-        """Do not count a pod on a node any more, unless it is assigned to it."""
+        """Stop counting a pod on a node, unless it is assigned to it."""
         if uid in self._assumed:
             self._assumed.discard(uid)
             self._unplace(uid)
 
     def pods_on(self, node_name: str) -> Iterable[Pod]:
-        """Return the pods on a node, those that are assumed there included; also of one that is not known."""
+        """Return the pods on a node, including the assumed ones; also of an unknown node."""
         return tuple(self._on.get(node_name, {}).values())
 
     def node_of(self, uid: str) -> str:
-        """Return the node that a pod is on or assumed on, empty if none."""
+        """Return the node of a pod, assigned or assumed, empty for none."""
         return self._node_of.get(uid, "")
 
     def _place(self, uid: str, pod: Pod, node_name: str) -> None:
@@ -136,26 +135,26 @@ class ClusterCache:
     # ------------------------------------------------------------------------------------- nodes and others
 
     def put_node(self, node: KubernetesNode) -> KubernetesNode | None:
-        """Take a node; return how it was before, `None` if it is new."""
+        """Store a node; return its previous state, `None` if it is new."""
         name = node.metadata.name
         before = self.nodes.get(name)
         self._put_state(name, node)
         return None if before is None else before.node
 
     def remove_node(self, name: str) -> bool:
-        """Take that a node is gone; return whether it was known."""
+        """Remove a node; return whether it was known."""
         was_known = self.nodes.pop(name, None) is not None
         self.anti_affinity_nodes.pop(name, None)
         self.version += 1
         return was_known
 
     def remove_namespace(self, name: str) -> None:
-        """Take that a namespace is gone."""
+        """Remove a namespace."""
         self.namespaces.pop(name, None)
         self.version += 1
 
     def put_namespace(self, namespace: Namespace) -> bool:
-        """Take a namespace; return whether its labels are others than before."""
+        """Store a namespace; return whether its labels have changed."""
         before = self.namespaces.get(namespace.metadata.name)
         self.namespaces[namespace.metadata.name] = namespace
         self.version += 1
@@ -167,10 +166,10 @@ class ClusterConfiguration:
     """Keeps the two config maps; used by one thread.
 
     Args:
-        defaults: The settings where the config maps say nothing.
+        defaults: The settings for keys that the config maps lack.
         queues: The queues, as YAML, if the config maps have none.
-        log: Where changes are logged.
-        report: Is called with a config map that is bad, and why; the configuration stays as it is.
+        log: The log for changes.
+        report: Is called with a bad config map and the reason; the configuration does not change.
     """
 
     def __init__(
@@ -186,12 +185,12 @@ class ClusterConfiguration:
         self._report = report
         self._maps: dict[str, ConfigMap] = {}
         self._unreadable: dict[str, UnreadableObject] = {}
-        """Those of the two that are there, and cannot be read as they are now."""
+        """The existing config maps that cannot be read now."""
         self._read: ConfigMapsRead | None = None
-        """What is in force."""
+        """The configuration in force."""
 
     def put(self, item: Read[ConfigMap]) -> bool:
-        """Take a config map that is new or has changed; return whether it is one of the two."""
+        """Store a new or changed config map; return whether it is one of the two."""
         name = item.metadata.name
         if name not in {DEFAULTS_NAME, CONFIGS_NAME}:
             return False
@@ -207,12 +206,12 @@ class ClusterConfiguration:
         )
 
     def remove(self, name: str) -> bool:
-        """Take that a config map is gone, as if it were empty; return whether it is one of the two."""
+        """Treat a removed config map as an empty one; return whether it is one of the two."""
         was_unreadable = self._unreadable.pop(name, None) is not None
         return self._maps.pop(name, None) is not None or was_unreadable
 
     def replace(self, items: list[Read[ConfigMap]]) -> bool:
-        """Take all config maps as they are now; return whether one of the two has changed."""
+        """Replace all config maps; return whether one of the two has changed."""
         names = {item.metadata.name for item in items}
         changes = [self.remove(name) for name in (DEFAULTS_NAME, CONFIGS_NAME) if name not in names]
         changes += [self.put(item) for item in items]
@@ -240,7 +239,7 @@ class ClusterConfiguration:
             raise ConfigMapError(f"ConfigMap {name} cannot be read: {item.reason}")
 
     def reload(self, update: Callable[[ConfigMapsRead], None]) -> None:
-        """Have a changed configuration take effect, as far as it can while the scheduler runs.
+        """Put a changed configuration into force, as far as possible while the scheduler runs.
 
         Args:
             update: Gives the queues to the scheduler; raises a `LicorneError` if they are bad.
@@ -261,7 +260,7 @@ class ClusterConfiguration:
                 self.refused(error)
 
     def refused(self, error: LicorneError) -> None:
-        """Report that the configuration is bad, on the config map that says the most."""
+        """Report a bad configuration, on an unreadable config map or else on the overriding one."""
         self._log.error("the configuration of the cluster is refused: {}", error)
         unreadable = {name: ConfigMap(metadata=item.metadata) for name, item in self._unreadable.items()}
         for maps in (unreadable, self._maps):

@@ -1,4 +1,4 @@
-"""What the watches say, turned into changes of the cache and requests to the scheduler."""
+"""Events of the watches as changes of the cache and requests to the scheduler."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .task_life import TaskLife
 
 @final
 class ClusterEvents:
-    """Takes objects as they are now, and those that are gone; used by one thread."""
+    """Handles present and removed objects; used by one thread."""
 
     def __init__(self, parts: SharedParts, tasks: TaskLife, left_out: LeftOut) -> None:
         self._settings = parts.settings
@@ -37,10 +37,10 @@ class ClusterEvents:
         self._tasks = tasks
         self._left_out = left_out
         self._foreign: dict[str, dict[str, int]] = {}
-        """The sizes of the pods of other schedulers that our scheduler knows of, by uid."""
+        """The sizes of the pods of other schedulers that our scheduler knows, by uid."""
 
     def seen(self, item: Any) -> None:
-        """Take an object that is new or has changed; one that cannot be used counts as gone."""
+        """Handle a new or changed object; an unusable one counts as gone."""
         if self._left_out.has(item):
             self._gone(bare_object(item))
             return
@@ -77,7 +77,7 @@ class ClusterEvents:
                 self._storage_changed()
 
     def gone(self, item: Any) -> None:
-        """Take that there is no such object any more."""
+        """Handle an object that no longer exists."""
         self._left_out.forget(item)
         self._gone(bare_object(item))
 
@@ -102,7 +102,7 @@ class ClusterEvents:
                 self._cache.storage_classes.pop(name, None)
 
     def not_among(self, kind: type, items: Sequence[Any]) -> list[Any]:
-        """Return what is known of a kind and not among its objects as they are now: it is gone."""
+        """Return the known objects of a kind that are not among its present ones: they are gone."""
         self._left_out.keep_only(kind, items)
         uids = {item.metadata.uid for item in items}
         return [item for item in self._known(kind) if item.metadata.uid not in uids]
@@ -136,7 +136,7 @@ class ClusterEvents:
             self._reconsidering.neighbours_changed()
 
     def _tell_foreign(self, pod: Pod) -> None:
-        """Tell of a pod of another scheduler that uses room on a node, once for each size."""
+        """Report a pod of another scheduler that uses room on a node, once for each size."""
         uid = pod.metadata.uid
         if not counts_as_foreign(pod, self._settings) or pod.spec.node_name not in self._cache.nodes:
             return
@@ -166,7 +166,7 @@ class ClusterEvents:
         name = node.metadata.name
         if before is None:
             self._add_node(node)
-        elif before.metadata.uid != node.metadata.uid:  # another node has its name now
+        elif before.metadata.uid != node.metadata.uid:  # another node now has its name
             self._node_gone(name)
             self._cache.put_node(node)
             self._add_node(node)
@@ -177,13 +177,13 @@ class ClusterEvents:
                 self._reconsidering.node_changed(name)
 
     def _add_node(self, node: KubernetesNode) -> None:
-        """Tell of a node with what runs there already, before anything is placed on it."""
+        """Report a node with its running pods, before anything is placed on it."""
         self._requests.add(node_info(node, si.NodeInfo.CREATE_DRAIN, self._settings))
         self.adopt(node.metadata.name)
         self._requests.add(node_info(node, si.NodeInfo.DRAIN_TO_SCHEDULABLE, self._settings))
 
     def adopt(self, node_name: str) -> None:
-        """Tell of the pods on a node."""
+        """Report the pods on a node."""
         for pod in self._cache.pods_on(node_name):
             if not is_ours(pod, self._settings):
                 self._tell_foreign(pod)
@@ -205,7 +205,7 @@ class ClusterEvents:
 
 
 def _is_judged_otherwise(before: KubernetesNode, after: KubernetesNode) -> bool:
-    """Return whether a filter may answer otherwise about a node."""
+    """Return whether the answer of a filter about a node may have changed."""
     return _judged_by(before) != _judged_by(after)
 
 
@@ -214,7 +214,7 @@ def _judged_by(node: KubernetesNode) -> tuple[object, ...]:
 
 
 def _is_another_neighbour(before: Pod | None, after: Pod) -> bool:
-    """Return whether a pod is on a node now, or has other labels."""
+    """Return whether a pod is newly on a node, or has other labels."""
     if before is None or not before.spec.node_name:
         return bool(after.spec.node_name)
     return before.metadata.labels != after.metadata.labels

@@ -1,6 +1,6 @@
-"""Between the cluster and the scheduler: the start as a recovery, then what either side says.
+"""Between the cluster and the scheduler: the start as a recovery, then the messages of both sides.
 
-It has no threads of its own.
+It has no threads.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CLUSTER_KINDS: Final[tuple[tuple[type[Any], str], ...]] = (
     (KubernetesNode, "/api/v1/nodes"),
     (Pod, "/api/v1/pods"),
 )
-"""What is watched of the whole cluster, in the order in which it is taken at the start."""
+"""The watched kinds of the whole cluster, in the order in which they are handled at the start."""
 _REASONS: Final = {
     si.UpdateContainerSchedulingStateRequest.SKIPPED: "SchedulingSkipped",
     si.UpdateContainerSchedulingStateRequest.FAILED: "Unschedulable",
@@ -65,13 +65,13 @@ _RETRY_SECONDS: Final = 10.0
 @final
 @dataclass(frozen=True, slots=True)
 class PodSchedulerOptions:
-    """What the command line says.
+    """The options of the command line.
 
     Args:
-        namespace: Where the configuration is kept.
-        defaults: The settings where the configuration in the cluster says nothing.
+        namespace: The namespace of the configuration.
+        defaults: The settings for keys that the configuration in the cluster lacks.
         queues: The queues if the cluster has no configuration, as YAML.
-        identity: The name of this process among those that could schedule.
+        identity: The name of this process among the candidates for the lead.
         waits_for_lead: Whether it schedules only when `lead` is called.
     """
 
@@ -84,14 +84,14 @@ class PodSchedulerOptions:
 
 @final
 class Coordinator:
-    """Takes what the cluster has and what the scheduler says; used by one thread.
+    """Handles changes of the cluster and messages of the scheduler; used by one thread.
 
     Args:
-        scheduler: Who decides where pods run.
-        loop: The thread on which it is called.
+        scheduler: The scheduler that places the pods.
+        loop: The thread of all calls.
         calls: The API server.
-        options: What the command line says.
-        log: Where failures are logged.
+        options: The options of the command line.
+        log: The log for failures.
     """
 
     def __init__(
@@ -116,46 +116,46 @@ class Coordinator:
         self._cache = ClusterCache()
         self._leads = not options.waits_for_lead
         self._lists: dict[type[Any], dict[tuple[str, str], Any]] = {}
-        """What there is as long as it has not begun, by kind, and by namespace and name."""
+        """The objects of the cluster until it has begun, by kind, and by namespace and name."""
         self.start_failure = ""
-        """Why the last attempt to begin has failed; empty if none has, or it has begun."""
+        """Why the last attempt to begin failed; empty if none failed, or it has begun."""
         self._running: _RunningParts | None = None
 
     # ------------------------------------------------------------------------------------- start and end
 
     @property
     def is_ready(self) -> bool:
-        """Whether it schedules: it leads, and the scheduler has all that the cluster has."""
+        """Whether it schedules: it leads, and the scheduler knows the whole cluster."""
         running = self._running
         recovery = None if running is None else running.recovery
         return recovery is not None and recovery.state is RecoveryState.RUNNING
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """How many objects are left out because they cannot be read, by kind; from any thread."""
+        """The number of objects that are left out as unreadable, by kind; from any thread."""
         running = self._running
         return {} if running is None else running.left_out.counts
 
     @property
     def is_listed(self) -> bool:
-        """Whether it has all that the cluster has, so that it could begin at once."""
+        """Whether it has the whole cluster, so that it could begin at once."""
         return self._running is not None or len(self._lists) > len(CLUSTER_KINDS)
 
     @property
     def tasks(self) -> Mapping[str, PodTask]:
-        """The pods of ours that have not ended, by uid."""
+        """Our pods that have not ended, by uid."""
         return {} if self._running is None else self._running.tasks.tasks
 
     def why_blocked(self, task: PodTask) -> str:
-        """Return what else than the scheduler a task waits for, empty if it is nothing."""
+        """Return why a task is not requested yet, apart from the scheduler; empty if nothing blocks it."""
         return "" if self._running is None else self._running.tasks.why_blocked(task.pod)
 
     def stop_acting(self) -> None:
-        """Change nothing in the cluster any more: another process does."""
+        """Stop changing the cluster: another process schedules."""
         self._actions.may_act = False
 
     def lead(self) -> None:
-        """Take that this process is the one that schedules."""
+        """Begin to lead: this process schedules from now on."""
         self._leads = True
         self._begin_if_possible()
 
@@ -163,7 +163,7 @@ class Coordinator:
         if self._running is None and self._leads and self.is_listed:
             try:
                 self._begin()
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again with what is there then
+            except Exception as error:  # noqa: BLE001 - any failure is tried again with the objects of that time
                 self._running = None
                 self._cache = ClusterCache()
                 self.start_failure = str(error)
@@ -172,10 +172,10 @@ class Coordinator:
                 self._loop.later(_RETRY_SECONDS, self._begin_if_possible)
 
     def _begin(self) -> None:
-        """Hand over the whole cluster to the scheduler as a recovery; what waits follows.
+        """Hand over the whole cluster to the scheduler as a recovery; the waiting pods follow.
 
         Raises:
-            ConfigMapError: The configuration is refused, and that is reported.
+            ConfigMapError: The configuration is refused; the refusal is reported.
             LicorneError: The scheduler refuses something else.
         """
         read = self._configuration.read()
@@ -209,7 +209,7 @@ class Coordinator:
     # ------------------------------------------------------------------------------------- the API server
 
     def listed(self, kind: type[Any], items: Sequence[Read[Any]]) -> None:
-        """Take all objects of a kind as they are now."""
+        """Handle the list of all objects of a kind."""
         if kind is ConfigMap and self._configuration.replace(list(items)):
             self._configuration.reload(self._update_configuration)
         if self._running is None:
@@ -221,7 +221,7 @@ class Coordinator:
             self._each(self._running.events.seen, items)
 
     def changed(self, kind: type[Any], changes: Sequence[tuple[WatchChange, Read[Any]]]) -> None:
-        """Take what has changed since they were listed."""
+        """Handle the changes since the list."""
         if kind is ConfigMap:
             self._configuration_changed(changes)
         elif self._running is None:
@@ -239,11 +239,11 @@ class Coordinator:
             (events.gone if change is WatchChange.DELETED else events.seen)(item)
 
     def _each(self, take: Callable[[Any], None], items: Iterable[Any]) -> None:
-        """Take things one by one; one that fails does not keep the others back."""
+        """Handle items one by one; a failure does not hold back the others."""
         for item in items:
             try:
                 take(item)
-            except Exception as error:  # noqa: BLE001 - as said
+            except Exception as error:  # noqa: BLE001 - as above
                 self.note_error(error)
 
     def _configuration_changed(self, changes: Sequence[tuple[WatchChange, Read[ConfigMap]]]) -> None:
@@ -274,7 +274,7 @@ class Coordinator:
     # ------------------------------------------------------------------------------------- the scheduler
 
     def _said(self, what: str, message: Any) -> None:
-        """Take what the scheduler says."""
+        """Handle a message of the scheduler."""
         running = self._running
         if running is None:
             return
@@ -310,7 +310,7 @@ class Coordinator:
             applications.changed(change.applicationID, change.state, change.message)
 
     def flush(self) -> None:
-        """Send the scheduler what is kept for it."""
+        """Send the pending requests to the scheduler."""
         if self._running is not None:
             self._running.requests.flush()
 
@@ -320,11 +320,11 @@ class Coordinator:
             self._running.tasks.refused(entry, str(error))
 
     def note_error(self, error: Exception) -> None:
-        """Log what one of the calls has raised."""
+        """Log the error of a call."""
         self._log.error("what has happened cannot be carried out: {}", error, error=error)
 
     def _parts(self, settings: KubernetesSettings) -> _RunningParts:
-        """Return the parts that there are once the settings are known."""
+        """Return the parts that exist after the settings are known."""
         loop, reporter = self._loop, self._reporter
         self._actions.evicts = settings.evict_preempted
         requests = RequestBatch(settings.rm_id, self._note_refused)
@@ -355,7 +355,7 @@ class Coordinator:
         )
 
     def _reconsider(self, node_ids: Sequence[str], keys: Sequence[str]) -> None:
-        """Have the scheduler ask again; while it recovers, it has asked about nothing yet."""
+        """Make the scheduler ask again; during a recovery it has not asked yet."""
         running = self._running
         if running is None or not self.is_ready:
             return
@@ -370,7 +370,7 @@ class Coordinator:
 @final
 @dataclass(slots=True)
 class _RunningParts:
-    """The parts that there are once the settings are known."""
+    """The parts that exist after the settings are known."""
 
     settings: KubernetesSettings
     requests: RequestBatch
@@ -382,10 +382,10 @@ class _RunningParts:
 
 
 def _start(recovery: Recovery, configuration: ClusterConfiguration) -> None:
-    """Begin a recovery; if the scheduler does not register it, its configuration is bad.
+    """Begin a recovery; the configuration is bad if the scheduler refuses the registration.
 
     Raises:
-        ConfigMapError: That is so.
+        ConfigMapError: The configuration is bad.
         LicorneError: The scheduler refuses something else.
     """
     try:

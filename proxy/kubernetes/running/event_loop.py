@@ -1,4 +1,4 @@
-"""One thread that carries out all that happens, in order: a mailbox, timers, and workers beside it."""
+"""One thread that carries out all events in order: a mailbox, timers, and workers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KINDS: Final = {
 
 
 class EventLoop(Protocol):
-    """What the parts of the scheduler of pods need of the thread that they run on."""
+    """The operations of the thread for the parts of the scheduler of pods."""
 
     def now(self) -> float:
         """Return the seconds of a clock that never goes back."""
@@ -46,29 +46,29 @@ class EventLoop(Protocol):
         ...
 
     def post(self, call: Callable[..., None], *args: Any) -> None:
-        """Have a function called on the thread, after all that was posted before; from any thread."""
+        """Call a function on the thread, after all that was posted before; from any thread."""
         ...
 
     def later(self, seconds: float, call: Callable[..., None], *args: Any) -> None:
-        """Have a function called on the thread when the time has passed; from the thread itself."""
+        """Call a function on the thread when the time has passed; from the thread itself."""
         ...
 
     def work(
         self, call: Callable[[], T], then: Callable[[T | Exception], None], *, is_urgent: bool = True
     ) -> None:
-        """Have a function called on a worker, and `then` on the thread with what it returns or raises.
+        """Call a function on a worker, and `then` on the thread with its result or exception.
 
-        What is not urgent has few workers of its own, so that reports do not keep binds waiting.
+        Calls that are not urgent have a few separate workers, so that reports do not delay binds.
         """
         ...
 
 
 @final
 class EventThread:
-    """The thread, with the workers beside it.
+    """The thread, with its workers.
 
     Args:
-        workers_max: How many calls are worked on at a time.
+        workers_max: How many calls run on workers at a time.
     """
 
     def __init__(self, *, workers_max: int = 16) -> None:
@@ -83,17 +83,17 @@ class EventThread:
         self._thread = threading.Thread(target=self._run, name="licorne-kubernetes", daemon=True)
 
     def start(self, *, on_idle: Callable[[], None], on_error: Callable[[Exception], None]) -> None:
-        """Begin to carry out what is posted.
+        """Begin to carry out posted calls.
 
         Args:
             on_idle: Is called on the thread when the mailbox is empty, and after each few hundred calls.
-            on_error: Is called on the thread with what a call raises; the next call follows.
+            on_error: Is called on the thread with the exception of a call; the next call follows.
         """
         self._on_idle, self._on_error = on_idle, on_error
         self._thread.start()
 
     def stop(self) -> None:
-        """Carry out what is posted already, end the thread and wait for the calls that are worked on."""
+        """Carry out the posted calls, end the thread and wait for the calls on workers."""
         self._mailbox.put(None)
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join()
@@ -109,17 +109,17 @@ class EventThread:
         return time.time()
 
     def post(self, call: Callable[..., None], *args: Any) -> None:
-        """Have a function called on the thread, after all that was posted before."""
+        """Call a function on the thread, after all that was posted before."""
         self._mailbox.put((call, args))
 
     def later(self, seconds: float, call: Callable[..., None], *args: Any) -> None:
-        """Have a function called on the thread when the time has passed."""
+        """Call a function on the thread when the time has passed."""
         heapq.heappush(self._timers, (self.now() + seconds, next(self._number), call, args))
 
     def work(
         self, call: Callable[[], T], then: Callable[[T | Exception], None], *, is_urgent: bool = True
     ) -> None:
-        """Have a function called on a worker, and `then` on the thread; dropped after the stop."""
+        """Call a function on a worker, and `then` on the thread; dropped after the stop."""
         try:
             future = (self._workers if is_urgent else self._reporters).submit(call)
         except RuntimeError:  # stopped
@@ -143,14 +143,14 @@ class EventThread:
             self._carry_out(self._on_idle, ())
 
     def _carry_out_next(self) -> bool:
-        """Wait for what is to be called next, and call it; return whether it was not the end."""
+        """Wait for the next call, and carry it out; return whether it was not the end."""
         entry = self._next()
         if entry is not None:
             self._carry_out(*entry)
         return entry is not None
 
     def _next(self) -> tuple[Callable[..., None], tuple[Any, ...]] | None:
-        """Wait for what is to be called next: what is due before what is posted; `None` at the end."""
+        """Wait for the next call: due timers before posted calls; `None` at the end."""
         while True:
             wait = self._timers[0][0] - self.now() if self._timers else None
             if wait is not None and wait <= 0:
@@ -173,7 +173,7 @@ def _nothing(*_: object) -> None:
 
 
 class RequestTarget(Protocol):
-    """Who takes requests: a scheduler, or a recovery, which holds them back until it is done."""
+    """The receiver of requests: a scheduler, or a recovery, which holds them back until it is done."""
 
     def update_node(self, request: si.NodeRequest) -> None:
         """Take new and changed nodes."""
@@ -193,23 +193,23 @@ class RequestBatch:
     """Keeps entries until they are flushed; used by one thread.
 
     Args:
-        rm_id: The resource manager that they are of.
-        on_refused: Is called with an entry that makes its whole request bad, and the error.
+        rm_id: The resource manager of the entries.
+        on_refused: Is called with an entry that makes its whole request invalid, and the error.
     """
 
     def __init__(self, rm_id: str, on_refused: Callable[[Entry, LicorneError], None]) -> None:
         self.target: RequestTarget | None = None
-        """Who gets them; until there is one, they are kept."""
+        """The receiver of the entries; they are kept until it is set."""
         self._rm_id = rm_id
         self._on_refused = on_refused
         self._entries: list[Entry] = []
 
     def add(self, entry: Entry) -> None:
-        """Keep an entry, behind those that are kept."""
+        """Add an entry, after the pending ones."""
         self._entries.append(entry)
 
     def flush(self) -> None:
-        """Send what is kept: neighbours of one kind in one request, so that the order stays."""
+        """Send the pending entries: neighbours of one kind in one request, to preserve the order."""
         target = self.target
         if target is None:
             return
@@ -217,7 +217,7 @@ class RequestBatch:
             self._send(target, kind, list(group))
 
     def take(self) -> list[Entry]:
-        """Return what is kept, and keep it no longer."""
+        """Return the pending entries, and remove them."""
         entries, self._entries = self._entries, []
         return entries
 
@@ -228,7 +228,7 @@ class RequestBatch:
             if len(entries) == 1:
                 self._on_refused(entries[0], error)
                 return
-            for entry in entries:  # a request with one bad entry is refused as a whole: the others are good
+            for entry in entries:  # a request with one bad entry is refused as a whole
                 self._send(target, kind, [entry])
 
     def _request(self, send: RequestTarget, kind: str, entries: list[Any]) -> None:

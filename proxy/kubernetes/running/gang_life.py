@@ -1,4 +1,4 @@
-"""The life of a gang: its placeholders are created and asked for, and then its members."""
+"""The life of a gang: its placeholders are created and asked for, then its members."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
 GANG_TIMEOUT: Final = "ResourceReservationTimeout"
 GANG_TIMEOUT_TEXT: Final = "Scheduling has timed out due to insufficient resources"
 _TIMEOUT_SECONDS: Final = 15 * 60
-"""How long the scheduler waits for a gang that does not say so itself."""
+"""How long the scheduler waits for a gang without a timeout."""
 _AGAIN_SECONDS: Final = 5.0
-"""When placeholders are created in place of those that have ended before the gang was complete."""
+"""After how long placeholders are recreated that have ended before the gang was complete."""
 _SEEN_SECONDS: Final = 60.0
-"""When a placeholder counts as lost that was created, and that the watch has not shown."""
+"""After how long a created placeholder counts as lost that the watch has not shown."""
 _WAITS: Final = "the pod waits until the placeholders of its gang are on nodes"
 
 
 class GangTasks(Protocol):
-    """What a gang needs of the life of its tasks."""
+    """The operations of the life of tasks that a gang needs."""
 
     def ask(self, task: PodTask) -> None:
-        """Ask for a task, if that is possible now."""
+        """Ask for a task, if it is possible now."""
         ...
 
     def add_virtual(self, task: PodTask) -> None:
-        """Take a placeholder that has no pod in the cluster."""
+        """Add a placeholder that has no pod in the cluster."""
         ...
 
     def end(self, task: PodTask) -> None:
@@ -47,18 +47,18 @@ class GangTasks(Protocol):
 
 
 class GangApplications(Protocol):
-    """What a gang needs of the life of its application."""
+    """The operations of the life of its application that a gang needs."""
 
     def run(self, application: PodApplication) -> None:
         """Ask for the members."""
         ...
 
     def begin_anew(self, application: PodApplication) -> None:
-        """Have the scheduler forget what it has counted of an application, and tell it again."""
+        """Make the scheduler forget its counts of an application, and submit it again."""
         ...
 
     def end_without(self, application: PodApplication, reason: str, message: str) -> None:
-        """Have the pods of an application fail."""
+        """Make the pods of an application fail."""
         ...
 
 
@@ -78,7 +78,7 @@ class GangLife:
     # ------------------------------------------------------------------------------------- reserving
 
     def begin(self, application: PodApplication) -> None:
-        """Reserve the room of an application that was accepted, as far as its placeholders do not yet."""
+        """Reserve the missing room of an application that was accepted."""
         if not application.has_members:
             application.phase = PodApplicationPhase.RUNNING
             self.end_placeholders(application)
@@ -97,7 +97,7 @@ class GangLife:
         self._look(application)
 
     def _is_too_late(self, application: PodApplication) -> bool:
-        """Return whether placeholders would time out at once, since the gang has begun so long ago."""
+        """Return whether placeholders would time out at once, since the gang began too long ago."""
         first = application.first
         if not first.metadata.creation_timestamp:
             return False
@@ -114,7 +114,7 @@ class GangLife:
         self._applications.run(application)
 
     def _reserve(self, application: PodApplication) -> None:
-        """Create the placeholders that a gang lacks; they belong to a pod that is there."""
+        """Create the missing placeholders of a gang; they belong to an existing pod."""
         owner = _owner(application)
         if application.phase is not PodApplicationPhase.RESERVING or owner is None:
             return
@@ -144,7 +144,7 @@ class GangLife:
         self._tasks.add_virtual(task)
 
     def placeholder_created(self, application: PodApplication, name: str) -> None:
-        """Take that the API server has a placeholder; the watch is to show it."""
+        """Handle the creation of a placeholder; the watch will show it."""
         self._loop.later(_SEEN_SECONDS, self._miss, application, name)
 
     def _miss(self, application: PodApplication, name: str) -> None:
@@ -152,13 +152,13 @@ class GangLife:
             self._reserve(application)
 
     def placeholder_refused(self, application: PodApplication, name: str, reason: str) -> None:
-        """Take that a placeholder cannot be created: the application runs without a gang."""
+        """Handle a placeholder that cannot be created: the application runs without a gang."""
         application.creating.pop(name, None)
         if application.phase is PodApplicationPhase.RESERVING:
             self._resume(application, "PlaceholderCreateFailed", reason)
 
     def joined(self, task: PodTask) -> None:
-        """Take that a pod of an application has come: a placeholder, or a member of a gang."""
+        """Handle a new pod of an application: a placeholder, or a member of a gang."""
         application = task.application
         if task.is_placeholder:
             application.creating.pop(task.pod.metadata.name, None)
@@ -170,7 +170,7 @@ class GangLife:
             self._compare(task)
 
     def _end_if_surplus(self, task: PodTask) -> None:
-        """End a placeholder that its task group has too many of; one that is on a node stays."""
+        """End a placeholder that its task group does not need; one on a node stays."""
         application = task.application
         if task.has_node or task.ending is not None:
             return
@@ -180,7 +180,7 @@ class GangLife:
             self._tasks.end(task)
 
     def _compare(self, task: PodTask) -> None:
-        """Tell people if a member is of another size than its placeholders."""
+        """Warn people if a member has another size than its placeholders."""
         group = next((each for each in task.application.groups if each.name == task.group), None)
         if group is None:
             if task.group:
@@ -195,22 +195,22 @@ class GangLife:
     def _tell(self, task: PodTask, note: str) -> None:
         self._reporter.event(task.pod, "GangScheduling", "TaskGroupMatch", note, is_warning=True)
 
-    # ------------------------------------------------------------------------------------- how it goes on
+    # ------------------------------------------------------------------------------------- progress
 
     def task_bound(self, task: PodTask) -> None:
-        """Take that a task is on a node: with the last placeholder the gang is complete."""
+        """Handle a task that is on a node: with the last placeholder the gang is complete."""
         if task.is_placeholder and task.application.phase is PodApplicationPhase.RESERVING:
             self._look(task.application)
 
     def _look(self, application: PodApplication) -> None:
-        """Let the members of a gang be asked for once all of its placeholders are on nodes."""
+        """Ask for the members of a gang if all of its placeholders are on nodes."""
         placed = Counter(task.group for task in application.placeholders if task.state is TaskState.BOUND)
         if all(placed[group.name] >= group.min_member for group in application.groups):
             self._event(application, "GangReservationComplete", "all placeholders are on nodes")
             self._applications.run(application)
 
     def placeholder_ended(self, task: PodTask) -> None:
-        """Take that a placeholder has ended: the last one of a gang that has timed out, or one too early."""
+        """Handle the end of a placeholder: the last one of a gang that has timed out, or a premature end."""
         application = task.application
         if application.phase is PodApplicationPhase.RESUMING and not application.placeholders:
             self._run_without(application)
@@ -230,12 +230,12 @@ class GangLife:
             self._reserve(application)
 
     def timed_out(self, application: PodApplication, message: str) -> None:
-        """Take that the gang was not complete in time, and is to run without."""
+        """Handle a gang that was not complete in time, and is to run without placeholders."""
         if application.phase is PodApplicationPhase.RESERVING:
             self._resume(application, "GangSchedulingFailed", message or "the gang has timed out")
 
     def _resume(self, application: PodApplication, action: str, note: str) -> None:
-        """End the placeholders; without them the members are pods like others."""
+        """End the placeholders; afterwards the members are ordinary pods."""
         self._event(application, action, note)
         application.phase = PodApplicationPhase.RESUMING
         application.has_given_up_gang = True
@@ -251,7 +251,7 @@ class GangLife:
             self._applications.run(application)
 
     def end_placeholders(self, application: PodApplication) -> None:
-        """End the placeholders that nothing will replace any more."""
+        """End the placeholders that nothing will replace."""
         ending = [task for task in application.placeholders if task.ending is None]
         for task in ending:
             task.ending = si.STOPPED_BY_RM
@@ -268,7 +268,7 @@ def _text(name: str, sizes: Mapping[str, int]) -> str:
 
 
 def _owner(application: PodApplication) -> Pod | None:
-    """Return the pod that placeholders belong to: the first one as long as it is there."""
+    """Return the owner of placeholders: the first pod as long as it exists."""
     first = application.tasks.get(application.first.metadata.uid)
     members = application.members
     if first is not None and not first.is_placeholder:

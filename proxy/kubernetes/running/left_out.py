@@ -1,4 +1,4 @@
-"""The objects of the cluster that cannot be read or used: each is left out alone, and people see it."""
+"""The unusable objects of the cluster: only these are left out, and people are informed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _REASON: Final = "Unreadable"
 
 @final
 class LeftOut:
-    """Tells which objects count as if they were not there; used by one thread.
+    """Keeps the objects that count as missing; used by one thread.
 
     Args:
         settings: The settings in force.
-        reporter: Who writes an event on each such object.
-        log: Where it is said as well.
+        reporter: Writes an event on each such object.
+        log: The log for the same messages.
     """
 
     def __init__(self, settings: KubernetesSettings, reporter: Reporter, log: Log) -> None:
@@ -31,10 +31,11 @@ class LeftOut:
         self._log = log
         self._reasons: dict[tuple[type, str, str], str] = {}
         self.counts: Mapping[str, int] = {}
-        """How many there are of each kind of Kubernetes; replaced whole, so that any thread may read it."""
+        """The number of objects of each kind of Kubernetes; replaced whole, so that any thread may read
+        it."""
 
     def has(self, item: Any) -> bool:
-        """Return whether an object is left out as it is now."""
+        """Return whether an object is left out in its present version."""
         reason = item.reason if isinstance(item, UnreadableObject) else why_unusable(item, self._settings)
         if reason:
             self.add(item, reason)
@@ -43,7 +44,7 @@ class LeftOut:
         return bool(reason)
 
     def add(self, item: Any, reason: str) -> None:
-        """Leave an object out; an event and the log tell people once for each reason."""
+        """Leave an object out; an event and the log inform people once for each reason."""
         key = _key(item)
         if self._reasons.get(key) == reason:
             return
@@ -56,12 +57,12 @@ class LeftOut:
             self._reporter.event(bare, _REASON, "Reading", note, is_warning=True)
 
     def forget(self, item: Any) -> None:
-        """Take that an object is gone, or can be used again."""
+        """Remove an object that is gone, or can be used again."""
         if self._reasons and self._reasons.pop(_key(item), None) is not None:
             self._count()
 
     def keep_only(self, kind: type, items: Iterable[Any]) -> None:
-        """Forget the objects of a kind that are not among those that there are."""
+        """Remove the objects of a kind that no longer exist."""
         there = {_key(item) for item in items} if self._reasons else set()
         for key in [key for key in self._reasons if key[0] is kind and key not in there]:
             del self._reasons[key]
@@ -72,12 +73,12 @@ class LeftOut:
 
 
 def bare_object(item: Any) -> Any:
-    """Return an object; in place of one that cannot be read, one of its kind that has the metadata alone."""
+    """Return an object; for an unreadable one, an object of its kind with only the metadata."""
     return item.kind(metadata=item.metadata) if isinstance(item, UnreadableObject) else item
 
 
 def left_out_line(counts: Mapping[str, int]) -> str:
-    """Return how many objects are left out, in a line without their names; empty if none is."""
+    """Return a line with the number of objects that are left out, without names; empty for none."""
     if not counts:
         return ""
     figures = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))

@@ -1,6 +1,6 @@
-"""The resource manager that the scheduler sees: it judges nodes itself, and hands everything else over.
+"""The resource manager that the scheduler sees: it answers predicates itself, and hands over everything else.
 
-To a state dump it adds the cluster as it knows it.
+It adds its view of the cluster to a state dump.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ from .event_loop import EventLoop
 from .tasks import PodTask
 
 _GONE: Final = Pod(metadata=ObjectMeta())
-"""Stands for a victim that is gone: its end changes nothing."""
+"""Stands for a victim that is gone: its end has no effect."""
 _PAUSE_SECONDS: Final = 0.2
-"""What changes within this time is one reason to ask again, not many."""
+"""Changes within this time are one reason to ask again."""
 
 
 class NodeRefusedError(LicorneError):
-    """A filter refuses a node for a pod; the text says which, and why."""
+    """A filter refuses a node for a pod; the message names the filter and the reason."""
 
 
 @final
 class PodManager(ResourceManager):
-    """The callback; the scheduler calls it on threads of its own.
+    """The callback; the scheduler calls it on its own threads.
 
     Args:
-        cache: What the filters read.
-        hand_over: Is called with the name of what has been said, and the message.
+        cache: The cluster for the filters.
+        hand_over: Is called with the kind of the message, and the message.
     """
 
     def __init__(self, cache: ClusterCache, hand_over: Callable[[str, object], None]) -> None:
         self._cache = cache
         self._filters = PodFilters(cache)
         self._lock = threading.Lock()
-        """One thread at a time asks the filters; the engine `threads` calls from several."""
+        """One thread at a time uses the filters; the engine `threads` calls from several."""
         self._hand_over = hand_over
 
     def update_node(self, response: si.NodeResponse) -> None:
-        """Hand over which nodes were rejected."""
+        """Hand over the rejected nodes."""
         if response.rejected:
             self._hand_over("nodes", response)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        """Hand over what has become of applications."""
+        """Hand over the answers about applications and their states."""
         self._hand_over("applications", response)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        """Hand over what was placed, what is to end and what was rejected."""
+        """Hand over placements, requested ends and rejections."""
         self._hand_over("allocations", response)
 
     def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
@@ -65,11 +65,11 @@ class PodManager(ResourceManager):
         self._hand_over("scheduling state", request)
 
     def send_event(self, events: Sequence[si.EventRecord]) -> None:
-        """Hand over what has happened."""
+        """Hand over events."""
         self._hand_over("events", events)
 
     def get_state_dump(self) -> str:
-        """Return the cluster as it is known here, as a JSON document."""
+        """Return the known cluster as a JSON document."""
         return msgspec.json.encode(state_dump(self._cache)).decode()
 
     def predicates(self, args: si.PredicatesArgs) -> None:
@@ -89,7 +89,7 @@ class PodManager(ResourceManager):
             raise NodeRefusedError(reason)
 
     def preemption_predicates(self, args: si.PreemptionPredicatesArgs) -> si.PreemptionPredicatesResponse:
-        """Return how many victims have to end before a pod may run on a node."""
+        """Return the number of victims that have to end before a pod may run on a node."""
         pod = self._cache.pods.get(args.allocationKey)
         victims = [self._cache.pods.get(key, _GONE) for key in args.preemptAllocationKeys]
         if pod is None or args.nodeID not in self._cache.nodes:
@@ -102,10 +102,10 @@ class PodManager(ResourceManager):
 
 
 def state_dump(cache: ClusterCache) -> dict[str, Any]:
-    """Return the cluster as a document; an object has the fields alone that are read of it.
+    """Return the cluster as a document; objects have only the fields that are read.
 
     Args:
-        cache: What is known; another thread may change it meanwhile.
+        cache: The known cluster; another thread may change it meanwhile.
     """
     pods = {pod.full_name: pod for pod in list(cache.pods.values())}
     nodes = {name: state.node for name, state in list(cache.nodes.items())}
@@ -169,11 +169,11 @@ def _metadata(metadata: ObjectMeta) -> dict[str, Any]:
 
 @final
 class Reconsidering:
-    """Collects what has changed; used by one thread.
+    """Collects changes; used by one thread.
 
     Args:
         loop: The thread.
-        reconsider: Has the scheduler ask again about nodes, and asks; about everything if both are empty.
+        reconsider: Makes the scheduler ask again about nodes and asks; about everything if both are empty.
     """
 
     def __init__(self, loop: EventLoop, reconsider: Callable[[list[str], list[str]], None]) -> None:
@@ -185,26 +185,26 @@ class Reconsidering:
         self._judge: Callable[[], None] | None = None
         self._is_due = False
         self.waiting: dict[str, PodTask] = {}
-        """The tasks that are asked for and whose answers depend on other pods, by key."""
+        """The requested tasks whose answers depend on other pods, by key."""
 
     def node_changed(self, name: str) -> None:
-        """Take that labels, taints or the cordon of a node have changed."""
+        """Record a change of the labels, taints or cordon of a node."""
         self._nodes.add(name)
         self._plan()
 
     def neighbours_changed(self) -> None:
-        """Take that pods came, went or have other labels."""
+        """Record pods that arrived, left or have other labels."""
         if self.waiting and not self._neighbours:
             self._neighbours = True
             self._plan()
 
     def everything_changed(self) -> None:
-        """Take that claims or volumes have changed."""
+        """Record a change of claims or volumes."""
         self._everything = True
         self._plan()
 
     def kept_away(self, judge: Callable[[], None]) -> None:
-        """Take that a pod keeps others away: `judge` is called, once for many such pods."""
+        """Record a pod with anti-affinity: `judge` is called, once for many such pods."""
         self._judge = judge
         self._plan()
 
@@ -218,7 +218,7 @@ class Reconsidering:
         if self._judge is not None:
             judge, self._judge = self._judge, None
             judge()
-            self._everything = True  # others of their class share the refusals that were for them
+            self._everything = True  # others of their class share their refusals
         keys = list(self.waiting) if self._neighbours else []
         everything = self._everything
         self._nodes, self._neighbours, self._everything, self._is_due = set(), False, False, False

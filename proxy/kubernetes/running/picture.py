@@ -1,4 +1,4 @@
-"""The cluster as it is at one moment, on a scheduler of its own: to explain, and to try a new pod."""
+"""The present cluster on a separate scheduler: to explain placements, and to try a new pod."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from .tasks import PodApplicationPhase, PodTask, TaskState
 
 T = TypeVar("T")
 _ROUNDS_MAX = 100
-"""How often the scheduler and what is around it take turns; both have come to rest long before."""
+"""The maximum number of turns of the scheduler and its parts; both are idle long before."""
 
 
 class PodMissingError(LicorneError):
-    """The cluster has no pod of that name."""
+    """The cluster does not have a pod with this name."""
 
 
 @final
 class _StillLoop:
-    """Carries out what is posted when it is asked to; calls of the API server and timers never come."""
+    """Carries out posted calls on request; it drops calls of the API server and timers."""
 
     def __init__(self) -> None:
         self._posted: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
@@ -47,15 +47,15 @@ class _StillLoop:
         self._posted.append((call, args))
 
     def later(self, seconds: float, call: Callable[..., None], *args: Any) -> None:
-        """Drop it: no time passes."""
+        """Drop the call: no time passes."""
 
     def work(
         self, call: Callable[[], T], then: Callable[[T | Exception], None], *, is_urgent: bool = True
     ) -> None:
-        """Drop it: nothing is changed in the cluster."""
+        """Drop the call: nothing is changed in the cluster."""
 
     def carry_out(self) -> bool:
-        """Carry out all that is posted; return whether there was anything."""
+        """Carry out all posted calls; return whether there were any."""
         had_any = bool(self._posted)
         while self._posted:
             call, args = self._posted.popleft()
@@ -65,14 +65,14 @@ class _StillLoop:
 
 @final
 class ClusterPicture:
-    """Reads the whole cluster once, and places the pods that wait there as the scheduler would.
+    """Reads the whole cluster once, and places the waiting pods as the scheduler would.
 
-    Nothing is changed in the cluster. Everything the scheduler decides by is in the cluster, but for the
-    times at which it has seen things: it may place pods of equal right in another order.
+    Nothing is changed in the cluster. The cluster contains all that decides, except the times at which the
+    scheduler saw the objects: it may place pods of equal rank in another order.
 
     Args:
         client: The API server.
-        options: How the scheduler runs.
+        options: The options of the scheduler.
 
     Raises:
         LicorneError: The cluster cannot be read, or its configuration is refused.
@@ -98,13 +98,13 @@ class ClusterPicture:
             raise LicorneError(f"the cluster cannot be placed: {self._coordinator.start_failure}")
 
     def explain(self, full_name: str) -> Iterator[TextLine]:
-        """Say where a pod is, or why it waits.
+        """Return where a pod is, or why it waits.
 
         Args:
             full_name: `<namespace>/<name>`.
 
         Raises:
-            PodMissingError: There is no such pod.
+            PodMissingError: The pod does not exist.
         """
         pod = self._pods.get(full_name)
         if pod is None:
@@ -112,10 +112,10 @@ class ClusterPicture:
         yield from self._lines(pod)
 
     def try_pod(self, pod: Pod) -> Iterator[TextLine]:
-        """Say where a pod would run, or why it would wait, if it were created now.
+        """Return where a pod would run, or why it would wait, if it were created now.
 
         Args:
-            pod: The pod as it stands in a manifest; its name may be empty.
+            pod: The pod of a manifest; its name may be empty.
         """
         name = pod.metadata.name or "dry-run"
         metadata = msgspec.structs.replace(pod.metadata, name=name, uid=f"dry-run-{name}")
@@ -132,7 +132,7 @@ class ClusterPicture:
         yield from self._lines(new)
 
     def _come_to_rest(self) -> None:
-        """Let the scheduler and what is around it take turns until neither has anything to do."""
+        """Let the scheduler and its parts take turns until both are idle."""
         for _ in range(_ROUNDS_MAX):
             self._coordinator.flush()
             placed = self._scheduler.run_until_idle()
@@ -185,4 +185,4 @@ def _read_list(client: ApiClient, kind: type[Any], path: str) -> list[Any]:
 
 
 def _nothing(*_: object) -> None:
-    """Take nothing: the list is read once."""
+    """Ignore events: the list is read once."""

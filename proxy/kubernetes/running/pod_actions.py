@@ -1,4 +1,4 @@
-"""What is done to pods: bind, end, create, fail. Each call ends in an answer, or in another attempt."""
+"""Actions on pods: bind, end, create, fail. Each call ends in an answer, or in another attempt."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ BIND_DELAYS_SECONDS: Final = (1, 2, 4, 8, 16, 30, 30, 30)
 """The pauses after the attempts of a bind; after the last one it has failed."""
 _PAUSE_MAX_SECONDS: Final = 30
 _NOT_DONE: Final = frozenset({401, 403, 429})
-"""The API server has done nothing, and may do it later."""
+"""The API server has not carried out the call, and may do so later."""
 _NOT_CREATED_YET: Final = frozenset({401, 409, 429})
-"""Likewise for a new pod, or there is one of its name. With 403 a quota forbids it: waiting does not help."""
+"""The same for a new pod, or its name is taken. With 403 a quota forbids it: waiting does not help."""
 _NANOSECONDS: Final = 1e9
 
 
 class BindOutcome(Enum):
-    """What has become of a bind."""
+    """The outcome of a bind."""
 
     BOUND = "The pod is on the node"
     GONE = "There is no such pod any more"
@@ -38,7 +38,7 @@ class BindOutcome(Enum):
 
 
 def bind_outcome(error: Exception | None) -> BindOutcome:
-    """Return what has become of a bind from its answer, `None` if it is no error."""
+    """Return the outcome of a bind from its answer, `None` if the answer is not an error."""
     if error is None:
         return BindOutcome.BOUND
     if not isinstance(error, ApiError):
@@ -46,7 +46,7 @@ def bind_outcome(error: Exception | None) -> BindOutcome:
     match error.status:
         case 404:
             return BindOutcome.GONE
-        case 409:  # it is assigned already, or another pod has its name now
+        case 409:  # it is assigned already, or another pod now has its name
             return BindOutcome.LOOK
         case status if status in _NOT_DONE:
             return BindOutcome.AGAIN
@@ -57,7 +57,7 @@ def bind_outcome(error: Exception | None) -> BindOutcome:
 
 
 def seen_outcome(seen: Pod | Exception, uid: str, node_name: str) -> BindOutcome:
-    """Return what has become of a bind from the pod that was looked at."""
+    """Return the outcome of a bind from the present state of the pod."""
     if isinstance(seen, Exception):
         is_gone = isinstance(seen, ApiError) and seen.status == 404
         return BindOutcome.GONE if is_gone else BindOutcome.LOOK
@@ -69,34 +69,34 @@ def seen_outcome(seen: Pod | Exception, uid: str, node_name: str) -> BindOutcome
 
 
 class ActionAnswers(Protocol):
-    """Who is to know what has become of the actions."""
+    """The receiver of the outcomes of actions."""
 
     def why_not_bind(self, task: PodTask) -> str:
         """Return why a pod may not be bound now, empty if it may."""
         ...
 
     def bound(self, task: PodTask) -> None:
-        """Take that the pod is assigned to its node."""
+        """Handle a pod that is assigned to its node."""
         ...
 
     def bind_failed(self, task: PodTask, reason: str) -> None:
-        """Take that the pod cannot be assigned to its node."""
+        """Handle a pod that cannot be assigned to its node."""
         ...
 
     def found_assigned(self, task: PodTask, seen: Pod) -> None:
-        """Take that the pod is assigned to another node."""
+        """Handle a pod that is assigned to another node."""
         ...
 
     def found_gone(self, task: PodTask) -> None:
-        """Take that the API server has no such pod any more."""
+        """Handle a pod that the API server no longer has."""
         ...
 
     def placeholder_created(self, application: PodApplication, name: str) -> None:
-        """Take that a placeholder of an application is there."""
+        """Handle a placeholder that was created."""
         ...
 
     def placeholder_refused(self, application: PodApplication, name: str, reason: str) -> None:
-        """Take that a placeholder of an application cannot be created."""
+        """Handle a placeholder that cannot be created."""
         ...
 
 
@@ -105,7 +105,7 @@ class PodActions:
     """Carries out actions on workers, and repeats those that may succeed later.
 
     Args:
-        loop: The thread on which everything else happens.
+        loop: The thread for everything else.
         calls: The API server.
     """
 
@@ -113,9 +113,9 @@ class PodActions:
         self._loop = loop
         self._calls = calls
         self.evicts = False
-        """Whether preempted pods are evicted, which disruption budgets may put off, not deleted."""
+        """Whether preempted pods are evicted, which disruption budgets may delay, instead of deleted."""
         self.may_act = True
-        """Whether anything is done; not when another process schedules."""
+        """Whether actions are carried out; false when another process schedules."""
         self.answers: ActionAnswers
         """Set once, before the first action."""
 
@@ -141,7 +141,7 @@ class PodActions:
     def _take(
         self, task: PodTask, placement: int, attempt: int, outcome: BindOutcome, error: Exception | None
     ) -> None:
-        """Go on with what has become of an attempt."""
+        """Handle the outcome of an attempt."""
         if not _is_binding(task, placement):
             return
         match outcome:
@@ -165,7 +165,7 @@ class PodActions:
         self._bind(task, placement, attempt)
 
     def _look(self, task: PodTask, placement: int, attempt: int, error: Exception | None) -> None:
-        """Look at the pod, of which it is not known whether it is assigned."""
+        """Read a pod that may or may not be assigned."""
         meta = task.pod.metadata
 
         def then(seen: Pod | Exception) -> None:
@@ -184,7 +184,7 @@ class PodActions:
     # ------------------------------------------------------------------------------------- ends
 
     def end(self, task: PodTask) -> None:
-        """Delete or evict the pod of a task, and try again until it is gone."""
+        """Delete or evict the pod of a task, and repeat it until the pod is gone."""
         self._end(task, 1)
 
     def _end(self, task: PodTask, pause_seconds: int) -> None:
@@ -209,7 +209,7 @@ class PodActions:
         self._loop.later(pause_seconds, self._end, task, _next_pause(pause_seconds))
 
     def _look_whether_gone(self, task: PodTask, pause_seconds: int) -> None:
-        """Look whether another pod has the name of one that was not deleted because of a conflict."""
+        """Check whether another pod has the name of a pod whose deletion met a conflict."""
         meta = task.pod.metadata
 
         def then(seen: Pod | Exception) -> None:
@@ -221,7 +221,7 @@ class PodActions:
         self._loop.work(lambda: self._calls.get_pod(meta.namespace, meta.name), then)
 
     def fail(self, task: PodTask, reason: str, message: str) -> None:
-        """Write that a pod that was never placed has failed."""
+        """Mark a pod that was never placed as failed."""
         self._fail(task, reason, message, 1)
 
     def _fail(self, task: PodTask, reason: str, message: str, pause_seconds: int) -> None:
@@ -232,7 +232,7 @@ class PodActions:
         def then(answer: object) -> None:
             match answer:
                 case ApiError(status=404 | 409):
-                    pass  # the watch says that it is gone
+                    pass  # the watch reports that it is gone
                 case Exception():
                     self._loop.later(
                         pause_seconds, self._fail, task, reason, message, _next_pause(pause_seconds)
@@ -248,10 +248,10 @@ class PodActions:
     # ------------------------------------------------------------------------------------- placeholders
 
     def create_placeholder(self, application: PodApplication, name: str, manifest: Mapping[str, Any]) -> None:
-        """Create the pod of a placeholder; its name makes sure that it is created once.
+        """Create the pod of a placeholder; its name ensures that it is created once.
 
         Args:
-            application: Whose gang it is of; when that is not reserved any more, nothing is created.
+            application: The application of its gang; nothing is created when it is no longer being reserved.
             name: The name of the pod.
             manifest: Its document.
         """
@@ -280,53 +280,53 @@ class PodActions:
 
 
 def _is_binding(task: PodTask, placement: int) -> bool:
-    """Return whether a task is still to be bound where it was placed by that placement."""
+    """Return whether a task is still to be bound after this placement."""
     return task.state is TaskState.BINDING and task.placement == placement
 
 
 def _pause(attempt: int, error: Exception | None) -> float:
-    """Return how long to wait after an attempt: as long as the API server asks for, if that is longer."""
+    """Return the pause after an attempt, or the pause that the API server asks for if it is longer."""
     asked = error.retry_after_seconds if isinstance(error, ApiError) else None
     return max(BIND_DELAYS_SECONDS[attempt], asked or 0.0)
 
 
 def _next_pause(pause_seconds: int) -> int:
-    """Return the pause after the next attempt of what is tried until it succeeds."""
+    """Return the pause after the next attempt of an action that is repeated until it succeeds."""
     return min(2 * pause_seconds, _PAUSE_MAX_SECONDS)
 
 
 class VolumeSide(Protocol):
-    """Who is to know what has become of the claims of a pod."""
+    """The receiver of the outcomes about the claims of a pod."""
 
     def volumes_bound(self, task: PodTask) -> None:
-        """Take that all claims of a pod have volumes."""
+        """Handle a pod whose claims all have volumes."""
         ...
 
     def volumes_failed(self, task: PodTask, reason: str) -> None:
-        """Take that a claim of a pod gets no volume on its node."""
+        """Handle a pod with a claim that gets no volume on its node."""
         ...
 
 
 @dataclass(slots=True)
 class _Binding:
-    """What a pod waits for."""
+    """The claims for which a pod waits."""
 
     task: PodTask
     placement: int
     asked: set[str] = field(default_factory=set)
-    """The claims that carry the node, as the watch has shown."""
+    """The claims with the selected node, as the watch has shown them."""
 
 
 @final
 class VolumeBinding:
-    """Has volumes made; used by one thread.
+    """Requests volumes; used by one thread.
 
     Args:
         loop: The thread.
         cache: The claims, as the watch shows them.
         calls: The API server.
         timeout_ns: How long a pod waits for its volumes.
-        tasks: Who is to know.
+        tasks: The receiver of the outcomes.
     """
 
     def __init__(
@@ -340,7 +340,7 @@ class VolumeBinding:
         self._waiting: dict[str, _Binding] = {}
 
     def bind(self, task: PodTask) -> bool:
-        """Have the volumes made that a pod lacks on its node; return whether it has to wait for any."""
+        """Request the missing volumes of a pod on its node; return whether it has to wait for any."""
         lacking = list(self._lacking(task))
         if not lacking:
             return False
@@ -351,7 +351,7 @@ class VolumeBinding:
         return True
 
     def claims_changed(self) -> None:
-        """Look at the claims of the pods that wait."""
+        """Check the claims of the waiting pods."""
         for binding in list(self._waiting.values()):
             self._look(binding)
 

@@ -1,4 +1,4 @@
-"""The scheduler of pods with its threads: the watches, and the one that carries everything out."""
+"""The scheduler of pods with its threads: the watches, and the thread that carries out all events."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class PodScheduler:
     """Schedules the pods of a cluster, from `start` to `stop`.
 
     Args:
-        scheduler: Who decides where pods run; it is not stopped at the end.
+        scheduler: The scheduler that places the pods; it is not stopped at the end.
         client: The API server.
-        options: What the command line says.
-        log: Where failures are logged.
+        options: The options of the command line.
+        log: The log for failures.
     """
 
     def __init__(
@@ -58,51 +58,51 @@ class PodScheduler:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it schedules: it leads, and the scheduler has all that the cluster has."""
+        """Whether it schedules: it leads, and the scheduler knows the whole cluster."""
         return self._coordinator.is_ready
 
     @property
     def tasks(self) -> Mapping[str, PodTask]:
-        """The pods of ours that have not ended, by uid; another thread changes them."""
+        """Our pods that have not ended, by uid; another thread changes them."""
         return self._coordinator.tasks
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """How many objects are left out because they cannot be read, by kind."""
+        """The number of objects that are left out as unreadable, by kind."""
         return self._coordinator.left_out
 
     @property
     def start_failure(self) -> str:
-        """Why the last attempt to begin has failed; empty if none has, or it has begun."""
+        """Why the last attempt to begin failed; empty if none failed, or it has begun."""
         return self._coordinator.start_failure
 
     @property
     def is_listed(self) -> bool:
-        """Whether it has all that the cluster has, so that it could schedule at once."""
+        """Whether it has the whole cluster, so that it could schedule at once."""
         return self._coordinator.is_listed
 
     def answers_within(self, seconds: float) -> bool:
-        """Return whether its thread carries out what is posted, after waiting so long at most."""
+        """Return whether its thread carries out posted calls within this time."""
         answered = threading.Event()
         self._loop.post(answered.set)
         return answered.wait(seconds)
 
     def start(self) -> None:
-        """Watch the cluster, and schedule as soon as everything is listed and it leads."""
+        """Watch the cluster, and schedule when everything is listed and it leads."""
         self._loop.start(on_idle=self._coordinator.flush, on_error=self._coordinator.note_error)
         for watch in self._watches:
             watch.start()
 
     def lead(self) -> None:
-        """Take that this process is the one that schedules."""
+        """Begin to lead: this process schedules from now on."""
         self._loop.post(self._coordinator.lead)
 
     def stop(self) -> None:
-        """Watch nothing any more, finish the calls that are under way, and start no others."""
+        """Stop watching, finish the calls in progress, and start no others."""
         for watch in self._watches:
             watch.stop()
         self._loop.stop()
 
     def stop_acting(self) -> None:
-        """Change nothing in the cluster any more: another process does."""
+        """Stop changing the cluster: another process schedules."""
         self._coordinator.stop_acting()

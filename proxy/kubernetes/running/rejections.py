@@ -1,4 +1,4 @@
-"""Which applications the scheduler does not take, why, and when each is tried again."""
+"""The applications that the scheduler rejects, with the reasons and the times of the next attempts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .event_loop import EventLoop
 
 _PAUSE_SECONDS: Final = 10.0
 _PAUSE_MAX_SECONDS: Final = 300.0
-"""How long a rejected application waits: twice as long each time."""
+"""The maximum wait of a rejected application; the wait doubles each time."""
 
 
 class _Rejection(NamedTuple):
-    """How often an application was rejected in a row, until when it waits, and why."""
+    """The number of consecutive rejections of an application, the end of its wait, and the reason."""
 
     times: int
     until: float
@@ -28,7 +28,7 @@ class Rejections:
         self._by_id: dict[str, _Rejection] = {}
 
     def note(self, identity: str, reason: str) -> float:
-        """Take that an application is rejected; return how many seconds it waits."""
+        """Record a rejection of an application; return how many seconds it waits."""
         earlier = self._by_id.get(identity)
         times = 1 if earlier is None else earlier.times + 1
         pause = min(_PAUSE_SECONDS * 2.0 ** (times - 1), _PAUSE_MAX_SECONDS)
@@ -42,11 +42,11 @@ class Rejections:
             del self._by_id[identity]
 
     def accepted(self, identity: str) -> None:
-        """Take that an application is accepted: the next rejection is the first one."""
+        """Record that an application is accepted: the next rejection is the first one."""
         self._by_id.pop(identity, None)
 
     def pause(self, identity: str) -> float:
-        """Return how many seconds an application waits still, 0 if it does not."""
+        """Return how many more seconds an application waits, 0 if it does not."""
         rejection = self._by_id.get(identity)
         return 0.0 if rejection is None else max(0.0, rejection.until - self._loop.now())
 

@@ -1,4 +1,4 @@
-"""What people see on pods and nodes: conditions and events, each written once while it stays the same."""
+"""Reports for people on pods and nodes: conditions and events, each written once while it is unchanged."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Reported: TypeAlias = (
 
 
 class ObjectKind(NamedTuple):
-    """How Kubernetes names a kind of objects."""
+    """The names of Kubernetes for a kind of objects."""
 
     name: str
     api_version: str = "v1"
@@ -58,25 +58,25 @@ OBJECT_KINDS: Final[Mapping[type, ObjectKind]] = {
 _CORES: Final = re.compile(r"(?<![\w.-])vcore(?= -?[0-9])")  # `constants.CPU`
 _CPU: Final = "cpu"
 _SERIES_MAX: Final = 20_000
-"""How many events are remembered, so that the next of the kind makes a series."""
+"""How many events are remembered, so that the next one of the kind extends a series."""
 _OPEN_MAX: Final = 5_000
-"""How many events are being written at most; what comes meanwhile is counted and dropped."""
+"""How many events are written at a time; further ones are counted and dropped."""
 _NOTE_BYTES_MAX: Final = 1_024
 _NAME_LENGTH_MAX: Final = 230
-"""A name has 253 characters at most, and that of an event has a time at its end."""
+"""A name has 253 characters at most, and the name of an event ends with a time."""
 _SERIES_PAUSE_SECONDS: Final = 60
 _RETRY_SECONDS: Final = 10.0
 _AT_ONCE: Final = 4
 _PAUSE_SECONDS: Final = 0.05
 _AGAIN_SECONDS: Final = 30.0
 _NEW_SECONDS: Final = 3.0
-"""When a pod is asked about of which the scheduler has not said that it lacks room: then a quota keeps it."""
+"""When to ask about a pod without a report of the scheduler that it lacks room: a quota holds it back."""
 _AGAIN_PAUSE_SECONDS: Final = 0.2
-"""Between two pods that are asked about again: with many of them each is asked about less often."""
+"""The pause between two pods that are asked about again: with many pods each is asked about less often."""
 
 
 class _Condition:
-    """What a pod is to say, and whether that is being written."""
+    """The condition for a pod, and whether it is being written."""
 
     __slots__ = ("is_open", "pod", "wanted", "written")
 
@@ -88,7 +88,7 @@ class _Condition:
 
 
 class _Series:
-    """Events that say the same about the same object."""
+    """Events with the same text about the same object."""
 
     __slots__ = ("count", "name", "next_write")
 
@@ -100,7 +100,7 @@ class _Series:
 
 @final
 class Reporter:
-    """Writes conditions and events, beside what is urgent; used by one thread."""
+    """Writes conditions and events, after urgent calls; used by one thread."""
 
     def __init__(self, loop: EventLoop, calls: ApiCalls, controller: str, instance: str) -> None:
         self._loop = loop
@@ -108,7 +108,7 @@ class Reporter:
         self._controller = controller
         self._instance = instance
         self._conditions: dict[str, _Condition] = {}
-        """By the uid of the pod."""
+        """The conditions by the uid of the pod."""
         self._series: OrderedDict[tuple[str, str, str, str], _Series] = OrderedDict()
         self._open_count = 0
         self.dropped_count = 0
@@ -118,11 +118,11 @@ class Reporter:
 
     @property
     def condition_count(self) -> int:
-        """How many pods say why they wait."""
+        """The number of pods with a reason why they wait."""
         return len(self._conditions)
 
     def condition(self, pod: Pod, reason: str, message: str) -> None:
-        """Have a pod say why it is not scheduled; nothing is written while that stays the same."""
+        """Report on a pod why it is not scheduled; an unchanged reason is not written again."""
         uid = pod.metadata.uid
         condition = self._conditions.get(uid)
         if condition is None:
@@ -131,7 +131,7 @@ class Reporter:
         self._write_condition(condition)
 
     def _write_condition(self, condition: _Condition) -> None:
-        """Write the last condition that was requested; one is written after the other, so that it stays."""
+        """Write the last requested condition; one at a time, so that the last one stays."""
         meta, wanted = condition.pod.metadata, condition.wanted
         is_wanted = self._conditions.get(meta.uid) is condition
         if condition.is_open or condition.written == wanted or not is_wanted:
@@ -145,7 +145,8 @@ class Reporter:
         }
 
         def call() -> None:
-            # Many may wait for a worker: the pod may be on a node by now, and must not say that it waits.
+            # Many calls may wait for a worker: the pod may be on a node by now, and must not show that it
+            # waits.
             if self._conditions.get(meta.uid) is condition:
                 self._calls.patch_pod_condition(meta.namespace, meta.name, meta.uid, document)
 
@@ -164,7 +165,7 @@ class Reporter:
         self._write(call, then)
 
     def forget(self, uid: str) -> None:
-        """Forget why a pod has waited: it does not any more, or has ended."""
+        """Forget why a pod has waited: it no longer waits, or has ended."""
         self._conditions.pop(uid, None)
 
     # ------------------------------------------------------------------------------------- events
@@ -172,7 +173,7 @@ class Reporter:
     def event(
         self, regarding: Reported, reason: str, action: str, note: str, *, is_warning: bool = False
     ) -> None:
-        """Have an event written; one that says the same as an earlier one becomes a series with it."""
+        """Write an event; one with the same text as an earlier one extends its series."""
         note = _cut(words_of_pods(note))
         key = (regarding.metadata.uid, reason, action, note)
         series = self._series.get(key)
@@ -198,7 +199,7 @@ class Reporter:
         self._write(lambda: self._calls.create_event(document["metadata"]["namespace"], document), then)
 
     def _go_on(self, regarding: Reported, key: tuple[str, str, str, str], series: _Series) -> None:
-        """Count one more event of a series, and write how many there are, once a minute at most."""
+        """Count one more event of a series, and write their number, once a minute at most."""
         self._series.move_to_end(key)
         series.count += 1
         now = self._loop.now()
@@ -227,7 +228,7 @@ class Reporter:
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            # What has no namespace is in `default`, as for other components.
+            # Objects without a namespace are in `default`, as for other components.
             "metadata": {"name": name, "namespace": meta.namespace or "default"},
             "eventTime": _micro_time(),
             "type": "Warning" if is_warning else "Normal",
@@ -250,17 +251,17 @@ class Reporter:
 
 
 def words_of_pods(text: str) -> str:
-    """Return a text about resources in which cores are called as pods call them, and not as queues do."""
+    """Return a text about resources with the name of cores for pods, instead of that for queues."""
     return _CORES.sub(_CPU, text)
 
 
 def _cut(text: str) -> str:
-    """Return the beginning of a text that the API server takes as a note; its bytes are counted."""
+    """Return the beginning of a text that the API server accepts as a note; its bytes are counted."""
     return text.encode()[:_NOTE_BYTES_MAX].decode("utf-8", "ignore")
 
 
 def _micro_time() -> str:
-    """Return the time now, as events write it."""
+    """Return the present time in the notation of events."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
@@ -270,7 +271,7 @@ class WaitingReports:
 
     Args:
         loop: The thread.
-        reporter: Who writes them.
+        reporter: Writes them.
         tasks: All tasks by key.
         explain: Returns in one line why a task of an application waits; called on workers.
     """
@@ -287,22 +288,22 @@ class WaitingReports:
         self._tasks = tasks
         self._explain = explain
         self._due: dict[str, str] = {}
-        """The reason of the condition to be written, by key, in the order in which they came."""
+        """The reasons of the conditions to be written, by key, in the order of arrival."""
         self._again: OrderedDict[str, tuple[float, str]] = OrderedDict()
         """When to ask again, and the reason, by key, in the order of the times."""
         self._new: deque[tuple[float, str]] = deque()
-        """When to look whether a pod waits still, and its key, in the order of the times."""
+        """When to check whether a pod still waits, and its key, in the order of the times."""
         self._open_count = 0
         self._is_planned = False
         self._is_again_planned = False
 
     @property
     def count(self) -> int:
-        """How many pods are asked about, now or later."""
+        """The number of pods to ask about, now or later."""
         return len(self._due) + len(self._again) + len(self._new)
 
     def asked(self, task: PodTask) -> None:
-        """Take that a task is asked for."""
+        """Handle a task that is asked for."""
         if not self._new:
             self._loop.later(_NEW_SECONDS, self._look_at_new)
         self._new.append((self._loop.now() + _NEW_SECONDS, task.key))
@@ -316,14 +317,14 @@ class WaitingReports:
             self._loop.later(self._new[0][0] - self._loop.now(), self._look_at_new)
 
     def waits(self, key: str, reason: str) -> None:
-        """Take that a task waits, `Unschedulable` or `SchedulingSkipped`."""
+        """Handle a task that waits, `Unschedulable` or `SchedulingSkipped`."""
         if self._waiting(key) is not None:
             self._again.pop(key, None)
             self._due[key] = reason
             self._plan(_PAUSE_SECONDS)
 
     def _waiting(self, key: str) -> PodTask | None:
-        """Return a task that people want to know about: it waits for a node, and has a pod."""
+        """Return a task that matters to people: it waits for a node, and has a pod."""
         task = self._tasks.get(key)
         return task if task is not None and task.state is TaskState.ASKED and not task.is_virtual else None
 
@@ -368,7 +369,7 @@ class WaitingReports:
             self._loop.later(seconds, self._ask_again)
 
     def _ask_again(self) -> None:
-        """Ask about the pod that was asked about longest ago, and drop those that do not wait any more."""
+        """Ask about the pod with the oldest answer, and drop the pods that no longer wait."""
         self._is_again_planned = False
         while self._again:
             key, (due, reason) = next(iter(self._again.items()))

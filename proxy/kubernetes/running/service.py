@@ -1,10 +1,11 @@
-"""The scheduler of pods with what it needs around it: an election, the label of its pod, and an orderly end.
+"""The scheduler of pods with an election, the label of its pod, and an orderly end.
 
-The label says whether this process leads. The service of the REST interface selects by it, since only the
-process that leads knows the cluster. A pod keeps its labels when its container is started anew, so every
-process begins by writing its own.
+The label states whether this process leads. The service of the REST interface selects by it, since only the
+leading process knows the cluster. A pod keeps its labels when its container restarts, so every process begins
+by writing its label.
 
-It is apart from the REST interface, which may ask for a token, and which a standby serves as well.
+The health server is separate from the REST interface, which may ask for a token, and which a standby serves
+too.
 """
 
 from __future__ import annotations
@@ -42,37 +43,37 @@ _LEASE_NAME: Final = "licorne"
 _ANSWER_SECONDS: Final = 3.0
 ROLE_LABEL: Final = "licorne.io/role"
 _PAUSE_SECONDS: Final = 2.0
-"""From a label that could not be written to the next attempt."""
+"""The pause after a failed write of a label."""
 LEASE_SECONDS: Final = 10
 """After how long without a renewal another process may take the lease."""
 _RENEWED_WITHIN_SECONDS: Final = 7.0
-"""How long the holder acts after its last renewal: less than the lease lasts for others."""
+"""How long the holder acts after its last renewal: shorter than the lease lasts for others."""
 _ELECTION_PAUSE_SECONDS: Final = 2.0
 _READ_SECONDS: Final = 5.0
 
 
 class PodRole(Enum):
-    """What the process in a pod does; the value is that of the label."""
+    """The role of the process in a pod; the value is the value of the label."""
 
     LEADER = "leader"
     STANDBY = "standby"
 
 
 def lease_name(scheduler_name: str) -> str:
-    """Return the name of the lease of the processes that schedule the pods of one name."""
+    """Return the name of the lease for the scheduler with this name."""
     return _LEASE_NAME if scheduler_name == _LEASE_NAME else f"{_LEASE_NAME}-{scheduler_name}"
 
 
 @final
 class OwnPod:
-    """Keeps the label of a pod as it is to be, from `start` to `stop`; what fails is tried again.
+    """Keeps the label of a pod current, from `start` to `stop`; failed writes are repeated.
 
     Args:
         calls: The API server.
         namespace: The namespace of the pod.
         name: Its name.
-        role: What the process does at first.
-        log: Where failures are logged.
+        role: The first role of the process.
+        log: The log for failures.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class OwnPod:
 
     @property
     def is_marked(self) -> bool:
-        """Whether the label says what the process does; from any thread."""
+        """Whether the label has the role of the process; from any thread."""
         return self._written is self._role
 
     def start(self) -> None:
@@ -98,7 +99,7 @@ class OwnPod:
         self._thread.start()
 
     def become(self, role: PodRole) -> None:
-        """Have the label say something else; from any thread."""
+        """Set another role; from any thread."""
         self._role = role
         self._changed.set()
 
@@ -126,13 +127,12 @@ class PodService:
     """Schedules the pods of a cluster inside of a `with` block.
 
     Args:
-        scheduler: Who decides where pods run; it is not stopped at the end.
+        scheduler: The scheduler that places the pods; it is not stopped at the end.
         client: The API server.
-        options: What the command line says.
-        on_lost: Is called when another process schedules from now on: this one has to end.
-        pod_name: The pod that this process runs in, which gets a label that says whether it leads; `None`
-            if it runs in no pod.
-        log: Where failures are logged.
+        options: The options of the command line.
+        on_lost: Is called when another process takes over: this one has to end.
+        pod_name: The pod of this process, which gets a label with its role; `None` outside a pod.
+        log: The log for failures.
     """
 
     def __init__(
@@ -175,11 +175,11 @@ class PodService:
 
     @property
     def leads(self) -> bool:
-        """Whether this process is the one that schedules."""
+        """Whether this process schedules."""
         return self._election is None or self._election.leads()
 
     def why_stuck(self) -> str:
-        """Return why this process has to be started anew, empty if it works; waits some seconds at most."""
+        """Return why this process has to be restarted, empty if it works; waits some seconds at most."""
         if self._election is not None and not self.has_lost_lead and not self._election.is_alive():
             return "the thread of the lease has ended"
         if not self.pods.answers_within(_ANSWER_SECONDS):
@@ -187,7 +187,7 @@ class PodService:
         return ""
 
     def why_not_ready(self) -> str:
-        """Return what this process still waits for, empty if it schedules or could take over at once."""
+        """Return why this process is not ready, empty if it schedules or could take over at once."""
         if self._own_pod is not None and not self._own_pod.is_marked:
             return "the label of the pod is not written yet"
         if self.leads and self.pods.start_failure:
@@ -197,11 +197,11 @@ class PodService:
         return "" if self.pods.is_listed else "the objects of the cluster are not listed yet"
 
     def ready_note(self) -> str:
-        """Return what people should know although this process is ready, empty if it is nothing."""
+        """Return a note for people although this process is ready, empty for none."""
         return left_out_line(self.pods.left_out)
 
     def metrics(self) -> Iterable[Metric]:
-        """Return the metrics of the scheduler of pods, which those of the scheduler below do not have."""
+        """Return the metrics of the scheduler of pods, which the scheduler below does not have."""
         from ...core.metrics.exporter import gauge  # noqa: PLC0415 - loads `prometheus_client`
 
         yield gauge(
@@ -242,17 +242,17 @@ class LeaderElection:
     """Takes part in the election until it is stopped.
 
     Every process measures by its own clock for how long the lease has not changed, so that clocks need not
-    agree. At the end the lease is given back, and another process takes it within seconds.
+    agree. At the end the lease is released, and another process takes it within seconds.
 
     Args:
         calls: The API server.
-        namespace: Where the lease is.
+        namespace: The namespace of the lease.
         name: Its name.
-        identity: The name of this process; no other has it.
+        identity: The unique name of this process.
         on_lead: Is called once, when this process holds the lease.
-        on_lost: Is called once, when it may not act any more. It cannot lead again: what it knew is too old.
-        log: Where it is said who leads.
-        clock: Tells seconds, and never goes back.
+        on_lost: Is called once, when it may no longer act. It cannot lead again: its knowledge is outdated.
+        log: The log for changes of the leader.
+        clock: Returns seconds, and never goes back.
     """
 
     def __init__(
@@ -276,10 +276,10 @@ class LeaderElection:
         self._log = log if log is not None else Log()
         self._clock = clock
         self._observed: tuple[str, str | None, int] | None = None
-        """Holder, renewal and transitions of the lease as they were seen last."""
+        """Holder, renewal and transitions of the lease at the last reading."""
         self._observed_at = 0.0
         self._renewed_at: float | None = None
-        """When this process has renewed the lease last; `None` while it does not hold it."""
+        """When this process last renewed the lease; `None` while it does not hold it."""
         self._has_lost = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="licorne-kubernetes-lease", daemon=True)
@@ -289,7 +289,7 @@ class LeaderElection:
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and give the lease back if this process holds it."""
+        """End, and release the lease if this process holds it."""
         self._stopped.set()
         self._thread.join()
         if self.leads():
@@ -314,11 +314,11 @@ class LeaderElection:
             self._stopped.wait(_ELECTION_PAUSE_SECONDS)
 
     def step(self) -> None:
-        """Take or renew the lease if that is possible now, and tell what has become of it."""
+        """Take or renew the lease if possible, and report the outcome."""
         was_leading = self._renewed_at is not None
         try:
             self._try(self._clock())
-        except Exception as error:  # noqa: BLE001 - whatever it is, the lease was not renewed
+        except Exception as error:  # noqa: BLE001 - after any failure the lease was not renewed
             self._log.warning("the lease {}/{}: {}", self._namespace, self._name, error)
         if was_leading and not self.leads():
             self._renewed_at = None
@@ -330,7 +330,7 @@ class LeaderElection:
             self._on_lead()
 
     def _try(self, began: float) -> None:
-        """Take or renew the lease, if that is possible now.
+        """Take or renew the lease, if possible.
 
         Raises:
             LicorneError: The API server does not answer, or another process was faster.
@@ -346,7 +346,7 @@ class LeaderElection:
         spec = lease.spec
         is_own = spec.holder_identity == self._identity
         if is_own and self._renewed_at is None and self._has_not_expired(spec):
-            return  # of an earlier process of this name, which may still run
+            return  # of an earlier process with this name, which may still run
         if not is_own:
             if self._renewed_at is not None:
                 self._renewed_at = float("-inf")
@@ -365,7 +365,7 @@ class LeaderElection:
         return now - self._observed_at < (spec.lease_duration_seconds or LEASE_SECONDS)
 
     def _write(self, lease: Lease, *, holder: str) -> None:
-        """Replace a lease as it was read; the API server refuses if it has changed since."""
+        """Replace a lease that was read; the API server refuses if it has changed since."""
         is_new = lease.spec.holder_identity != holder
         transitions = lease.spec.lease_transitions + (is_new and bool(holder))
         new = self._lease(lease.metadata, transitions, holder=holder)
@@ -393,13 +393,13 @@ class HealthServer:
     """Answers `GET /livez` and `GET /readyz` inside of a `with` block: 200, or 503 with the reason.
 
     Args:
-        address: Where it listens.
-        why_stuck: Returns why the process has to be started anew, empty if it has not.
-        why_not_ready: Returns what the process waits for, empty if it waits for nothing.
-        ready_note: Returns a line that `/readyz` has besides, empty for none.
+        address: The address on which it listens.
+        why_stuck: Returns why the process has to be restarted, empty if it works.
+        why_not_ready: Returns why the process is not ready, empty if it is.
+        ready_note: Returns an additional line for `/readyz`, empty for none.
 
     Raises:
-        LicorneError: It cannot listen there.
+        LicorneError: It cannot listen on the address.
     """
 
     def __init__(
@@ -425,7 +425,7 @@ class HealthServer:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port of the server."""
         return int(self._server.server_address[1])
 
     def __enter__(self) -> Self:
@@ -443,7 +443,7 @@ def _handler(checks: Mapping[str, tuple[_Text, _Text]]) -> type[BaseHTTPRequestH
 
     class Probe(BaseHTTPRequestHandler):
         timeout = _READ_SECONDS
-        wbufsize = -1  # Head and body are one packet: who ends in between has not answered half.
+        wbufsize = -1  # head and body are one packet: an end in between cannot leave half an answer
 
         def do_GET(self) -> None:
             if self.path not in checks:
@@ -463,6 +463,6 @@ def _handler(checks: Mapping[str, tuple[_Text, _Text]]) -> type[BaseHTTPRequestH
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
-            """Say nothing: a kubelet asks each few seconds."""
+            """Log nothing: a kubelet asks every few seconds."""
 
     return Probe

@@ -1,4 +1,4 @@
-"""What the parts of a running scheduler of pods share."""
+"""The shared parts of a running scheduler of pods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .reporting import Reporter
 @final
 @dataclass(frozen=True, slots=True)
 class SharedParts:
-    """The settings, what is known of the cluster, and who tells, does and reports."""
+    """The settings, the known cluster, the requests, the actions and the reports."""
 
     settings: KubernetesSettings
     cache: ClusterCache

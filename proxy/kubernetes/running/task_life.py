@@ -24,7 +24,7 @@ from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
 _REJECTED_PAUSE_SECONDS: Final = 10
 _REJECTED_PAUSE_MAX_SECONDS: Final = 300
 _BINDS_IN_A_ROW: Final = 3
-"""After so many failures in a row a pod waits before it is asked for again."""
+"""After this many consecutive failures a pod waits before it is asked for again."""
 _NO_PLACEHOLDERS: Final = frozenset(PodApplicationPhase) - {
     PodApplicationPhase.WAITING,
     PodApplicationPhase.SUBMITTED,
@@ -34,7 +34,7 @@ _NO_PLACEHOLDERS: Final = frozenset(PodApplicationPhase) - {
 
 @final
 class TaskLife:
-    """What happens to tasks because of pods, and of what the scheduler says; used by one thread."""
+    """Changes tasks after events of pods and messages of the scheduler; used by one thread."""
 
     def __init__(self, parts: SharedParts) -> None:
         self._settings = parts.settings
@@ -51,18 +51,18 @@ class TaskLife:
         self.tasks: dict[str, PodTask] = {}
         """All tasks that have not ended, by key."""
         self._blocked: dict[str, PodTask] = {}
-        """Those that wait for claims."""
+        """The tasks that wait for claims."""
         self._gated: set[str] = set()
-        """The uids of pods that wait for their scheduling gates, of which people know."""
+        """The uids of pods that wait for their scheduling gates, and have been reported."""
         self.applications = Applications(parts, self)
         self.on_asked: Callable[[PodTask], None] = _nothing
-        """Is called with each task that is asked for."""
+        """Is called with each requested task."""
         self._actions.answers = self
 
     # ------------------------------------------------------------------------------------- pods
 
     def pod_seen(self, pod: Pod) -> None:
-        """Take a pod of ours that has not ended, new or changed; the cache has it already."""
+        """Handle one of our pods that has not ended, new or changed; the cache has it already."""
         uid = pod.metadata.uid
         task = self.tasks.get(uid)
         if _ends_unbound(pod) and (task is None or task.state not in _ON_NODES):
@@ -95,7 +95,7 @@ class TaskLife:
         self.applications.joined(task)
 
     def add_virtual(self, task: PodTask) -> None:
-        """Take a placeholder that has no pod in the cluster, and ask for it."""
+        """Add a placeholder that has no pod in the cluster, and ask for it."""
         self.tasks[task.key] = task
         self._cache.put_pod(task.pod)
         self.ask(task)
@@ -117,12 +117,12 @@ class TaskLife:
             self._ask_anew(task)
 
     def _ask_anew(self, task: PodTask) -> None:
-        """Have the scheduler judge a task as one of another class."""
+        """Make the scheduler decide about a task again, as one of another class."""
         self._release(task, si.STOPPED_BY_RM, "the pod is judged as others now")
         self._send(task)
 
     def _take_assigned(self, task: PodTask, node_name: str) -> None:
-        """Tell the scheduler of a pod that is on a node already, bound by us earlier or by others."""
+        """Report a pod that is on a node already, bound by us earlier or by others, to the scheduler."""
         if task.state in {TaskState.BINDING, TaskState.BOUND} and task.node_name != node_name:
             self._release(task, si.STOPPED_BY_RM, f"the pod is on node {node_name}")
         self._no_longer_waits(task)
@@ -143,19 +143,19 @@ class TaskLife:
         self._reporter.forget(task.key)
 
     def adopt(self, node_name: str) -> None:
-        """Tell the scheduler of the pods on a node that is new to it."""
+        """Report the pods on a node that is new to the scheduler."""
         for pod in self._cache.pods_on(node_name):
             task = self.tasks.get(pod.metadata.uid)
             if task is not None and task.state is TaskState.ORPHAN:
                 self._take_assigned(task, node_name)
 
     def is_virtual(self, key: str) -> bool:
-        """Return whether a key is of a placeholder that has no pod in the cluster."""
+        """Return whether a key belongs to a placeholder that has no pod in the cluster."""
         task = self.tasks.get(key)
         return task is not None and task.is_virtual
 
     def send_again(self, task: PodTask) -> None:
-        """Tell the scheduler anew of a task that it has lost with its application."""
+        """Send a task again that the scheduler has lost with its application."""
         match task.state:
             case TaskState.BOUND | TaskState.ORPHAN if not task.is_virtual:
                 self._take_assigned(task, task.node_name)
@@ -164,7 +164,7 @@ class TaskLife:
                 task.state, task.node_name = TaskState.NEW, ""  # asked for when the application is accepted
 
     def pod_gone(self, uid: str) -> None:
-        """Take that a pod has ended, of ours or not; the cache does not have it any more."""
+        """Handle a pod that has ended, ours or not; the cache no longer has it."""
         self._gated.discard(uid)
         task = self.tasks.pop(uid, None)
         if task is None:
@@ -178,7 +178,7 @@ class TaskLife:
     # ------------------------------------------------------------------------------------- asking
 
     def ask(self, task: PodTask) -> None:
-        """Ask for a task, if its application may ask and nothing else keeps it waiting."""
+        """Ask for a task, if its application may ask and nothing else blocks it."""
         if task.state is not TaskState.NEW or task.ending is not None:
             return
         if task.is_placeholder and task.application.phase in _NO_PLACEHOLDERS:
@@ -197,7 +197,7 @@ class TaskLife:
         self.on_asked(task)
 
     def storage_changed(self) -> None:
-        """Go on with the tasks whose claims are there now, or are bound."""
+        """Continue with the tasks whose claims now exist, or are bound."""
         self._volumes.claims_changed()
         for task in list(self._blocked.values()):
             self.ask(task)
@@ -216,7 +216,7 @@ class TaskLife:
         return ""
 
     def _send(self, task: PodTask) -> None:
-        """Tell the scheduler of a task as it is now; what it knows already changes nothing."""
+        """Send the present state of a task to the scheduler; an unchanged task has no effect."""
         application = task.application
         task.predicate_class = self._class_of(task)
         try:
@@ -236,7 +236,7 @@ class TaskLife:
         application.has_asked = True
 
     def _class_of(self, task: PodTask) -> str:
-        """Return the class of pods that share answers; a task without one is to be asked about by itself."""
+        """Return the class of pods that share answers; a task without one gets separate answers."""
         if task.state is not TaskState.ASKED:
             return ""
         found = "" if self._filters.is_kept_away(task.pod) else predicate_class(task.pod)
@@ -247,12 +247,12 @@ class TaskLife:
         return found
 
     def neighbour_came(self, pod: Pod) -> None:
-        """Take that a pod is on a node now: if it keeps others away, those do not share answers any more."""
+        """Handle a pod that is on a node now: pods that it excludes no longer share answers."""
         if anti_affinity_terms(pod):
             self._reconsidering.kept_away(self._judge_alone)
 
     def _judge_alone(self) -> None:
-        """Take those out of their classes that a pod keeps away, which others of the class it may not."""
+        """Take tasks out of their classes that a pod excludes, since it may not exclude the others."""
         for task in list(self.tasks.values()):
             waits = task.state is TaskState.ASKED and task.ending is None
             if waits and task.predicate_class and self._filters.is_kept_away(task.pod):
@@ -260,19 +260,19 @@ class TaskLife:
 
     def _release(self, task: PodTask, termination: si.TerminationType, message: str) -> None:
         if task.is_placeholder and task.state is TaskState.ASKED and termination == si.STOPPED_BY_RM:
-            task.application.is_miscounted = True  # the scheduler counts it on, as one that is not placed yet
+            task.application.is_miscounted = True  # the scheduler still counts it as not placed yet
         self._requests.add(release_message(task.application.application_id, task.key, termination, message))
 
     def _tell_waiting(self, task: PodTask, event_reason: str, reason: str) -> None:
-        """Tell people why a pod waits."""
+        """Report to people why a pod waits."""
         if not task.is_virtual:
-            self._reporter.condition(task.pod, "SchedulingSkipped", reason)  # no node would help
+            self._reporter.condition(task.pod, "SchedulingSkipped", reason)  # another node would not help
             self._reporter.event(task.pod, event_reason, "Scheduling", reason, is_warning=True)
 
-    # ------------------------------------------------------------------------------- what the scheduler says
+    # ------------------------------------------------------------------------------ messages of the scheduler
 
     def placed(self, allocation: si.Allocation) -> None:
-        """Take a placement: bind the pod, unless a filter refuses the node by now."""
+        """Handle a placement: bind the pod, unless a filter refuses the node by now."""
         key, node_name = allocation.allocationKey, allocation.nodeID
         task = self.tasks.get(key)
         if task is None:
@@ -285,7 +285,7 @@ class TaskLife:
             self._misplaced(task)
 
     def _misplaced(self, task: PodTask) -> None:
-        """Take a placement of what is elsewhere, or not asked for any more."""
+        """Handle a placement of a task that is elsewhere, or no longer requested."""
         self._release(task, si.STOPPED_BY_RM, "the pod is not asked for any more")
         if task.state is TaskState.BOUND:
             self._send(task)
@@ -310,11 +310,11 @@ class TaskLife:
             self._actions.bind(task)
 
     def why_not_bind(self, task: PodTask) -> str:
-        """Return why a pod may not be bound now: the API server takes any name of a node."""
+        """Return why a pod may not be bound now: the API server accepts any name of a node."""
         return "" if task.node_name in self._cache.nodes else f"node {task.node_name} is gone"
 
     def _put_back(self, task: PodTask, reason: str) -> None:
-        """Have a task wait again in its old place, and avoid the node for a while."""
+        """Make a task wait again in its old place, and avoid the node for a while."""
         self._cache.forget_assumption(task.key)
         task.state, task.node_name = TaskState.ASKED, ""
         self._release(task, si.SCHEDULING_FAILED_ON_RM, reason)
@@ -322,13 +322,13 @@ class TaskLife:
         self.on_asked(task)
 
     def _ask_again(self, task: PodTask) -> None:
-        """Ask anew for a task that the scheduler does not have any more."""
+        """Ask again for a task that the scheduler no longer has."""
         self._cache.forget_assumption(task.key)
         task.state, task.node_name = TaskState.NEW, ""
         self.ask(task)
 
     def released(self, release: si.AllocationRelease) -> None:
-        """Take that the scheduler has ended something: end the pod, and confirm when it is gone."""
+        """Handle an end that the scheduler requests: end the pod, and confirm it when it is gone."""
         kind = release.terminationType
         task = self.tasks.get(release.allocationKey)
         if kind == si.STOPPED_BY_RM:
@@ -362,9 +362,9 @@ class TaskLife:
             self._actions.end(task)
 
     def _dropped(self, task: PodTask) -> None:
-        """Take that the scheduler has dropped a task with its node, or confirms a release of ours.
+        """Handle a task that the scheduler has dropped with its node, or whose release it confirms.
 
-        Which of the two does not matter: to send it again changes nothing if it was sent meanwhile.
+        The two cases need no distinction: sending the task again has no effect if it was sent meanwhile.
         """
         match task.state:
             case TaskState.BOUND if not task.is_virtual:
@@ -375,7 +375,7 @@ class TaskLife:
                 self._send(task)
 
     def rejected(self, rejection: si.RejectedAllocation) -> None:
-        """Take that the scheduler has rejected an ask or an allocation."""
+        """Handle the rejection of an ask or an allocation."""
         task = self.tasks.get(rejection.allocationKey)
         if task is None or not task.is_in_core or task.state is TaskState.BINDING:
             return
@@ -388,7 +388,7 @@ class TaskLife:
             self.applications.submit_again(task.application)
 
     def refused(self, entry: object, reason: str) -> None:
-        """Take that a request could not be made: it is made again in a while."""
+        """Handle a request that could not be made: it is repeated later."""
         if isinstance(entry, si.AddApplicationRequest):
             application = self.applications.by_id.get(entry.applicationID)
             if application is not None:
@@ -399,7 +399,7 @@ class TaskLife:
                 self._pause(task, reason)
 
     def _pause(self, task: PodTask, reason: str) -> None:
-        """Have a task wait that the scheduler does not take, and try it again later."""
+        """Make a rejected task wait, and try it again later."""
         if task.state is TaskState.BOUND and not task.is_virtual:
             task.state = TaskState.ORPHAN
             self._reporter.event(task.pod, "TaskRejected", "Scheduling", reason, is_warning=True)
@@ -421,10 +421,10 @@ class TaskLife:
         elif task.state is TaskState.ORPHAN:
             self._take_assigned(task, task.node_name)
 
-    # ------------------------------------------------------------------------------- what actions have led to
+    # ------------------------------------------------------------------------------- outcomes of actions
 
     def bound(self, task: PodTask) -> None:
-        """Take that the pod of a task is on its node."""
+        """Handle a task whose pod is on its node."""
         task.state, task.bind_failures = TaskState.BOUND, 0
         if not task.is_virtual:
             note = f"Successfully assigned {task.pod.full_name} to node {task.node_name}"
@@ -432,15 +432,15 @@ class TaskLife:
         self.applications.task_bound(task)
 
     def volumes_bound(self, task: PodTask) -> None:
-        """Take that all claims of a pod have volumes."""
+        """Handle a pod whose claims all have volumes."""
         self._actions.bind(task)
 
     def volumes_failed(self, task: PodTask, reason: str) -> None:
-        """Take that a claim of a pod gets no volume on its node."""
+        """Handle a pod with a claim that gets no volume on its node."""
         self.bind_failed(task, reason, "PodVolumesBindFailure")
 
     def bind_failed(self, task: PodTask, reason: str, event: str = "PodBindFailure") -> None:
-        """Take that a bind has failed: the task waits again, and avoids the node for a while."""
+        """Handle a failed bind: the task waits again, and avoids the node for a while."""
         note = f"the pod could not be assigned to node {task.node_name}: {reason}"
         self._reporter.event(task.pod, event, "Binding", note, is_warning=True)
         task.bind_failures += 1
@@ -452,19 +452,19 @@ class TaskLife:
         self._pause(task, note)
 
     def found_assigned(self, task: PodTask, seen: Pod) -> None:
-        """Take that a pod is on another node than it was to be bound to; the watch says so, too."""
+        """Handle a pod that is on another node than intended; the watch reports it too."""
         self._cache.put_pod(seen)
         task.pod = seen
         self._take_assigned(task, seen.spec.node_name)
 
     def found_gone(self, task: PodTask) -> None:
-        """Take that the API server has no such pod any more; the watch says so, too, sooner or later."""
+        """Handle a pod that the API server no longer has; the watch reports it too, sooner or later."""
         if not task.is_gone:
             self._cache.remove_pod(task.key)
             self.pod_gone(task.key)
 
     def fail(self, task: PodTask, reason: str, message: str) -> None:
-        """Write that the pod of a task has failed, which was never on a node."""
+        """Mark the pod of a task, which was never on a node, as failed."""
         if task.state is not TaskState.FAILED:
             self._no_longer_waits(task)
             task.state = TaskState.FAILED
@@ -472,11 +472,11 @@ class TaskLife:
             self._actions.fail(task, reason, message)
 
     def placeholder_created(self, application: PodApplication, name: str) -> None:
-        """Take that a placeholder is created."""
+        """Handle a placeholder that was created."""
         self.applications.gangs.placeholder_created(application, name)
 
     def placeholder_refused(self, application: PodApplication, name: str, reason: str) -> None:
-        """Take that a placeholder cannot be created."""
+        """Handle a placeholder that cannot be created."""
         self.applications.gangs.placeholder_refused(application, name, reason)
 
 

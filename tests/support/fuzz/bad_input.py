@@ -17,7 +17,7 @@ from support.fuzz.input_doors import DOORS, Door, edited
 
 
 def by_chance(door: Door, seconds: float) -> tuple[int, int]:
-    """Bring as much as there is time for; return how much, and how much of it was taken."""
+    """Bring input until the time is over; return how much, and how much of it was accepted."""
     seeds = door.seeds()
     rng = random.Random(time.time_ns())  # noqa: S311 - it plays, and keeps no secret
     end = time.monotonic() + seconds
@@ -34,7 +34,7 @@ def by_chance(door: Door, seconds: float) -> tuple[int, int]:
 
 
 def guided(door: Door, seconds: float) -> None:
-    """Let atheris look for input that takes new ways through the code; ends the process."""
+    """Let atheris search for input that takes new paths through the code; ends the process."""
     atheris: Any = __import__("atheris")
     atheris.instrument_all()
     atheris.Setup([sys.argv[0], f"-max_total_time={int(seconds)}"], door.take)
@@ -42,7 +42,7 @@ def guided(door: Door, seconds: float) -> None:
 
 
 def main() -> int:
-    """Bring input to the doors that are named, or to all."""
+    """Bring input to the named doors, or to all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--guided", choices=[*DOORS], help="use atheris, for this door")

@@ -1,4 +1,4 @@
-"""What a planted fault is."""
+"""The form of a planted fault."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: `old`, which stands once in the file, becomes `new`."""
+    """One fault: `old`, which occurs once in the file, becomes `new`."""
 
     name: str
     path: str
     old: str
     new: str
     engines: tuple[str, ...] = ("direct", "actors", "threads", "reference")
-    """Where it is looked for."""
+    """The engines that search for it."""

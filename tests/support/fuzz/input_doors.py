@@ -1,7 +1,7 @@
-"""Doors through which strangers' bytes come in: each takes anything, and may refuse it, and nothing else.
+"""Doors for untrusted bytes: each accepts or refuses any input, and does nothing else.
 
-A door gives a refusal (`LicorneError`) or does what it is asked for. Whatever else it raises is a fault: so
-is a change by something that is refused, or an invariant that is broken.
+A door refuses the input (`LicorneError`) or carries it out. Any other exception is a fault: so is a change by
+refused input, or a broken invariant.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ _SWF: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """One door, and what is right to bring to it."""
+    """One door, and its valid input."""
 
     feed: Callable[[bytes], object]
     seeds: Callable[[], list[bytes]]
 
     def take(self, data: bytes) -> bool:
-        """Bring something; return whether it was taken, not refused."""
+        """Bring input; return whether it was accepted."""
         try:
             self.feed(data)
         except LicorneError:
@@ -66,7 +66,7 @@ class Door:
 
 
 def edited(data: bytes, rng: random.Random) -> bytes:
-    """Return data with a few parts of it changed, doubled, lost, or brought from elsewhere."""
+    """Return data with a few parts changed, doubled, lost, or copied from elsewhere."""
     for _ in range(1 + int(rng.random() ** 2 * 6)):
         start = int(rng.random() * (len(data) + 1))
         end = min(len(data), start + int(rng.random() ** 3 * 40))
@@ -120,7 +120,7 @@ def _recording(data: bytes) -> None:
 
 
 def _recordings() -> list[bytes]:
-    """Return a recording of all that `_requests` does."""
+    """Return a recording of all actions of `_requests`."""
     with tempfile.TemporaryDirectory() as folder:
         with Scheduler(engine="direct", record=folder) as scheduler:
             registration = si.RegisterResourceManagerRequest(rmID="rm", config=_CONFIGURATION)
@@ -139,7 +139,7 @@ def _text(data: bytes) -> str:
     """Read a text as files are read.
 
     Raises:
-        LicorneError: It is none.
+        LicorneError: It is not a text.
     """
     try:
         return data.decode()
@@ -170,7 +170,7 @@ def _nodes(path: Path) -> None:
 
 
 def _requests() -> list[bytes]:
-    """Return valid requests, each behind the letter of its kind."""
+    """Return valid requests, each after the letter of its kind."""
     resource: Any = {"resources": {"vcore": {"value": 1000}}}
     node = si.NodeInfo(nodeID="n", action=si.NodeInfo.CREATE, schedulableResource=resource)
     ask = si.Allocation(allocationKey="k", applicationID="a", resourcePerAlloc=resource)
@@ -187,7 +187,7 @@ def _requests() -> list[bytes]:
 
 
 def _request(data: bytes) -> None:
-    """Carry out a request; one that is refused as a whole may not change anything."""
+    """Carry out a request; one that is refused completely must not change anything."""
     with Scheduler(engine="direct") as scheduler:
         registration = si.RegisterResourceManagerRequest(rmID="rm", config=_CONFIGURATION)
         scheduler.register_resource_manager(registration, ResourceManager())
@@ -222,7 +222,7 @@ def _carry_out(scheduler: Scheduler, data: bytes) -> None:
 
 
 def _session_messages() -> list[bytes]:
-    """Return what a client says in a session, after its greeting."""
+    """Return the messages of a client in a session, after its greeting."""
     registration = si.RegisterResourceManagerRequest(rmID="rm", config=_CONFIGURATION)
     requests = [data[1:] for data in _requests()]
     messages = [
@@ -237,7 +237,7 @@ def _session_messages() -> list[bytes]:
 
 
 def _session(data: bytes) -> None:
-    """Bring a message to a session of a server that has an RM; then another client must be served as ever."""
+    """Bring a message to a session of a server that has an RM; the server must still serve another client."""
     failures: list[BaseException] = []
 
     def main() -> None:
@@ -258,7 +258,7 @@ def _session(data: bytes) -> None:
 
 
 def _said(channel: Any, rows: Iterator[bytes]) -> list[bytes]:
-    """Return what a server says to a client that says this."""
+    """Return the messages of a server to a client that sends this."""
     method = "/licorne.v1.Session/Open"
     call = channel.stream_stream(method, request_serializer=bytes, response_deserializer=bytes)
     answers: list[bytes] = []

@@ -1,4 +1,4 @@
-"""More planted faults, of the core alone: sizes that change, limits, placement, timers, promises, choices."""
+"""More planted faults, only of the core: sizes that change, limits, placement, timers, promises, choices."""
 
 from __future__ import annotations
 
@@ -148,4 +148,4 @@ CORE_FAULTS: Final = (
         "        if not limit or self.accepted_allocating:\n            return True",
     ),
 )
-"""Chosen before it was seen what is found."""
+"""These faults were chosen before any result was known."""

@@ -1,6 +1,6 @@
-"""Faults that are planted one by one: the simulator alone has to find each of them, `make planted-faults`.
+"""Faults that are planted one by one: only the simulator may find each of them, `make planted-faults`.
 
-Each is a change of a line or two, of the kind that is made by mistake and looks right in a review.
+Each is a change of a line or two, which could happen by mistake and looks right in a review.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Faults around the core: in the door, in how malformed requests are answered, in takeovers and kept files.
+"""Faults around the core: in the door, in answers to malformed requests, in takeovers and in kept files.
 
-They are planted as those of `planted_faults` are, and looked for in the worlds that they belong to.
+They are planted like those of `planted_faults`, and searched for in their worlds.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from support.fuzz.planted_outer_faults import OUTER_FAULTS
 ROOT: Final = Path(__file__).parents[3]
 COPIED: Final = ("actors", "lockcheck", "model", "proxy")
 GOAL_MISSED: Final = 2
-"""How many may stay unfound."""
+"""The number of faults that may remain unfound."""
 
 
 def copied_package(folder: Path) -> Path:
@@ -37,10 +37,10 @@ def copied_package(folder: Path) -> Path:
 
 
 def planted_text(package: Path, fault: Fault) -> str:
-    """Return the changed text of the file that a fault is planted in.
+    """Return the text of a file with its planted fault.
 
     Raises:
-        ValueError: What it changes is not there, or more than once.
+        ValueError: The text to change is missing, or occurs more than once.
     """
     text = (package / fault.path).read_text(encoding="utf-8")
     if text.count(fault.old) != 1:
@@ -54,7 +54,7 @@ def plant(package: Path, fault: Fault) -> None:
 
 
 def found(fault: Fault, minutes: float) -> tuple[str, float]:
-    """Look for a fault; return what found it, empty if nothing did, and how many seconds of CPU that took."""
+    """Search for a fault; return the finding, empty for none, and the seconds of CPU time."""
     with tempfile.TemporaryDirectory(prefix="licorne-faults-") as name:
         folder = Path(name)
         plant(copied_package(folder), fault)
@@ -91,7 +91,7 @@ sys.exit(bool(summary.failures))
 
 
 def main() -> int:
-    """Plant the faults, and print what was found; return 1 if too many were not."""
+    """Plant the faults, and print the findings; return 1 if too many remain unfound."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)

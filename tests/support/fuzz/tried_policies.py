@@ -1,4 +1,4 @@
-"""Policies for the simulator: some that are right, and some each of which is wrong in another way."""
+"""Policies for the simulator: some are right, and each of the others is wrong in a different way."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ _SECOND = 1_000_000_000
 
 
 class Packing:
-    """The node with the least memory left."""
+    """Chooses the node with the least memory left."""
 
     def node_key(self, node: policies.NodeView) -> float:
         return node.available.get("memory")
 
 
 class Least:
-    """The application that has least, and of these the one that came last."""
+    """Chooses the application with the least memory; among equals the last one submitted."""
 
     def application_key(self, application: policies.ApplicationView) -> tuple[int, int]:
         return application.allocated.get("memory"), -application.submitted_at_ns
 
 
 class Apart:
-    """A third of all pairs of an ask and a node do not go together."""
+    """Refuses a third of all pairs of an ask and a node."""
 
     def refuses(self, ask: policies.AskView, node: policies.NodeView) -> str | None:
         number = sum(map(ord, ask.allocation_key + node.node_id)) % 3
@@ -33,14 +33,14 @@ class Apart:
 
 
 class Fewest:
-    """The queue that has least, and of these the one with the longest path."""
+    """Chooses the queue with the least memory; among equals the one with the longest path."""
 
     def queue_key(self, queue: policies.SiblingView) -> tuple[int, int]:
         return queue.allocated.get("memory"), -len(queue.path)
 
 
 class Oldest:
-    """What runs longest ends first, and nothing in its first five seconds."""
+    """Ends the oldest tasks first, but spares each for its first five seconds."""
 
     def victim_cost(self, victim: policies.VictimView, _: int) -> int:
         return victim.bound_at_ns
@@ -51,7 +51,7 @@ class Oldest:
 
 
 class Later:
-    """Half a minute after the submission, and it says so."""
+    """Starts applications half a minute after the submission, and returns that time."""
 
     def may_start(self, application: policies.ApplicationView, now_ns: int) -> policies.Wait | None:
         start_ns = application.submitted_at_ns + 30 * _SECOND
@@ -59,7 +59,7 @@ class Later:
 
 
 class Liar(Later):
-    """The same, but it does not say when: it is not asked again."""
+    """Starts applications at the same time, but does not return it: it is not asked again."""
 
     def may_start(self, application: policies.ApplicationView, now_ns: int) -> policies.Wait | None:
         held = super().may_start(application, now_ns)
@@ -67,7 +67,7 @@ class Liar(Later):
 
 
 class Broken:
-    """It raises for every third application, and has no number for others."""
+    """Raises for every third application, and returns no number for others."""
 
     def application_key(self, application: policies.ApplicationView) -> Any:
         number = sum(map(ord, application.application_id)) % 3
@@ -77,7 +77,7 @@ class Broken:
 
 
 class Impure:
-    """Its answers depend on how often it was asked."""
+    """Its answers depend on the number of questions."""
 
     def __init__(self) -> None:
         self._numbers = count()
