@@ -160,18 +160,17 @@ class Marking:
     def _created_workload(self, request: AdmissionRequest) -> AdmissionVerdict:
         kind = request.kind.kind
         whole = metadata_of(request.object)
-        is_of_controller = controller_of(whole) is not None
-        if (
-            kind == "ReplicaSet"
-            and is_of_controller
-            and self._settings.system_users.match(request.user_info.username)
-        ):
-            return ADMITTED  # A deployment makes another replica set if one differs from its template.
+        # A Deployment creates another replica set if one differs from its template: none is changed.
+        is_unchanged = kind == "ReplicaSet" and controller_of(whole) is not None
+        if is_unchanged and self._settings.system_users.match(request.user_info.username):
+            return ADMITTED
         template = object_of(_at(request.object, _TEMPLATES[kind]), _Labelled).metadata
         held = (template or ObjectMeta()).annotations
         chosen = self._user_of_created(request, whole, held)
         if chosen.problem:
             return denied(chosen.problem)
+        if is_unchanged:
+            return ADMITTED
         is_marked = self._is_marked(namespace_of(request), template or ObjectMeta())
         return _with_user(kind, template, chosen.annotations if is_marked or USER_INFO in held else {})
 
