@@ -88,7 +88,7 @@ OUTER_FAULTS: Final = (
     Fault(
         "a worker that could not commit counts as configured",
         "proxy/wire/door/linked_manager.py",
-        "        return  # It is given the text next, or is lost and recovers with it.\n",
+        "        return  # The worker gets the text next, or is lost and recovers with it.\n",
         "        pass\n",
         _DOOR,
     ),
