@@ -35,8 +35,6 @@ from ..services.log import Log
 
 Entity = TypeVar("Entity")
 T = TypeVar("T")
-_CONTENT: Final = ("application", "node", "counts")
-"""The lock classes that a registration or a reload of the configuration does not take."""
 LOCK_ORDER: Final = Order(
     "registration < cluster < partition < queue < application < node, partition < limits, "
     "partition < node-order, partition < counts, registration < clock, "
@@ -49,13 +47,16 @@ LOCK_ORDER: Final = Order(
     ],
     leaves=["queue", "application", "node", "limits", "node-order", "counts"],
     forbid=[
-        "registration -> cluster[R]",
         "registration -> partition[R]",
         "registration -> queue[R]",
-        *(f"registration -> {inner}" for inner in _CONTENT),
+        "registration -> application[R]",
+        "registration -> node[R]",
+        "registration -> counts",
         "cluster -> partition[R]",
         "cluster -> queue[R]",
-        *(f"cluster -> {inner}" for inner in _CONTENT),
+        "cluster -> application[R]",
+        "cluster -> node[R]",
+        "cluster -> counts",
         "partition[R] -> queue[R]",
         "partition[R] -> application[R]",
         "partition[R] -> node[R]",

@@ -214,6 +214,7 @@ def test_every_declared_nesting_is_made() -> None:
     with session(LOCK_ORDER) as checked:
         for engine in ENGINES:
             end_a_partition_with_a_reservation(engine)
+            make_a_parent_of_a_queue_with_a_reservation(engine)
             reload_while_something_runs(engine)
             explain_while_something_waits(engine)
             answer_predicates_later(engine)
@@ -230,6 +231,16 @@ def test_every_declared_nesting_is_made() -> None:
 
 def end_a_partition_with_a_reservation(engine: EngineName) -> None:
     """End it while an application that runs on one of its nodes has reserved the other one."""
+    reload_with_a_reservation(engine, ONE)
+
+
+def make_a_parent_of_a_queue_with_a_reservation(engine: EngineName) -> None:
+    """No application below a parent is tried; the configuration is prepared before it is loaded."""
+    parent = "queues: [{name: leaf, queues: [{name: below}]}]"
+    reload_with_a_reservation(engine, TWO.replace("queues: [{name: leaf}]", parent))
+
+
+def reload_with_a_reservation(engine: EngineName, configuration: str) -> None:
     with Scheduler(engine=engine, stepped=True) as scheduler:
         scheduler.register("rm", Listener(), configuration=TWO)
         scheduler.update_node(node_request("first", "second", memory=3, partition="second"))
@@ -240,7 +251,7 @@ def end_a_partition_with_a_reservation(engine: EngineName) -> None:
         scheduler.update_allocation(an_ask("late", "app", "second"))
         scheduler.run_until_idle()
         assert 1 == reserved_in(scheduler)
-        scheduler.update_configuration(configuration_request(ONE))
+        scheduler.prepare_configuration(configuration_request(configuration)).commit()
         assert 0 == reserved_in(scheduler)
         scheduler.validate()
 
