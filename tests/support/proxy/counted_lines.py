@@ -11,8 +11,8 @@ from typing import Any, Final
 import licorne
 
 _PACKAGE: Final = str(Path(licorne.__file__).parent)
-_OTHERS: Final = (f"{_PACKAGE}/tests", f"{_PACKAGE}/.venv")
-"""What a checkout has beside the package in one folder."""
+_OTHERS: Final = (f"{_PACKAGE}/tests", f"{_PACKAGE}/.venv", f"{_PACKAGE}/lockcheck")
+"""Other folders of a checkout, and the checker of locks, which runs only if it is switched on."""
 
 
 class Count:
