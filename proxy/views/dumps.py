@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -189,8 +190,34 @@ def _list_text(entries: Iterable[object]) -> Iterator[str]:
     yield "[]" if before == "[" else "\n  ]"
 
 
+class _PeriodicWriter(ABC):
+    """Writes at equal intervals, on a thread; `with` starts and ends it."""
+
+    def __init__(self, thread_name: str, interval_seconds: float) -> None:
+        self._interval_seconds = interval_seconds
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=thread_name, daemon=True)
+        self._log = Log()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._closed.wait(self._interval_seconds):
+            self._write_due()
+
+    @abstractmethod
+    def _write_due(self) -> None:
+        """Write once; log the error of a file that cannot be written."""
+
+
 @final
-class PeriodicDumps:
+class PeriodicDumps(_PeriodicWriter):
     """Writes a state dump of one scheduler every so often; `with` starts and ends it.
 
     Args:
@@ -216,20 +243,9 @@ class PeriodicDumps:
         for left in folder.glob(_UNFINISHED):  # By a process that was killed.
             with suppress(OSError):
                 left.unlink()
+        super().__init__("licorne-dumps", interval_seconds)
         self._scheduler = scheduler
         self._folder = folder
-        self._interval_seconds = interval_seconds
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="licorne-dumps", daemon=True)
-        self._log = Log()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._closed.set()
-        self._thread.join()
 
     def write(self) -> Path:
         """Write a dump now; return its file. It gets its name when it is complete.
@@ -255,12 +271,11 @@ class PeriodicDumps:
             old.unlink(missing_ok=True)
         return path
 
-    def _run(self) -> None:
-        while not self._closed.wait(self._interval_seconds):
-            try:
-                self.write()
-            except (LicorneError, OSError) as error:
-                self._log.warning("no state dump was written to {}: {}", self._folder, error)
+    def _write_due(self) -> None:
+        try:
+            self.write()
+        except (LicorneError, OSError) as error:
+            self._log.warning("no state dump was written to {}: {}", self._folder, error)
 
 
 INTERVAL_SECONDS: Final = 300.0
@@ -338,7 +353,7 @@ def begun_at(begin_ns: int, at_ns: int, usage: Mapping[str, KeptUse]) -> dict[st
 
 
 @final
-class UsageFile:
+class UsageFile(_PeriodicWriter):
     """Writes what was used into a file, every five minutes; `with` starts and ends that.
 
     Args:
@@ -354,21 +369,10 @@ class UsageFile:
         self, scheduler: QuestionSide, path: Path, interval_seconds: float = INTERVAL_SECONDS
     ) -> None:
         check_writable(path)
+        super().__init__("licorne-usage", interval_seconds)
         self._scheduler = scheduler
         self._path = path
-        self._interval_seconds = interval_seconds
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="licorne-usage", daemon=True)
         self._writing = threading.Lock()
-        self._log = Log()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._closed.set()
-        self._thread.join()
 
     def write(self) -> None:
         """Write the file now; if that fails, the error is logged, and the file keeps its old content."""
@@ -378,6 +382,5 @@ class UsageFile:
         except LicorneError as error:
             self._log.warning("the use of queues was not written to {}: {}", self._path, error)
 
-    def _run(self) -> None:
-        while not self._closed.wait(self._interval_seconds):
-            self.write()
+    def _write_due(self) -> None:
+        self.write()
