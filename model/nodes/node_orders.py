@@ -12,7 +12,7 @@ from typing import Final, final
 
 from ..configuration.policies import NODE_ORDER_WORDS
 from ..policies.interface import NodeView
-from ..policies.policies import GuardedPolicy, Policies, is_policy_word
+from ..policies.policies import GuardedPolicy, Policies, by_word
 from ..resources.resource import Resource, weighted_usage
 from .order import NodeEntry
 
@@ -63,12 +63,10 @@ class _NodesByPolicy(NodeOrderRule):
         return self._policy.node_key(NodeView(entry.node_id, entry.attributes, entry.capacity, available))
 
 
-NODE_ORDERS: Final[Mapping[str, NodeOrderRule]] = {
-    rule.word: rule for rule in (_EmptiestFirst("fair"), _FullestFirst("binpacking"))
-}
-"""The orders of ours, by their words."""
-
-assert tuple(NODE_ORDERS) == NODE_ORDER_WORDS, "an order without a word, or a word without an order"
+NODE_ORDERS: Final[Mapping[str, NodeOrderRule]] = by_word(
+    NODE_ORDER_WORDS, _EmptiestFirst("fair"), _FullestFirst("binpacking")
+)
+"""The built-in orders, by their words."""
 
 
 def node_order(word: str, policies: Policies) -> NodeOrderRule:
@@ -78,6 +76,4 @@ def node_order(word: str, policies: Policies) -> NodeOrderRule:
         word: One of ours, or a policy with its prefix; that there is one was checked with the configuration.
         policies: Those of the partition.
     """
-    if is_policy_word(word):
-        return _NodesByPolicy(word, policies.named(word))
-    return NODE_ORDERS[word]
+    return policies.rule(word, NODE_ORDERS, _NodesByPolicy)

@@ -9,11 +9,11 @@ answer, the start is held for a second. Each failure is reported.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias, TypeVar, final
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar, final
 
 from ..errors import LicorneError, error_text
 from .interface import ApplicationView, AskView, NodeView, SiblingView, VictimView, Wait
@@ -33,6 +33,13 @@ PolicyKey: TypeAlias = "tuple[int | tuple[int | float | str, ...], ...]"
 
 Clock: TypeAlias = "Callable[[], int]"
 T = TypeVar("T")
+
+
+class _HasWord(Protocol):
+    word: str
+
+
+R = TypeVar("R", bound=_HasWord)
 _Parts: TypeAlias = "tuple[int | float | str, ...]"
 _NAME_MAX: Final = 64
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-")
@@ -225,6 +232,16 @@ class Policies:
         """Return the policy with the name in a configuration, which was checked when it was read."""
         return self.by_name[word.removeprefix(POLICY_PREFIX)]
 
+    def rule(self, word: str, built_in: Mapping[str, T], by_policy: Callable[[str, GuardedPolicy], T]) -> T:
+        """Return the rule that a configuration names.
+
+        Args:
+            word: The word of a built-in rule, or the name of a policy with its prefix.
+            built_in: The built-in rules by their words.
+            by_policy: Returns the rule that asks a policy, from the word and the policy.
+        """
+        return by_policy(word, self.named(word)) if is_policy_word(word) else built_in[word]
+
 
 NO_POLICIES: Final = Policies(MappingProxyType({}))
 
@@ -297,6 +314,13 @@ class GivenPolicies:
         made = _made(name, self._factories[name])
         counts = self.counts[name]
         return GuardedPolicy(name, made, report, counts, now_ns=now_ns, stopwatch_ns=stopwatch_ns)
+
+
+def by_word(words: Sequence[str], *rules: R) -> Mapping[str, R]:
+    """Return the built-in rules of a kind by their words, which are those that a configuration may have."""
+    found = {rule.word: rule for rule in rules}
+    assert tuple(found) == tuple(words), "a rule without a word, or a word without a rule"
+    return MappingProxyType(found)
 
 
 def is_policy_word(text: str) -> bool:
@@ -432,7 +456,7 @@ def _wait_of(now_ns: int, answer: object) -> Wait | None:
 
 
 def _held(now_ns: int, error: Exception) -> Wait | None:
-    return Wait(f"it has failed: {error_text(error)[:_TEXT_MAX]}", now_ns + HELD_NS)
+    return Wait(_failure_text(error), now_ns + HELD_NS)
 
 
 def _cost_of(answer: object) -> int:
@@ -452,6 +476,10 @@ def _reason_of(answer: object) -> str | None:
 
 
 def _refused(error: Exception) -> str | None:
+    return _failure_text(error)
+
+
+def _failure_text(error: Exception) -> str:
     return f"it has failed: {error_text(error)[:_TEXT_MAX]}"
 
 

@@ -1,7 +1,7 @@
 """The orders of victims: each with its word in the configuration, and its measure.
 
 They decide between possible victims with equal priority, willingness and gangs. A further built-in order is a
-class here and its word in `licorne.model.configuration.policies`; `_CostByPolicy` asks the policy of a
+class here and its word in `licorne.model.configuration.policies`; `_VictimsByPolicy` asks the policy of a
 program.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final, final
 
 from ..configuration.policies import VICTIM_ORDER_WORDS
-from ..policies.policies import GuardedPolicy, is_policy_word
+from ..policies.policies import GuardedPolicy, by_word
 from ..resources.resource import EMPTY
 from ..state.partition_state import PartitionState
 from .losses import VictimMeasure, WorkLost
@@ -63,17 +63,25 @@ class _CostByPolicy(VictimMeasure):
         return victim._replace(lost=cost, policy=self._policy.name)
 
 
-VICTIM_ORDERS: Final[Mapping[str, VictimOrderRule]] = {
-    rule.word: rule for rule in (_Youngest("youngest"), _LeastWork("least-work"))
-}
-"""The built-in orders, by their words."""
+@final
+class _VictimsByPolicy(VictimOrderRule):
+    """The smaller cost by a policy first."""
 
-assert tuple(VICTIM_ORDERS) == VICTIM_ORDER_WORDS, "an order without a word, or a word without an order"
+    def __init__(self, word: str, policy: GuardedPolicy) -> None:
+        super().__init__(word)
+        self._policy = policy
+
+    def measure(self, state: PartitionState) -> VictimMeasure:
+        return _CostByPolicy(self._policy, state.now_ns())
+
+
+VICTIM_ORDERS: Final[Mapping[str, VictimOrderRule]] = by_word(
+    VICTIM_ORDER_WORDS, _Youngest("youngest"), _LeastWork("least-work")
+)
+"""The built-in orders, by their words."""
 
 
 def measure_in(state: PartitionState) -> VictimMeasure | None:
     """Return the measure of victims now by the order of a partition, `None` if the youngest end first."""
     word = state.config.preemption.victims_word
-    if is_policy_word(word):
-        return _CostByPolicy(state.host.policies.named(word), state.now_ns())
-    return VICTIM_ORDERS[word].measure(state)
+    return state.host.policies.rule(word, VICTIM_ORDERS, _VictimsByPolicy).measure(state)

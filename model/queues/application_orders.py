@@ -15,7 +15,7 @@ from ..applications.life import walltime_of
 from ..configuration.durations import short_duration_text
 from ..configuration.policies import APPLICATION_ORDER_WORDS
 from ..policies.interface import ApplicationView
-from ..policies.policies import GuardedPolicy, Policies, is_policy_word
+from ..policies.policies import GuardedPolicy, Policies, by_word
 from ..resources.comparisons import shares
 from ..resources.resource import Resource
 from .application_entry import ApplicationEntry, EntryKey
@@ -125,19 +125,13 @@ class _ApplicationsByPolicy(ApplicationOrderRule):
         return f"the smaller key of policy {self._policy.name}, then the earlier submission"
 
 
-APPLICATION_ORDERS: Final[Mapping[str, ApplicationOrderRule]] = {
-    rule.word: rule
-    for rule in (
-        _FirstCome("fifo", takes_placeholders=True),
-        _SmallestShare("fair", is_steady=False),
-        _UserTurns("users", takes_turns=True),
-    )
-}
-"""The orders of ours, by their words."""
-
-assert tuple(APPLICATION_ORDERS) == APPLICATION_ORDER_WORDS, (
-    "an order without a word, or a word without an order"
+APPLICATION_ORDERS: Final[Mapping[str, ApplicationOrderRule]] = by_word(
+    APPLICATION_ORDER_WORDS,
+    _FirstCome("fifo", takes_placeholders=True),
+    _SmallestShare("fair", is_steady=False),
+    _UserTurns("users", takes_turns=True),
 )
+"""The built-in orders, by their words."""
 
 
 def application_order(word: str, policies: Policies) -> ApplicationOrderRule:
@@ -147,9 +141,7 @@ def application_order(word: str, policies: Policies) -> ApplicationOrderRule:
         word: One of ours, or a policy with its prefix; that there is one was checked with the configuration.
         policies: Those of the partition.
     """
-    if is_policy_word(word):
-        return _ApplicationsByPolicy(word, policies.named(word))
-    return APPLICATION_ORDERS[word]
+    return policies.rule(word, APPLICATION_ORDERS, _ApplicationsByPolicy)
 
 
 def view_of(entry: ApplicationEntry) -> ApplicationView:

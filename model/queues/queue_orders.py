@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, final
 from ..configuration.durations import short_duration_text
 from ..configuration.policies import QUEUE_ORDER_WORDS
 from ..policies.interface import SiblingView
-from ..policies.policies import GuardedPolicy, Policies, is_policy_word
+from ..policies.policies import GuardedPolicy, Policies, by_word
 from ..resources.comparisons import fair_share
 from ..resources.resource import EMPTY, Resource
 from .order import ChildKey
@@ -104,10 +104,8 @@ class _QueuesByPolicy(QueueOrderRule):
         return f"the smaller key of policy {self._policy.name}, then the name"
 
 
-QUEUE_ORDERS: Final[Mapping[str, QueueOrderRule]] = {rule.word: rule for rule in (_Fair("fair"),)}
-"""The orders of ours, by their words."""
-
-assert tuple(QUEUE_ORDERS) == QUEUE_ORDER_WORDS, "an order without a word, or a word without an order"
+QUEUE_ORDERS: Final[Mapping[str, QueueOrderRule]] = by_word(QUEUE_ORDER_WORDS, _Fair("fair"))
+"""The built-in orders, by their words."""
 
 
 def queue_order(word: str, policies: Policies) -> QueueOrderRule:
@@ -117,6 +115,4 @@ def queue_order(word: str, policies: Policies) -> QueueOrderRule:
         word: One of ours, or a policy with its prefix; that there is one was checked with the configuration.
         policies: Those of the partition.
     """
-    if is_policy_word(word):
-        return _QueuesByPolicy(word, policies.named(word))
-    return QUEUE_ORDERS[word]
+    return policies.rule(word, QUEUE_ORDERS, _QueuesByPolicy)
