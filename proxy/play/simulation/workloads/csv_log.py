@@ -43,7 +43,7 @@ from ....base.files.input_files import (
     read_located_yaml,
     read_text,
 )
-from .scenario_documents import text_of
+from .scenario_documents import UNKNOWN_KEY, error_text
 from .swf_log import BYTES_IN_KILOBYTE, UNKNOWN, SwfJob, SwfLog
 
 _UNITS_NS: Final = {
@@ -371,12 +371,6 @@ def read_csv_mapping(path: Path) -> CsvMapping:
 def _finding(detail: ErrorDetails, located: LocatedYaml) -> RuleFinding:
     """Return one error as a finding, at its place."""
     way = tuple(step for step in detail["loc"] if f"{step}" != "[key]")
-    match detail["type"]:
-        case "extra_forbidden":
-            known = _MappingDocument if len(way) == 1 else MemoryColumnDocument
-            text = f"unknown key {way[-1]!r}{did_you_mean(str(way[-1]), tuple(known.model_fields))}"
-            return located.finding(way, text, at_key=True)
-        case "missing":
-            return located.finding(way, f"the key {way[-1]!r} is missing")
-        case _:
-            return located.finding(way, text_of(detail))
+    known = _MappingDocument if len(way) == 1 else MemoryColumnDocument
+    text = error_text(detail, lambda: tuple(known.model_fields))
+    return located.finding(way, text, at_key=detail["type"] == UNKNOWN_KEY)

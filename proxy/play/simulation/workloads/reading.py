@@ -17,7 +17,7 @@ from .....model.configuration.names import did_you_mean
 from .....model.errors import RequestError
 from ....base.files.input_files import yaml_of
 from .inputs import InputOptions
-from .scenario_documents import text_of
+from .scenario_documents import UNKNOWN_KEY, text_of
 from .swf import JobOptions
 from .workload import WorkloadCut
 
@@ -109,7 +109,7 @@ def _checked(reading: Mapping[str, object]) -> ReadingOptions:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     name = str(first["loc"][0])
-    if first["type"] == "extra_forbidden":
+    if first["type"] == UNKNOWN_KEY:
         raise RequestError(
             f"unknown option {name!r}{did_you_mean(name, tuple(ReadingOptions.__annotations__))}"
         )

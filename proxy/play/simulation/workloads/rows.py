@@ -14,11 +14,10 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from .....model.configuration.names import did_you_mean
 from .....model.errors import RequestError
 from ....base.files.input_files import NANOSECONDS_IN_SECOND
 from .scenario import nodes_of
-from .scenario_documents import NodesDocument, QueuePath, Resources, text_of
+from .scenario_documents import UNKNOWN_KEY, NodesDocument, QueuePath, Resources, error_text
 from .swf import PLACEHOLDER_TIMEOUT_NS
 from .workload import (
     GangStyle,
@@ -195,17 +194,10 @@ def _quantity_text(place: str, key: str, value: object) -> str:
 
 def _error_text(place: str, detail: ErrorDetails, columns: Iterable[str]) -> str:
     """Return one error of a row or of nodes, with its place."""
-    way = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in detail["loc"]]
-    match detail["type"]:
-        case "extra_forbidden":
-            key = str(detail["loc"][-1])
-            return f"{place}{''.join(way[:-1])}: unknown key {key!r}{did_you_mean(key, tuple(columns))}"
-        case "missing":
-            return f"{place}{''.join(way[:-1])}: the key {detail['loc'][-1]!r} is missing"
-        case "refused":
-            return f"{place}{''.join(way)}: {detail['msg']}"
-        case _:
-            return f"{place}{''.join(way)}: {text_of(detail)}"
+    names_key = detail["type"] in {UNKNOWN_KEY, "missing"}  # Then the text has the end of the way.
+    steps = detail["loc"][:-1] if names_key else detail["loc"]
+    way = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return f"{place}{way}: {error_text(detail, lambda: tuple(columns))}"
 
 
 def _application(row: _JobRow, number: int) -> SimulatedApplication:

@@ -18,12 +18,13 @@ from .....model.configuration.problems import Problem, RuleFinding
 from .....model.configuration.reader import inspect
 from ....base.files.input_files import NODES_MAX, LocatedYaml, YamlValue, read_located_yaml, unpacked_name
 from .scenario_documents import (
+    UNKNOWN_KEY,
     ApplicationsDocument,
     NodeEventDocument,
     NodesDocument,
     ScenarioDocument,
     TasksDocument,
-    text_of,
+    error_text,
 )
 from .workload import (
     GangStyle,
@@ -89,17 +90,8 @@ def _validated(located: LocatedYaml) -> ScenarioDocument:
 def _finding(detail: ErrorDetails, located: LocatedYaml) -> RuleFinding:
     """Return one error as a finding, at its place."""
     way = detail["loc"]
-    match detail["type"]:
-        case "extra_forbidden":
-            key = str(way[-1])
-            text = f"unknown key {key!r}{did_you_mean(key, _known_keys(way))}"
-            return located.finding(way, text, at_key=True)
-        case "missing":
-            return located.finding(way, f"the key {way[-1]!r} is missing")
-        case "refused":
-            return located.finding(way, detail["msg"])
-        case _:
-            return located.finding(way, text_of(detail))
+    text = error_text(detail, lambda: _known_keys(way))
+    return located.finding(way, text, at_key=detail["type"] == UNKNOWN_KEY)
 
 
 def _known_keys(way: tuple[int | str, ...]) -> tuple[str, ...]:

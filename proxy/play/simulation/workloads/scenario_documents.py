@@ -34,6 +34,7 @@ events:                          # optional: changes of nodes, each event with o
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -41,7 +42,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from .....model.configuration.durations import DurationError, parse_duration_ns
-from .....model.configuration.names import QUEUE_NAME_RULE, is_queue_name
+from .....model.configuration.names import QUEUE_NAME_RULE, did_you_mean, is_queue_name
 from .....model.resources.quantities import QuantityError
 from .....model.resources.resource import resource_from_texts
 
@@ -219,6 +220,29 @@ class ScenarioDocument(_ScenarioMapping):
     preemption: JsonValue = None
     applications: Annotated[list[ApplicationsDocument], Field(min_length=1)]
     events: list[NodeEventDocument] = []
+
+
+UNKNOWN_KEY: Final = "extra_forbidden"
+"""The type of the error of an unknown key."""
+
+
+def error_text(detail: ErrorDetails, known_keys: Callable[[], Sequence[str]]) -> str:
+    """Return the text of an error, without its place.
+
+    Args:
+        detail: The error.
+        known_keys: Returns the keys of the mapping that has an unknown one.
+    """
+    match detail["type"]:
+        case "extra_forbidden":
+            key = str(detail["loc"][-1])
+            return f"unknown key {key!r}{did_you_mean(key, known_keys())}"
+        case "missing":
+            return f"the key {detail['loc'][-1]!r} is missing"
+        case "refused":
+            return detail["msg"]
+        case _:
+            return text_of(detail)
 
 
 def text_of(detail: ErrorDetails) -> str:
