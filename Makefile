@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench lines page-frames free-threaded attacks proto soak drop-in mutants proofs verified-days planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray notebooks door-pace verdicts sizes plugins kubernetes-kills kubernetes-pace clean
+.PHONY: run slapd chromium prometheus test tests-of test-slow lockcheck check bench lines page-frames free-threaded attacks proto soak drop-in mutants proofs verified-days planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster kustomize test-kubernetes test-ray notebooks door-pace verdicts sizes plugins kubernetes-kills kubernetes-pace wheels site clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -69,8 +69,12 @@ etcd:
 cluster: $(VENV)/.ready etcd
 	PYTHONPATH=tests $(BIN)/python -m support.kubernetes.building
 
+# The kustomize that kubectl contains, for the test of the example of an overlay.
+kustomize:
+	mkdir -p .cache && cd tests/kustomize && CGO_ENABLED=0 GOFLAGS=-mod=readonly go build -trimpath -o ../../.cache/kustomize .
+
 # All tests of the scheduler of pods, also those on a real cluster, which `make test` leaves out.
-test-kubernetes: $(LINKS) cluster
+test-kubernetes: $(LINKS) cluster kustomize
 	$(BIN)/pytest -q -rs -m "not soak" tests/proxy/kubernetes
 
 # The tests of workers that Ray starts, on a cluster of three nodes on this machine. Ray has an environment of its own:
@@ -101,6 +105,40 @@ $(NOTEBOOKS_VENV)/.ready: pyproject.toml
 kubernetes-kills: cluster
 	PYTHONPATH=tests $(BIN)/python -m support.kubernetes.kill_rounds 30
 
+# The packages of a release, in dist/: the source distribution, and from it the pure wheel and the one with compiled modules
+# (`COMPILE=` leaves it out). Each wheel is installed in a fresh environment, in which both commands and lockcheck run.
+WHEELS_VENV := .venv-wheels
+COMPILE := 1
+wheels: $(WHEELS_VENV)/.ready
+	rm -rf dist build
+	$(WHEELS_VENV)/bin/python -m build --outdir dist .
+	test -z "$(COMPILE)" || LICORNE_COMPILE=1 $(WHEELS_VENV)/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist dist/*.tar.gz
+	$(WHEELS_VENV)/bin/twine check --strict dist/*
+	set -e; for wheel in dist/*.whl; do \
+		$(PYTHON) -m venv --clear .cache/wheel; \
+		.cache/wheel/bin/python -m pip install --quiet --disable-pip-version-check "$$wheel"; \
+		.cache/wheel/bin/licorne --version; \
+		.cache/wheel/bin/python -m licorne simulate examples/daily.yaml > /dev/null; \
+		.cache/wheel/bin/python -m licorne.lockcheck --help > /dev/null; \
+	done
+
+$(WHEELS_VENV)/.ready:
+	test -x $(WHEELS_VENV)/bin/python || $(PYTHON) -m venv $(WHEELS_VENV)
+	$(WHEELS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "build>=1.2" "twine>=6.1" "readme-renderer[md]>=44"
+	touch $@
+
+# The site of the pages in docs/ and of the docstrings of public names, in .cache/site: a link that leads nowhere is an error.
+SITE_VENV := .venv-site
+site: $(SITE_VENV)/.ready
+	$(SITE_VENV)/bin/sphinx-build --quiet --fail-on-warning --keep-going -b html -d .cache/doctrees docs .cache/site
+	cp .cache/site/README.html .cache/site/index.html
+
+$(SITE_VENV)/.ready: pyproject.toml
+	test -x $(SITE_VENV)/bin/python || $(PYTHON) -m venv $(SITE_VENV)
+	$(SITE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[server]' \
+		"sphinx>=8.1" "myst-parser>=4" "furo>=2024.8" "sphinxcontrib-mermaid>=1"
+	touch $@
+
 # What a door costs: the same work in one process and over workers, with 1, 2 and 4 partitions.
 door-pace: $(VENV)/.ready
 	cd tests && ../$(BIN)/python -m support.door.pace
@@ -112,7 +150,7 @@ kubernetes-pace: cluster
 # Whether the filters of pods refuse what those of kube-scheduler refuse, on 100,000 random pairs of a pod and a node; needs
 # Go, and a minute, but for the first build.
 verdicts: $(VENV)/.ready
-	mkdir -p .cache && cd tests/cluster && CGO_ENABLED=0 GOFLAGS=-mod=readonly nice go build -p 2 -trimpath -o ../../.cache/ ./verdicts
+	mkdir -p .cache && cd tests/cluster && CGO_ENABLED=0 GOFLAGS=-mod=readonly nice go build -p 2 -trimpath -ldflags "-X k8s.io/component-base/version.gitVersion=v1.37.2" -o ../../.cache/ ./verdicts
 	PYTHONPATH=tests nice $(BIN)/python -m support.kubernetes.verdicts .cache/verdicts
 
 # Whether pods need what Kubernetes counts, on 100,000 random pods, also while they are resized; needs Go.
@@ -191,10 +229,10 @@ pykka-contract: $(VENV)/.ready
 api: $(VENV)/.ready
 	PYTHONPATH=tests $(BIN)/python -m support.public_api
 
-# The pictures of the README, by the commands that they show.
+# The pictures of the README and of pages, by what they show.
 pictures: $(VENV)/.ready chromium
 	$(BIN)/python docs/pictures/draw_policies.py
-	$(BIN)/python docs/pictures/draw.py
+	PYTHONPATH=tests $(BIN)/python docs/pictures/draw.py
 
 # How fluid the page is with 10,000 nodes and 5,000 applications, and what its live data costs the scheduler.
 page-frames: $(VENV)/.ready chromium
@@ -226,7 +264,7 @@ free-threaded:
 		--deselect tests/actors/test_threads_engine.py::test_every_declared_nesting_is_made
 
 proto: $(VENV)/.ready
-	$(BIN)/python -m licorne.proxy.si.generator
+	PYTHONPATH=tests $(BIN)/python -m support.si_generator
 
 $(VENV)/.ready: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -240,4 +278,4 @@ $(LINKS): $(VENV)/.ready
 	cd .typing/licorne && ln -sfn ../../__init__.py ../../__main__.py ../../py.typed ../../actors ../../lockcheck ../../model ../../proxy .
 
 clean:
-	rm -rf $(VENV) $(RAY_VENV) $(NOTEBOOKS_VENV) .typing .cache .compiled build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(RAY_VENV) $(NOTEBOOKS_VENV) $(WHEELS_VENV) $(SITE_VENV) .typing .cache .compiled build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,7 +3,7 @@
 Programs import from here and from `licorne.lockcheck` alone: `from licorne import Scheduler, si`, where `si`
 has the messages of `si.v1`. Importing it starts nothing and configures no logging. Each name is loaded when
 it is used, so that `licorne.lockcheck` is light for programs that schedule nothing: it needs no other
-package, not even loguru.
+package.
 """
 
 from importlib import import_module
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from licorne.model.errors import LicorneError, ReplacedError, RequestError
     from licorne.proxy.base.files.input_files import inspect_configuration
     from licorne.proxy.base.process import prepare_process
-    from licorne.proxy.core.explanation.text import explanation_line
+    from licorne.proxy.core.explanation.one_line import explanation_line
     from licorne.proxy.core.health import health_document
     from licorne.proxy.core.metrics.exporter import SchedulerCollector, exposition, registry_of
     from licorne.proxy.core.recording.recording import Recording
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from licorne.proxy.core.scheduler.scheduler import Scheduler
     from licorne.proxy.fronts.async_parts import Placed, Refused
     from licorne.proxy.fronts.async_scheduler import AsyncScheduler
-    from licorne.proxy.fronts.simulated_runs import Run
-    from licorne.proxy.fronts.simulations import Comparison, Workload, compare, load, simulate
+    from licorne.proxy.fronts.simulations import Comparison, Run, Workload, compare, load, simulate
     from licorne.proxy.play.transcripts.saved_moment import saved_lines
     from licorne.proxy.si import si_pb2 as si
     from licorne.proxy.si.api import (
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from licorne.proxy.wire.client.remote_scheduler import RemoteScheduler
     from licorne.proxy.wire.door.door import Door
     from licorne.proxy.wire.door.launchers.local import LocalLauncher
+    from licorne.proxy.wire.door.workers import LaunchedWorker, Launcher, LaunchError
 
 __version__ = "0.1.0"
 
@@ -52,6 +52,9 @@ __all__ = [
     "ConnectionLostError",
     "DeferredPredicates",
     "Door",
+    "LaunchError",
+    "LaunchedWorker",
+    "Launcher",
     "LicorneError",
     "LocalLauncher",
     "NotSentError",
@@ -100,6 +103,9 @@ _PLACES = {
     "ConnectionLostError": "licorne.proxy.wire.client.errors",
     "DeferredPredicates": "licorne.proxy.si.api",
     "Door": "licorne.proxy.wire.door.door",
+    "LaunchError": "licorne.proxy.wire.door.workers",
+    "LaunchedWorker": "licorne.proxy.wire.door.workers",
+    "Launcher": "licorne.proxy.wire.door.workers",
     "LicorneError": "licorne.model.errors",
     "LocalLauncher": "licorne.proxy.wire.door.launchers.local",
     "NotSentError": "licorne.proxy.wire.client.errors",
@@ -114,7 +120,7 @@ _PLACES = {
     "RequestError": "licorne.model.errors",
     "ResourceManager": "licorne.proxy.si.api",
     "ResourceManagerCallback": "licorne.proxy.si.api",
-    "Run": "licorne.proxy.fronts.simulated_runs",
+    "Run": "licorne.proxy.fronts.simulations",
     "Scheduler": "licorne.proxy.core.scheduler.scheduler",
     "SchedulerAPI": "licorne.proxy.si.api",
     "SchedulerCollector": "licorne.proxy.core.metrics.exporter",
@@ -122,7 +128,7 @@ _PLACES = {
     "TimedResolver": "licorne.proxy.core.resolvers.partition_resolvers",
     "Workload": "licorne.proxy.fronts.simulations",
     "compare": "licorne.proxy.fronts.simulations",
-    "explanation_line": "licorne.proxy.core.explanation.text",
+    "explanation_line": "licorne.proxy.core.explanation.one_line",
     "exposition": "licorne.proxy.core.metrics.exporter",
     "health_document": "licorne.proxy.core.health",
     "inspect_configuration": "licorne.proxy.base.files.input_files",
@@ -165,11 +171,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-try:
-    from loguru import logger
-except ModuleNotFoundError:  # installed without dependencies, for lockcheck alone: it does not log by loguru
-    pass
-else:
-    logger.disable("licorne")

@@ -7,7 +7,9 @@ See docs/compiled.md.
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import tomllib
 from contextlib import chdir
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,8 +41,7 @@ HOT: Final = (
 PURE: Final = frozenset(
     {
         *("model/applications/handle.py", "model/nodes/handle.py", "model/values/facts.py"),
-        *("proxy/si/api.py", "proxy/si/generator.py"),
-        *("proxy/si/si_pb2.py", "proxy/si/licorne_v1_pb2.py"),
+        *("proxy/si/api.py", "proxy/si/si_pb2.py", "proxy/si/licorne_v1_pb2.py"),
     }
 )
 """What stays Python in them: protocols, generated modules, and a class with weak references to it."""
@@ -58,6 +59,23 @@ class PackageModules(build_py):
 
 
 COMMANDS: Final = {"build_py": PackageModules}
+HERE: Final = Path(__file__).parent
+
+
+def described() -> str:
+    """Return the README with absolute links to this version, as an index of packages shows it."""
+    project = tomllib.loads(HERE.joinpath("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (version,) = re.findall(
+        r'^__version__ = "(.+)"', HERE.joinpath("__init__.py").read_text("utf-8"), re.MULTILINE
+    )
+    source = project["urls"]["Source"]
+    text = HERE.joinpath("README.md").read_text(encoding="utf-8")
+    text = re.sub(r"(!\[[^]]*\]\()(?!https?:)", rf"\g<1>{source}/raw/v{version}/", text)
+    text = text.replace("](#", f"]({source}/blob/v{version}/README.md#")
+    return re.sub(r"\]\((?!https?:)", f"]({source}/blob/v{version}/", text)
+
+
+README: Final = {"long_description": described(), "long_description_content_type": "text/markdown"}
 
 
 def copied_modules(copy: Path) -> list[str]:
@@ -95,6 +113,6 @@ def compiled_modules() -> list[Extension]:
 if os.environ.get("LICORNE_COMPILE") == "1":
     # Without mypy this is the first of two runs, which only asks what has to be installed.
     modules = compiled_modules() if find_spec("mypyc") else []
-    setup(cmdclass=COMMANDS, setup_requires=REQUIRES, ext_modules=modules)
+    setup(cmdclass=COMMANDS, setup_requires=REQUIRES, ext_modules=modules, **README)
 else:
-    setup(cmdclass=COMMANDS)
+    setup(cmdclass=COMMANDS, **README)

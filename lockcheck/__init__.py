@@ -1,58 +1,55 @@
 """Lockcheck: locks whose order is declared, learned and checked. See docs/lockcheck.md.
 
-The public names are here. `locks` makes the locks, `checking` checks them, `findings` has the values that it
-reports; the rooms import downwards only, in the order that docs/lockcheck.md lists. It imports no other room
-of the package.
+The public names are here, and each is loaded when it is used. `locks` makes the locks, `checking` checks
+them, `findings` has the values that it reports; the rooms import downwards only, in the order that
+docs/lockcheck.md lists. It imports no other room of the package.
 """
+
+from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING
-
-from .checking.blocking import blocking, no_locks
-from .findings.findings import Edge, Finding
-from .findings.terms import (
-    DeadlockError,
-    DeadlockPossibleError,
-    Environment,
-    Frame,
-    Kind,
-    Level,
-    LockCheckError,
-    LockOrderError,
-    LockOrderWarning,
-    LockUsageError,
-    OrderDeclarationError,
-    Rung,
-)
-from .locks.contracts import (
-    assert_held,
-    excludes,
-    fresh,
-    held,
-    leaf,
-    note_write,
-    publish,
-    requires,
-    unexercised,
-    unit,
-)
-from .locks.factories import Condition, Lock, RLock, RWLock, lock_all
-from .order.order import Order, forbid, key, tree, try_only
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from .adoption.described import describe
     from .adoption.installation import adopt
-    from .checking import answering as answering
+    from .checking.blocking import blocking, no_locks
     from .checking.standing import standing
     from .confirming import confirmation as confirmation
-    from .reports import annotations as annotations
+    from .findings.findings import Edge, Finding
+    from .findings.terms import (
+        DeadlockError,
+        DeadlockPossibleError,
+        Environment,
+        Frame,
+        Kind,
+        Level,
+        LockCheckError,
+        LockOrderError,
+        LockOrderWarning,
+        LockUsageError,
+        OrderDeclarationError,
+        Rung,
+    )
+    from .locks.contracts import (
+        assert_held,
+        excludes,
+        fresh,
+        held,
+        leaf,
+        note_write,
+        publish,
+        requires,
+        unexercised,
+        unit,
+    )
+    from .locks.factories import Condition, Lock, RLock, RWLock, lock_all
+    from .order.order import Order, forbid, key, tree, try_only
     from .reports import diagrams as diagrams
     from .reports import documents as documents
-    from .reports import junit as junit
     from .reports import page as page
     from .reports import sarif as sarif
-    from .sessions import recording as recording
     from .sessions import summaries as summaries
     from .sessions.session import Session, session
 
@@ -100,27 +97,53 @@ __all__ = [
     "unit",
 ]
 
-
-_MODULES = {
-    "annotations": "reports",
-    "answering": "checking",
+_NAMES: Final = {
+    "adoption.described": "describe",
+    "adoption.installation": "adopt",
+    "checking.blocking": "blocking no_locks",
+    "checking.standing": "standing",
+    "findings.findings": "Edge Finding",
+    "findings.terms": "DeadlockError DeadlockPossibleError Environment Frame Kind Level LockCheckError "
+    "LockOrderError LockOrderWarning LockUsageError OrderDeclarationError Rung",
+    "locks.contracts": "assert_held excludes fresh held leaf note_write publish requires unexercised unit",
+    "locks.factories": "Condition Lock RLock RWLock lock_all",
+    "order.order": "Order forbid key tree try_only",
+    "sessions.session": "Session session",
+}
+"""The public names, by the module that each is in."""
+_MODULES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
+_ROOMS: Final = {
     "confirmation": "confirming",
     "diagrams": "reports",
     "documents": "reports",
-    "junit": "reports",
     "page": "reports",
-    "recording": "sessions",
     "sarif": "reports",
     "summaries": "sessions",
 }
 """The modules for programs that write other reports, and the rooms they are in."""
 
 
+def __getattr__(name: str) -> object:
+    """Load what is used for the first time: a program that checks nothing loads nearly nothing."""
+    if name in _MODULES:
+        found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    elif name in _ROOMS:
+        found = import_module(f"{__name__}.{_ROOMS[name]}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
 def _adopt_as_environment_says() -> None:
     """Adopt the locks of a program whose only change is the import of this package."""
     whose = os.environ.get("LOCKCHECK_ADOPT")
-    if whose and Environment.read().level is not Level.OFF:
-        from .adoption.installation import adopt  # noqa: PLC0415 - not loaded where nothing is checked
+    if not whose:
+        return
+    from .findings.terms import Environment, Level  # noqa: PLC0415 - not loaded where nothing is checked
+
+    if Environment.read().level is not Level.OFF:
+        from .adoption.installation import adopt  # noqa: PLC0415 - likewise
 
         adopt(whose)
 
@@ -132,32 +155,6 @@ def _report_as_environment_says() -> None:
         from .checking.standing import report_on_signal  # noqa: PLC0415 - seldom used
 
         report_on_signal(name)
-
-
-def __getattr__(name: str) -> object:
-    """Load what analyses when it is used first: most programs only take locks.
-
-    One of the modules is called `annotations`, so that this file may not import the feature of that name.
-    """
-    if name == "adopt":
-        from .adoption.installation import adopt  # noqa: PLC0415
-
-        return adopt
-    if name == "describe":
-        from .adoption.described import describe  # noqa: PLC0415
-
-        return describe
-    if name == "standing":
-        from .checking.standing import standing  # noqa: PLC0415
-
-        return standing
-    if name in {"Session", "session"}:
-        from .sessions import session as module  # noqa: PLC0415
-
-        return getattr(module, name)
-    if name in _MODULES:
-        return import_module(f"{__name__}.{_MODULES[name]}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 _adopt_as_environment_says()

@@ -232,7 +232,7 @@ def _checked_subset(registration: Registration, config: SchedulerConfig) -> froz
             short = short_partition_name(name)
             hint = did_you_mean(short, [*known.values()])
             raise RequestError(
-                f"the configuration has no partition {short!r:.100}, which is to be made{hint}"
+                f"the configuration has no partition {short!r:.100}, which `partitions` names{hint}"
             )
     return frozenset(registration.partitions)
 

@@ -19,7 +19,7 @@ from .requests.older_asks import submit_with_terms
 from .requests.quarantining import forget_quarantined, quarantine_application, quarantine_node
 from .requests.reconfiguring import Savepoint, reconfigure
 from .requests.releases import release_allocation
-from .scheduling.cycle import ConcurrentOutcome, CycleOutcome, place_concurrently, run_cycle
+from .scheduling.cycle import ConcurrentOutcome, CycleOutcome, is_idle, place_concurrently, run_cycle
 from .scheduling.timer_actions import (
     carry_out,
     next_retry_ns,
@@ -215,6 +215,8 @@ class Partition:
             outcome = run_cycle(self._state)
             if outcome is not CycleOutcome.RESULT:
                 break
+        if self._state.node_checks is None and is_idle(self._state):
+            outcome = CycleOutcome.NOTHING
         if outcome is CycleOutcome.NOTHING:
             self.schedule_wakeups()
         return outcome

@@ -20,6 +20,7 @@ from ...model.state.host import PartitionHost
 from ..runtime.dispatcher import Dispatcher
 from ..runtime.errors import ActorEndedError
 from ..runtime.mailbox import entries_of
+from ..runtime.pool import on_request_thread
 from ..runtime.reference import Invocation
 from ..services.interrupts import Uninterrupted
 from ..services.log import Log
@@ -208,7 +209,7 @@ class ActorsEngine:
                 entries = entries_of(args)
                 with Uninterrupted():
                     ref.inflow.add(entries)
-                    ref.tell(Invocation(run, args, {}, entries))
+                    ref.tell(Invocation(run, args, {}, entries), here=on_request_thread())
             else:
                 with Uninterrupted():
                     ref.call(run, *args)

@@ -4,10 +4,10 @@ After every change it sends itself one message to work, however many changes the
 so that messages get their turn in between, and stops when nothing more can be placed: it does not poll. If
 time alone may change an answer, it sets a timer.
 
-The first slice after a rest is one cycle, and each further one twice as long, up to `CYCLES_PER_SLICE`. A
-cycle that places nothing, but reserves a node, ends a slice: a request does not wait for many of them. What
-a short slice has placed is delivered before the next one: the last cycle, which finds nothing more, may be a
-long walk, and the RM would wait for it.
+The first slice after a rest has a cycle for each entry of the request, and each further one is twice as long,
+up to `CYCLES_PER_SLICE`. A cycle that places nothing, but reserves a node, ends a slice: a request does not
+wait for many of them. What a short slice has placed is delivered before the next one: the last cycle, which
+finds nothing more, may be a long walk, and the RM would wait for it.
 
 Messages must not keep it from scheduling, however many there are. While something can be placed, it schedules
 for at least four fifths of its time: when requests have taken `REQUESTS_NS`, it runs slices for `WORK_SHARE`
@@ -24,7 +24,7 @@ from typing import Any, Final
 from ...model.partition import Partition
 from ...model.scheduling.cycle import CycleOutcome
 from ..runtime.mailbox import Inflow
-from ..runtime.pool import on_worker
+from ..runtime.pool import on_request_thread, on_worker
 from ..runtime.reference import Invocation, PooledRef
 from .handles import EntityActor, broken_entity
 
@@ -58,7 +58,7 @@ class PartitionActor(EntityActor):
         self._actor_ref: PartitionRef = PartitionRef(self)
         self._work_pending = False
         self._cycles = 1
-        """The cycles of the next slice."""
+        """How many cycles the next slice has."""
         self._slice_was_short = False
         """The last slice had few cycles, and is to be followed by another one."""
         self._outcome = CycleOutcome.NOTHING
@@ -86,6 +86,7 @@ class PartitionActor(EntityActor):
             return super()._handle_receive(message)
         finally:
             self._actor_ref.inflow.remove(message.entries)
+            self._cycles = max(self._cycles, min(message.entries, CYCLES_PER_SLICE))
             self._wake()
             self._requests_ns += perf_counter_ns() - began_ns
             if self.actor_inbox.waiting() > 1:  # one is its own, to work
@@ -111,7 +112,7 @@ class PartitionActor(EntityActor):
 
         A thread that helps while it waits for an answer does not pause: it may hold locks.
         """
-        if perf_counter_ns() - self._let_run_ns > RUN_NS and on_worker():
+        if perf_counter_ns() - self._let_run_ns > RUN_NS and (on_worker() or on_request_thread()):
             sleep(PAUSE_SECONDS)
             self._let_run_ns = perf_counter_ns()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from queue import Full
 from types import TracebackType
@@ -22,6 +23,37 @@ if TYPE_CHECKING:
 
 _ON_START: Final = object()
 """The first message of an actor that overrides `on_start`."""
+_WAIT_LOCK: Final = threading.Lock()
+"""Held while a thread makes the condition of an event."""
+
+
+class _StopEvent(threading.Event):
+    """An event that makes its condition when a thread waits for it: few actors are waited for.
+
+    A condition is six objects, which the collector of garbage would follow for each application and node.
+    """
+
+    def __init__(self) -> None:
+        self._flag = False
+        self._waited_for: threading.Condition | None = None
+
+    def is_set(self) -> bool:
+        """Return whether the actor has stopped."""
+        return self._flag
+
+    def set(self) -> None:
+        """Wake all that wait."""
+        self._flag = True  # Before the look: a thread that is about to wait looks at it afterwards.
+        if self._waited_for is not None:
+            with self._waited_for:
+                self._waited_for.notify_all()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is set; return whether it is."""
+        with _WAIT_LOCK:
+            changed = self._waited_for = self._waited_for or threading.Condition()
+        with changed:
+            return changed.wait_for(self.is_set, timeout)
 
 
 class PooledActor(pykka.Actor):
@@ -58,6 +90,7 @@ class PooledActor(pykka.Actor):
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
+        self.actor_stopped = _StopEvent()
         self.actor_inbox.bind(self)
         self._actor_ref = PooledRef(self)
 

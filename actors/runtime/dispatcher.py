@@ -137,6 +137,10 @@ class Dispatcher:
         """Have a worker serve the mailbox."""
         self._pool.push(mailbox)
 
+    def serve_here(self, mailbox: Mailbox) -> None:
+        """Serve the mailbox on the calling thread for a short turn; a worker does what is left."""
+        self._pool.serve_here(mailbox)
+
     def run_pending(self) -> int:
         """Handle what is queued on the calling thread until nothing is; return the number of turns taken."""
         return self._pool.run_pending()

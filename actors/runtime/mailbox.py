@@ -113,8 +113,10 @@ class Mailbox:
 
     # Sending.
 
-    def offer(self, envelope: MessageEnvelope, *, control: bool = False) -> bool:
+    def offer(self, envelope: MessageEnvelope, *, control: bool = False, here: bool = False) -> bool:
         """Queue a message; `False` if the actor has stopped taking messages.
+
+        If no thread is to run the actor yet, a worker will; with `here` the calling thread does so now.
 
         Raises:
             MailboxFullError: a normal message beyond the capacity. Control messages and requests to stop
@@ -129,7 +131,9 @@ class Mailbox:
                 push = self._insert(envelope, control=control)
         if full:
             raise MailboxFullError(f"{self} holds {self._actor_class.mailbox_capacity} messages already")
-        if push:
+        if push and here:
+            self.dispatcher.serve_here(self)
+        elif push:
             self.dispatcher.push(self)
         return True
 

@@ -90,6 +90,10 @@ class WorkerPool:
         if worker is not None:
             worker.wake()
 
+    def serve_here(self, runnable: Runnable) -> None:
+        """Serve something on the calling thread for a short turn."""
+        runnable.serve(self._budget, TURN_NS)
+
     def run_pending(self) -> int:
         """Serve the run queue on the calling thread until it is empty; return the number of turns."""
         turns = 0
@@ -205,9 +209,22 @@ def _this_worker() -> Worker:
     return worker
 
 
+class RequestThread(Thread):
+    """A thread that carries out the requests of a peer, one after the other.
+
+    It runs the partition that a request finds idle, as a worker would: a hand-over to a worker takes longer
+    than most requests. Its peer waits for the partition anyway.
+    """
+
+
 def on_worker() -> bool:
     """Return whether the calling thread is a worker, which does nothing but run actors."""
     return isinstance(current_thread(), Worker)
+
+
+def on_request_thread() -> bool:
+    """Return whether the calling thread carries out the requests of a peer."""
+    return isinstance(current_thread(), RequestThread)
 
 
 @contextmanager

@@ -76,15 +76,17 @@ class PooledRef(pykka.ActorRef[A]):
         """Tell, typed: after `ref.send(Node.allocate, x)` the actor runs `node.allocate(x)` later."""
         self.tell(Invocation(self._methods[method], args, kwargs))
 
-    def tell(self, message: object, *, control: bool = False) -> None:
+    def tell(self, message: object, *, control: bool = False, here: bool = False) -> None:
         """Send a message without waiting; a control message overtakes all others.
+
+        With `here` the calling thread runs the actor for a short turn, if it is idle.
 
         Raises:
             ActorEndedError: the actor has stopped; the dispatcher's `on_dead_letter` gets the message, too.
             MailboxFullError: the actor's mailbox is bounded and full, and the message is not a control
             message.
         """
-        if not self.actor_inbox.offer(Envelope(message), control=control):
+        if not self.actor_inbox.offer(Envelope(message), control=control, here=here):
             self.actor_inbox.dispatcher.report_dead_letter(self, message)
             raise self._dead()
 

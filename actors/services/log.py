@@ -1,8 +1,8 @@
 """The log of Licorne: through loguru, at levels that each scheduler has for itself.
 
-loguru has one logger for the whole process. The program sets its sinks, and whether `licorne` is logged at
-all. A scheduler sets no level there, since that would change all schedulers: it checks its own levels before
-it hands a message to loguru.
+loguru has one logger for the whole process. The program sets its sinks, and enables `licorne`, which is not
+logged otherwise. A scheduler sets no level there, since that would change all schedulers: it checks its own
+levels before it hands a message to loguru.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from typing import final
 from loguru import logger
 
 from ...model.configuration.extra import LogLevel
+
+if not any(name.startswith("licorne.") for name, _ in logger._core.activation_list):  # type: ignore[attr-defined]  # noqa: SLF001 - loguru tells it nowhere else
+    logger.disable("licorne")  # Unless the program has decided before.
 
 
 def _everything(_: LogLevel) -> bool:

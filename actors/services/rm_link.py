@@ -1,5 +1,8 @@
 """The link to one resource manager: it delivers announcements in order, on its own thread.
 
+To an RM that only buffers what it gets, the thread that flushes delivers, if no other one delivers at that
+moment and the buffer has room: a hand-over to the link's thread would cost more than the delivery.
+
 Scheduling never waits for an RM's callback. Announcements are queued here and delivered one after the other.
 When an RM is so slow that `BACKLOG_MAX` announcements wait, `is_congested` returns true, and the partitions
 of that RM place nothing more until half of them are delivered. Answers to the RM's own requests are always
@@ -11,14 +14,29 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Generic, TypeVar, final
+from typing import Final, Generic, Protocol, TypeVar, final
 
 from ...lockcheck import Condition, excludes, leaf
 
 BACKLOG_MAX: Final = 16_384
+BATCH_MAX: Final = 256
+"""How many announcements a thread delivers before it looks at the state of the link again."""
 
 M = TypeVar("M")
 """The type of an announcement."""
+
+
+class Buffer(Protocol):
+    """An RM whose callbacks only put what they get into a buffer, and wait only while it is full."""
+
+    def has_room(self) -> bool:
+        """Return whether the buffer is not full."""
+
+    def begin_burst(self) -> None:
+        """Let the callbacks that follow not wait, on the thread that delivers."""
+
+    def end_burst(self) -> None:
+        """Put what they got into the buffer."""
 
 
 @final
@@ -27,10 +45,11 @@ class RmLink(Generic[M]):
 
     Args:
         name: the end of the thread's name.
-        deliver: hands one announcement to the RM; called on the link's thread alone. What it raises is
-            counted here, and reported by itself.
+        deliver: hands one announcement to the RM; called on one thread at a time. What it raises is counted
+            here, and reported by itself.
         on_congestion_end: called when a congestion ends.
         after: an earlier link to the same RM: nothing is delivered before it has ended.
+        buffer: the buffer of the RM, if it has one. Without it only the link's thread delivers.
     """
 
     def __init__(
@@ -40,19 +59,22 @@ class RmLink(Generic[M]):
         on_congestion_end: Callable[[], None],
         *,
         after: RmLink[M] | None = None,
+        buffer: Buffer | None = None,
     ) -> None:
         self._name = name
         self._deliver = deliver
         self._on_congestion_end = on_congestion_end
+        self._buffer = buffer
         self._may_begin = threading.Event()
         self._successors: list[RmLink[M]] = []
         self._ended = False
         self._waiting: deque[M] = deque()
         self._changed = Condition(name="link", key=name)
-        self._sleeps = False
+        self._delivers = True
+        """Whether a thread delivers, or this link has not begun; that thread takes all that is queued."""
         self._closed = False
         self._congested = False
-        """Set by those who announce, reset by the thread of the link alone, both without the lock."""
+        """Set by those who announce, reset by the thread that delivers, both without the lock."""
         self.failures = 0
         """How many callbacks have raised."""
         self._after = after
@@ -75,11 +97,32 @@ class RmLink(Generic[M]):
         self._waiting.append(announcement)
 
     def flush(self) -> None:
-        """Wake the thread to deliver what is queued."""
-        if self._waiting:
-            with self._changed:
-                if self._sleeps:
-                    self._changed.notify()
+        """Deliver what is queued, or wake the thread that does."""
+        buffer = self._buffer
+        if not self._waiting or not self._begin_burst(buffer) or buffer is None:
+            return
+        try:
+            buffer.begin_burst()
+            self._deliver_batch(min(len(self._waiting), BATCH_MAX))
+        finally:
+            buffer.end_burst()
+            self._end_burst()
+
+    def _begin_burst(self, buffer: Buffer | None) -> bool:
+        """Return whether the calling thread is to deliver; otherwise another one does."""
+        with self._changed:
+            if self._delivers:
+                return False
+            self._delivers = buffer is not None and buffer.has_room()
+            if not self._delivers:
+                self._changed.notify()
+            return self._delivers
+
+    def _end_burst(self) -> None:
+        with self._changed:
+            self._delivers = False
+            if self._waiting or self._closed:
+                self._changed.notify()
 
     @property
     def backlog(self) -> int:
@@ -122,13 +165,8 @@ class RmLink(Generic[M]):
 
     def _run(self) -> None:
         self._may_begin.wait()
-        while batch := self._take():
-            for announcement in batch:
-                try:
-                    self._deliver(announcement)
-                except BaseException:  # noqa: BLE001 - it has been reported
-                    self.failures += 1
-            self._end_congestion()
+        while count := self._begin_batch():
+            self._deliver_batch(count)
         with self._changed:
             self._ended = True
             successors, self._successors = self._successors, []
@@ -142,14 +180,22 @@ class RmLink(Generic[M]):
                 self._successors.append(successor)
             return not self._ended
 
-    def _take(self) -> list[M]:
-        """Wait for announcements and take a batch of them; nothing when the link is closed and empty."""
+    def _begin_batch(self) -> int:
+        """Wait for announcements; return how many to deliver next, 0 when the link is closed and empty."""
         with self._changed:
-            while not self._waiting and not self._closed:
-                self._sleeps = True
+            self._delivers = False
+            while self._delivers or not (self._waiting or self._closed):
                 self._changed.wait()
-                self._sleeps = False
-            return [self._waiting.popleft() for _ in range(min(len(self._waiting), 256))]
+            self._delivers = True
+            return min(len(self._waiting), BATCH_MAX)
+
+    def _deliver_batch(self, count: int) -> None:
+        for _ in range(count):
+            try:
+                self._deliver(self._waiting.popleft())
+            except BaseException:  # noqa: BLE001 - it has been reported
+                self.failures += 1
+        self._end_congestion()
 
     def _end_congestion(self) -> None:
         if self._congested and len(self._waiting) <= BACKLOG_MAX // 2:

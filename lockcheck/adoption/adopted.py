@@ -8,21 +8,24 @@ checked.
 from __future__ import annotations
 
 import _thread
+import pickle
 import sys
 import threading
 from types import TracebackType
-from typing import Final, NoReturn, final
+from typing import Final, final
 
+from ..checking.knowledge import publish
 from ..checking.policy import log_own_wait
 from ..checking.slow_path import is_for_signal, take_out
+from ..checking.stalls import StallWatch
 from ..checking.waiting import refuse_own, wait_in_slices
-from ..checking.watch import current, forget_taken
+from ..checking.watch import current
 from ..findings.terms import Kind
 from ..holding.chains import Attempt, Execution, LockIdentity, PlainLockIdentity, TrieNode, holds_of
 from ..holding.runtime import Interpreter, local, runtime
 from ..holding.stacks import caller_code_is, enters
 from ..locks.checked import CheckedLock, CheckedRLock, FullLock, FullRLock
-from ..locks.recorded import RecordedLock, RecordedRLock, record_release
+from ..locks.steered import SteeredLock, SteeredRLock
 
 _PLAIN: Final = _thread.allocate_lock
 _plain_rlock: Final = threading.RLock
@@ -64,7 +67,7 @@ class _OwnWait:
         """Return the execution itself, with those on other threads that may release the lock."""
         if self.certain:
             return [[waiting]]
-        unknown = threading.active_count() <= _thread._count()  # noqa: SLF001 - no public name
+        unknown = threading.active_count() <= _thread._count() - StallWatch.threads  # noqa: SLF001 - no public name
         if unknown or Interpreter.seconds() - self._began < _FOREIGN_SECONDS:
             return []
         main, here = threading.main_thread(), threading.current_thread()
@@ -81,6 +84,18 @@ class _OwnWait:
     def describe(self) -> str:
         """Return what is waited for, in words."""
         return self._name
+
+
+@final
+class _Reduced:
+    """Stands for a pickler, and notes how it would reduce an object."""
+
+    way: tuple[object, ...] = ()
+
+    def save_reduce(self, *way: object, obj: object) -> None:
+        """Note a function, and what it is to be called with."""
+        del obj
+        self.way = way
 
 
 def _shuts_down(thread: int | None) -> bool:
@@ -113,6 +128,11 @@ class AdoptedLock(CheckedLock):
             type(_plain_rlock() if self.reentrant else _PLAIN())()  # which may refuse
         super().__init__(name or type(self).__name__, key=key)
 
+    @property
+    def plain(self) -> object:
+        """The plain lock inside."""
+        return self._plain
+
     def guard_with(self, plain: threading.Lock) -> None:
         """Take a plain lock that exists already instead of a new one, before anything takes this lock."""
         self._plain = plain
@@ -131,9 +151,16 @@ class AdoptedLock(CheckedLock):
     def __repr__(self) -> str:
         return repr(self._plain).replace(hex(id(self._plain)), hex(id(self)))
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        self._plain.__reduce_ex__(protocol)  # type: ignore[arg-type] # which refuses
-        raise TypeError("a lock cannot be pickled")
+    def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
+        """Return how a pickler that knows plain locks, such as that of dill, reduces this one."""
+        pickler = sys._getframe(1).f_locals.get("self")  # noqa: SLF001 - the documented way to the caller
+        is_pickler = issubclass(type(pickler), pickle._Pickler)  # noqa: SLF001 - no public name
+        ways = getattr(pickler, "dispatch", {}) if is_pickler else {}
+        if type(self._plain) not in ways:
+            self._plain.__reduce_ex__(protocol)  # type: ignore[arg-type] # which refuses
+        reduced = _Reduced()
+        ways[type(self._plain)](reduced, self._plain)
+        return reduced.way
 
     def acquire_lock(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
         """Take the lock: an older name."""
@@ -172,7 +199,7 @@ class AdoptedLock(CheckedLock):
             pass
 
     def _release_of_another(self) -> None:
-        forget_taken()
+        publish()
         self._plain.release()  # raises if it is free
         self._leave_alone()
 
@@ -214,6 +241,8 @@ class AdoptedRLock(AdoptedLock):
 
     identified_by = LockIdentity
     reentrant = True
+    _owner = None
+    """For gevent, which looks through all objects for re-entrant locks that a greenlet is to own."""
 
     acquire_lock = _of_plain("acquire_lock")
     release_lock = _of_plain("release_lock")
@@ -255,7 +284,7 @@ class SignalLock(AdoptedLock):
 
     def release(self) -> None:
         """Release the lock; an acquisition that began before it was a signal may have noted a hold."""
-        forget_taken()
+        publish()
         self._plain.release()
         self._forget_holds()
 
@@ -293,28 +322,22 @@ class FullAdoptedRLock(AdoptedRLock, FullRLock):
 
 
 @final
-class RecordedAdoptedLock(AdoptedLock, RecordedLock):
-    """At the levels `record` and `confirm`."""
+class SteeredAdoptedLock(AdoptedLock, SteeredLock):
+    """At the level `confirm`."""
 
     __slots__ = ()
 
 
 @final
-class RecordedAdoptedRLock(AdoptedRLock, RecordedRLock):
-    """At the levels `record` and `confirm`."""
+class SteeredAdoptedRLock(AdoptedRLock, SteeredRLock):
+    """At the level `confirm`."""
 
     __slots__ = ()
 
-    def _release_save(self) -> object:  # type: ignore[override]
-        """Release the lock completely, as a condition does while it waits; that is recorded first."""
-        for _ in holds_of(self.identity, local.execution.node):
-            record_release(self.identity, "W")
-        return super()._release_save()
 
-
-LOCKS: Final = (OrderLock, FullAdoptedLock, RecordedAdoptedLock)
-RLOCKS: Final = (OrderRLock, FullAdoptedRLock, RecordedAdoptedRLock)
-"""The classes by level, from `order` on; the last one is for all above."""
+LOCKS: Final = (OrderLock, FullAdoptedLock, SteeredAdoptedLock)
+RLOCKS: Final = (OrderRLock, FullAdoptedRLock, SteeredAdoptedRLock)
+"""The classes by level, from `order` on."""
 
 for _kinds, _original in ((LOCKS, _PLAIN()), (RLOCKS, _plain_rlock())):
     for _kind in _kinds:  # messages, and programs that look at the name of a type, are to see no difference

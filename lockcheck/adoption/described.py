@@ -21,7 +21,7 @@ from ..checking.watch import current
 from ..findings.terms import Level, LockUsageError, Mode, RWPolicy
 from ..holding.chains import Acquisition, Attempt, Execution, LockIdentity, TrieNode, holds_of
 from ..holding.runtime import LATCH, fails_open, local
-from ..locks.recorded import record_failed, record_release, record_taken, steer
+from ..locks.steered import steer
 from .naming import name_at
 
 Ways: TypeAlias = "str | tuple[str, str] | Sequence[str | tuple[str, str]]"
@@ -159,9 +159,7 @@ class Description:
         if after is None or after.acquisition is None:
             return original()
         result = _waited(execution, after.acquisition, frame, original)
-        if result is False:
-            record_failed(after.acquisition)
-        else:
+        if result is not False:
             _noted(execution, after)
         return result
 
@@ -189,7 +187,6 @@ class Description:
         identity = self._identity(lock)
         held = (node.acquisition for node in holds_of(identity, execution.node))
         if any(acquisition is not None and acquisition.mode == mode for acquisition in held):
-            record_release(identity, mode)
             take_out(execution, identity, mode)
 
     # -------------------------------------------------------------------------------- who they are
@@ -315,7 +312,6 @@ def _noted(execution: Execution, after: TrieNode) -> None:
     if watch is not None and watch.policy.level >= Level.FULL:
         entered(execution.node, after)
     execution.node = after
-    record_taken(after)
 
 
 def _is_one(ways: Ways) -> bool:

@@ -14,6 +14,7 @@ would go on with the plain lock. The others are listed: they are not watched.
 from __future__ import annotations
 
 import _thread
+import concurrent.futures
 import queue
 import sys
 import threading
@@ -27,10 +28,11 @@ from ..checking.watch import current
 from ..environment.settings import level_for
 from ..findings.terms import Level
 from ..holding.runtime import LATCH, fails_open, local
+from ..holding.stacks import is_of_library
 from ..interception.hooks import Hooks, like_original
 from ..sessions.session import AT_OPENING
-from .adopted import LOCKS, RLOCKS, AdoptedLock
-from .naming import NONE, Scope, adopted_for, is_of_library
+from .adopted import LOCKS, RLOCKS, AdoptedLock, is_adopted
+from .naming import NONE, Scope, adopted_for
 from .semaphores import forget_all, put_all, put_process_locks
 
 _OWN_LOCK: Final = threading.Lock
@@ -42,6 +44,8 @@ _INITIALIZERS: Final = frozenset({threading.Condition.__init__.__code__, queue.Q
 No program takes those of an `Event`, a `Semaphore` or a `Barrier`. These are observed by their methods: what
 they order is more than their locks do. A semaphore that is used as a lock is one (`semaphores.py`).
 """
+_UNTAKEN: Final = frozenset({concurrent.futures.Future.__init__.__code__})
+"""Code that makes a lock under which nothing of the program runs; there are as many as tasks."""
 _HERE: Final = __file__.rpartition("adoption")[0]
 _THREADING: Final = threading.__file__
 _PLAIN: Final = (type(_thread.allocate_lock()), type(threading.RLock()))
@@ -90,7 +94,7 @@ _FACTORIES: Final = {"Lock": _like(_OWN_LOCK, Lock), "RLock": _like(_OWN_RLOCK, 
 def _made(classes: tuple[type[AdoptedLock], ...], caller: FrameType) -> AdoptedLock | None:
     """Return a new adopted lock for the caller of a factory; `None` if the caller's are not adopted."""
     made_for = adopted_for(Adoption.scope_now(), _maker(caller))
-    return classes[min(made_for[1], Level.RECORD) - 1](made_for[0]) if made_for is not None else None
+    return classes[made_for[1] - 1](made_for[0]) if made_for is not None else None
 
 
 def _maker(frame: FrameType | None) -> FrameType | None:
@@ -101,7 +105,9 @@ def _maker(frame: FrameType | None) -> FrameType | None:
     """
     while frame is not None and frame.f_code in _INITIALIZERS:
         frame = frame.f_back
-    if frame is None or frame.f_code.co_filename == _THREADING or frame.f_code.co_filename.startswith(_HERE):
+    if frame is None or frame.f_code in _UNTAKEN:
+        return None
+    if frame.f_code.co_filename == _THREADING or frame.f_code.co_filename.startswith(_HERE):
         return None
     return frame
 
@@ -157,7 +163,7 @@ class Adoption:
             if self in self._open:
                 self._open.remove(self)
                 if not self._open:
-                    _replace({"Lock": _OWN_LOCK, "RLock": _OWN_RLOCK})
+                    _restore()
                     _SEMAPHORES.uninstall()
                     forget_all()
 
@@ -188,6 +194,13 @@ def _replace(factories: Mapping[str, object]) -> None:
                 names[name] = replaced[id(value)]
     for name, factory in factories.items():
         setattr(threading, name, factory)
+
+
+@fails_open(None, of_setup=True)
+def _restore() -> None:
+    """Put the original factories back, unless others, such as those of gevent, have replaced ours."""
+    originals = {"Lock": _OWN_LOCK, "RLock": _OWN_RLOCK}
+    _replace({name: originals[name] for name, ours in _FACTORIES.items() if getattr(threading, name) is ours})
 
 
 def adopt(what: str = "program") -> Adoption:
@@ -227,13 +240,6 @@ class _Existing:
     name: str
     """By the first place, as a lock that is made now is named."""
     places: list[_FoundAt] = field(default_factory=list)
-    checked: AdoptedLock | None = None
-
-    def replace(self, before: object, after: object) -> None:
-        """Put one lock where the other one is still."""
-        for place in self.places:
-            if place.put is not None and place.names.get(place.key) is before:
-                place.put(place.key, after)
 
 
 @final
@@ -241,7 +247,8 @@ class ExistingLocks:
     """The locks that existed when an adoption began, and that are checked until it ends."""
 
     def __init__(self) -> None:
-        self._replaced: list[_Existing] = []
+        self._replaced: list[tuple[_FoundAt, int]] = []
+        """The replaced places, and the numbers of the checked ones; the program may drop those."""
 
     @fails_open(None)
     def take_over(self, scope: Scope) -> None:
@@ -258,18 +265,22 @@ class ExistingLocks:
                     watch.unwatched.update((place.text, None) for place in one.places)
                     continue
                 kinds = LOCKS if type(one.lock) is _PLAIN[0] else RLOCKS
-                one.checked = kinds[min(level, Level.RECORD) - 1](one.name)
-                one.checked.guard_with(one.lock)
-                self._replaced.append(one)
-                one.replace(one.lock, one.checked)
+                checked = kinds[level - 1](one.name)
+                checked.guard_with(one.lock)
+                for place in one.places:
+                    if place.put is not None and place.names.get(place.key) is one.lock:
+                        place.put(place.key, checked)
+                        self._replaced.append((place, checked.identity.serial))
         finally:
             execution.inside = inside
 
     @fails_open(None)
     def give_back(self) -> None:
         """Put the plain locks back where the checked ones are still."""
-        for one in self._replaced:
-            one.replace(one.checked, one.lock)
+        for place, number in self._replaced:
+            lock = cast("AdoptedLock", place.names.get(place.key))
+            if place.put is not None and is_adopted(lock) and lock.identity.serial == number:
+                place.put(place.key, lock.plain)
         self._replaced.clear()
 
 

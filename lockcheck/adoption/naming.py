@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import linecache
 import os
-import sysconfig
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -19,6 +18,7 @@ from typing import Final, Self, TypeAlias, final
 from ..environment.settings import level_for
 from ..findings.terms import Level, LockUsageError
 from ..holding.runtime import local
+from ..holding.stacks import is_of_library
 
 _CLIMB_MAX: Final = 5
 """How many callers are asked for the name at most."""
@@ -39,18 +39,6 @@ ALL: Final = "all"
 NONE: Final = "none"
 VARIABLE: Final = "LOCKCHECK_ADOPT"
 """The variable of the environment that has the default."""
-HELP: Final = (
-    "whose locks of `threading` are checked: program (all but those of the standard library, of which "
-    "logging, concurrent.futures and queue count), all, none, or patterns of modules "
-    f"({VARIABLE}, else {PROGRAM})"
-)
-"""The help of the options that name a scope."""
-_LIBRARY: Final = tuple({sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")})
-_INSTALLED: Final = tuple(
-    {sysconfig.get_paths()[name] + os.sep for name in ("purelib", "platlib")}
-    | {f"{path}{name}{os.sep}" for path in _LIBRARY for name in ("site-packages", "dist-packages")}
-)
-"""Folders inside of the standard library's with packages that are not of it."""
 _OF_PROGRAM: Final = frozenset({"logging", "concurrent", "queue"})
 """Packages of the standard library whose locks programs meet with theirs: of handlers, pools and queues."""
 _RUNNERS: Final = frozenset({"_pytest", "pytest", "pluggy", "xdist", "execnet"})
@@ -256,13 +244,6 @@ def adopted_for(scope: Scope | None, frame: FrameType | None) -> tuple[str, Leve
         return name_at(frame), level
     finally:
         execution.inside = inside
-
-
-def is_of_library(file: str) -> bool:
-    """Return whether a file of code belongs to the standard library."""
-    if file.startswith("<frozen "):
-        return True
-    return file.startswith(_LIBRARY) and not file.startswith(_INSTALLED)
 
 
 @final

@@ -25,9 +25,10 @@ from time import perf_counter_ns
 from types import FrameType
 from typing import Any, Final, cast, final
 
+from ..checking.knowledge import gets, gives, publish
 from ..checking.slow_path import here, take_out, take_slow_path
-from ..checking.waiting import wait_noted
-from ..checking.watch import current, forget_taken
+from ..checking.waiting import wait_for_lock
+from ..checking.watch import current
 from ..findings.foreign import ByIdentity
 from ..findings.terms import Kind
 from ..holding.chains import Acquisition, Attempt, Execution, SemaphoreIdentity, TrieNode, holds_of
@@ -152,7 +153,7 @@ def take_permit(
         return acquire(timeout != 0, timeout or None)
     if not acquire(False, None):
         limit = -1.0 if timeout is None else timeout
-        if attempt == "try" or not wait_noted(
+        if attempt == "try" or not wait_for_lock(
             after.execution, after, lambda seconds: acquire(True, seconds), limit, breakable=breakable
         ):
             return False
@@ -202,9 +203,12 @@ def _acquire(
     timeout: float | None = None,
 ) -> bool:
     found = permits_of(self)
-    if found is None or (not blocking and timeout is not None):  # which it refuses
-        return method(self, blocking, timeout)
-    return take_permit(functools.partial(method, self), found, timeout if blocking else 0.0)
+    try:
+        if found is None or (not blocking and timeout is not None):  # which it refuses
+            return method(self, blocking, timeout)
+        return take_permit(functools.partial(method, self), found, timeout if blocking else 0.0)
+    finally:
+        gets(self)
 
 
 def _enter(
@@ -214,10 +218,9 @@ def _enter(
     timeout: float | None = None,
 ) -> bool:
     found = permits_of(self)
-    if found is None or not blocking or timeout is not None:
-        return method(self, blocking, timeout)
-    found.identity.certain = True
-    return take_permit(functools.partial(method, self), found, None)
+    if found is not None and blocking and timeout is None:
+        found.identity.certain = True
+    return _acquire(method, self, blocking, timeout)
 
 
 def _release(
@@ -225,6 +228,7 @@ def _release(
 ) -> None:
     if n.__class__ is int and n > 0:
         note_release(self, n)
+        gives(self)
     method(self, n)
 
 
@@ -326,7 +330,7 @@ def _enter_process_lock(acquire: Callable[[object], bool]) -> Callable[[object],
 
 def _release_process_lock(method: Callable[[object], None], self: object) -> None:
     note_release(self, 1)
-    forget_taken()
+    publish()
     method(self)
 
 

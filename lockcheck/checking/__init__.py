@@ -1,5 +1,5 @@
-"""The checks themselves: the lock graph, cycles in it, deadlocks, blocking calls, long holds.
+"""The checks themselves: the lock graph, cycles in it, deadlocks, blocking calls.
 
 Checks call a `Watch` (`watch`), which collects what they report; which checks are on stands in a frozen
-policy (`policy`). It may import `lockcheck.traces` and the rooms below.
+policy (`policy`). It may import `lockcheck.holding` and the rooms below.
 """

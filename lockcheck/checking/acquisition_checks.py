@@ -8,9 +8,9 @@ along and the waiting one requests: cycles over it are found as any others, also
 over when it was waited for. A wait for an end without a lock is remembered: it comes before the end of the
 one that waits. A steered run has no such ends: it looks for threads that are stuck, not for possible cycles.
 
-Locks that an execution took before it notified others of anything are forgotten: the one that waits for its
-end may know of it, and then the execution no longer needs them. And once any execution knows that the end is
-over, others may know it too: then none has to wait for it.
+Locks do not count of which the one that waits may know that they were taken: by what it got since from the
+execution that took them, directly or not (`knowledge.py`). And once any execution knows that the end is over,
+others may know it too: then none has to wait for it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,17 @@ from ..findings.findings import (
     role_of,
     waiting_order,
 )
-from ..findings.terms import ClassEdge, Frame, Kind, Level, Mode, Rung
+from ..findings.terms import ClassEdge, Frame, Kind, Level, Rung
 from ..holding.chains import Acquisition, Execution, TrieNode, class_edge_text, held_nodes
 from ..holding.runtime import LATCH, fails_open, local, runtime
 from ..holding.stacks import RawStack, caller, capture, resolve
-from ..traces.trace import NOWHERE
 from .cycles import Cycle, find_cycle
 from .graph import Dependency, EndIdentity, HeldLock
-from .watch import Watch, current, has_room, note_taken
+from .knowledge import Counts
+from .watch import Watch, current
+
+_NOWHERE = Frame("?", 0, "?", "")
+"""The place of what has no stack."""
 
 
 def witness_of(finding: Finding) -> Witness | None:
@@ -107,22 +110,15 @@ class WitnessLocks:
         self._numbers: dict[int, int] = {}
 
     def of_acquisition(self, acquisition: Acquisition, stack: RawStack) -> WitnessLock:
-        """Return the witness lock of an acquisition in this process."""
+        """Return the witness lock of an acquisition."""
         lock = acquisition.lock
-        return self.of(lock.serial, lock.name, lock.key_text, acquisition.mode, _innermost(stack))
-
-    def of(self, lock: int, name: str, key: str | None, mode: Mode, place: SourcePlace) -> WitnessLock:
-        """Return the witness lock of a lock that has a number in its source, such as a trace."""
-        return WitnessLock(self._numbers.setdefault(lock, len(self._numbers)), name, key, mode, place)
+        number = self._numbers.setdefault(lock.serial, len(self._numbers))
+        return WitnessLock(number, lock.name, lock.key_text, acquisition.mode, _innermost(stack))
 
 
 def _innermost(stack: RawStack) -> SourcePlace:
-    frames = resolve(stack[:1])
-    return place_of(frames[0] if frames else NOWHERE)
-
-
-def place_of(frame: Frame) -> SourcePlace:
-    """Return a frame as a place that another run can find again."""
+    """Return the place of a stack, so that another run can find it again."""
+    frame = next(iter(resolve(stack[:1])), _NOWHERE)
     return SourcePlace(frame.file, frame.function, frame.source, frame.line)
 
 
@@ -222,12 +218,14 @@ def _learn(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> None:
     if wanted is None:
         return
     counts = bool(held) or (wanted.lock.policy == "writer" and wanted.mode == "W")
-    noted = has_room(watch, execution)
+    noted = watch.knowledge.has_room(execution, wanted, node.stack[:1])
+    if counts and not noted and watch.graph.is_known_well(held, wanted, node.stack):
+        counts = False
     if not counts and not noted:
         return
     dependency = dependency_of(execution, held, wanted, node.stack)
     if noted:
-        note_taken(watch, execution, dependency)
+        watch.knowledge.note_taken(execution, dependency)
     if not counts:
         return
     edges = learn(watch, dependency)
@@ -241,7 +239,8 @@ def dependency_of(
     execution: Execution, held: Sequence[TrieNode], wanted: Acquisition, stack: RawStack
 ) -> Dependency:
     """Return what an execution holds and wants, in the segment in which it is; `held` is innermost first."""
-    execution.segment = replace(execution.segment, silent=False)
+    if not execution.segment.learned:
+        execution.segment = replace(execution.segment, silent=False, learned=True)
     return Dependency(
         execution=execution.serial,
         execution_name=execution.name,
@@ -386,46 +385,64 @@ class End:
     """
 
     def __init__(self, text: str, signal: str | None, taken: Sequence[Dependency]) -> None:
+        self.taken = tuple(taken)
+        """What the other execution took before."""
         self._identity = EndIdentity(text, signal, taken)
         self._known = False
         """Whether an execution knows that it is over; then others may know it too."""
+        self._came: tuple[int, int] | None = None
+        """By which execution it has come, and the count of that."""
 
     @fails_open(None)
     def __del__(self) -> None:
         self._identity.alive = False  # so that the graph forgets it
+
+    def come(self) -> None:
+        """Note that the end has come by the calling execution: who gets something from it later may know."""
+        watch = current()
+        if watch is not None:
+            self._came = watch.knowledge.note_come(local.execution)
 
     def noticed(self) -> None:
         """Note that an execution knows that the end is over."""
         self._known = True
 
     @fails_open(None)
-    def awaited(self, *, besides: object = None) -> None:
+    def awaited(self, *, besides: object = None, knew: Counts | None = None) -> None:
         """Note that the calling execution waited for the end without a limit; the first such wait counts.
 
         Args:
             besides: a lock that it released meanwhile, as that of a condition.
+            knew: what it knew before; `None` if that is what it knows now.
 
         Raises:
             DeadlockPossibleError: that is the policy for what was found.
         """
         watch, execution, known = current(), local.execution, self._known
         self._known = True
+        if watch is not None and self._came is not None:
+            knowledge = watch.knowledge
+            known = known or knowledge.is_public(*self._came) or knowledge.is_known(execution, *self._came)
         if known or watch is None or runtime.steering is not None or execution.inside:
             return
         if watch.policy.order_disabled or watch.policy.level < Level.FULL:
             return
-        watch.guarded_on(execution, lambda: self._check(watch, execution, besides), lambda: None)
+        if not watch.knowledge.follows(execution):
+            return
+        knew = watch.knowledge.known_by(execution) if knew is None else knew
+        watch.guarded_on(execution, lambda: self._check(watch, execution, besides, knew), lambda: None)
 
-    def _check(self, watch: Watch, execution: Execution, besides: object) -> None:
+    def _check(self, watch: Watch, execution: Execution, besides: object, knew: Counts) -> None:
         nodes = held_nodes(execution.node)
         held = [node for node in nodes if node.acquisition is None or node.acquisition.lock is not besides]
-        noted = has_room(watch, execution)
+        wanted = Acquisition(self._identity, "W")
+        noted = watch.knowledge.has_room(execution, wanted, ())
         if not noted and not held:
             return
-        wanted = Acquisition(self._identity, "W")
         waiting = dependency_of(execution, held, wanted, capture(caller()))
         if noted:
-            note_taken(watch, execution, waiting)
+            watch.knowledge.note_taken(execution, waiting)
         if held:
-            for dependency in (*self._identity.needs(wanted), waiting):
+            needed = self._identity.needs(wanted)
+            for dependency in (*(one for one in needed if one.count > knew.get(one.execution, 0)), waiting):
                 learn(watch, dependency)

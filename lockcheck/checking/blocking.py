@@ -52,13 +52,12 @@ def blocks(kind: str, detail: str = "", *, except_for: LockIdentity | None = Non
         _check(kind, detail, Kind.BLOCKING, except_for=except_for, rung=Rung.RB)
 
 
-def asks(answers: LockIdentity, frame: FrameType, rung: Rung) -> bool:
+def asks(answers: LockIdentity, frame: FrameType) -> bool:
     """Check an ask; under a lock it counts as a blocking call, unless the declared order has both classes.
 
     Args:
         answers: what is asked.
         frame: where the program asks.
-        rung: the rung of an ask under a lock.
 
     Returns:
         Whether nothing is wrong with that.
@@ -73,7 +72,7 @@ def asks(answers: LockIdentity, frame: FrameType, rung: Rung) -> bool:
         lock.answers or lock.permits is not None or {lock.name, answers.name} <= known.keys() for lock in held
     ):
         return True
-    return _check("ask", str(answers), Kind.BLOCKING, except_for=None, frame=frame, rung=rung)
+    return _check("ask", str(answers), Kind.BLOCKING, except_for=None, frame=frame)
 
 
 @fails_open(True)

@@ -9,7 +9,7 @@ one wants a lock that the first one holds. That is a deadlock if all of them can
 * *no gate*: no two of them hold a lock in modes that exclude each other, and they do not hold more permits
   of a semaphore than it has;
 * *no permit left*: where one waits for a semaphore of several permits, others of them hold them all;
-* *concurrent*: none must have ended before another one began;
+* *concurrent*: none must have ended before another one began, as far as is known of what is between them;
 * *published*: each lock of the cycle was known to others when it was held and wanted;
 * *blocking*: each waits for ever, it neither only tries nor gives up.
 
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import PurePath
 from typing import Final, final
 
@@ -40,6 +41,7 @@ from ..holding.chains import (
     concurrent,
     held_names,
     held_nodes,
+    may_be_ordered,
 )
 from ..holding.runtime import fails_open, local
 from ..holding.stacks import caller, capture, line_of, resolve
@@ -195,6 +197,7 @@ def can_stand_together(path: list[Dependency], following: Dependency) -> bool:
         and all(
             one.execution != following.execution
             and concurrent(one.segment, following.segment)
+            and not may_be_ordered(one.segment, following.segment)
             and _gate(one, following) is None
             for one in path
         )
@@ -240,6 +243,20 @@ def _cause(one: Dependency, other: Dependency) -> str:
     return f": {words}{place}"
 
 
+def _obstacles_between(one: Dependency, other: Dependency) -> Iterator[str]:
+    """Yield why two dependencies cannot wait at the same time, or may not be able to."""
+    gate, names = _gate(one, other), f"{one.execution_name} and {other.execution_name}"
+    if one.execution == other.execution:
+        yield f"one execution does both: {one.execution_name}"
+    elif gate is not None:
+        yield f"guarded by {gate}, held in both"
+    elif not concurrent(one.segment, other.segment):
+        yield f"{names} do this one after the other, in every run{_cause(one, other)}"
+    elif may_be_ordered(one.segment, other.segment):
+        channel = "an event that is cleared, or a pair of sockets, is between them"
+        yield f"{names} may do this one after the other: {channel}"
+
+
 def _reasons(path: tuple[Dependency, ...], *, strong: bool) -> Iterator[str]:
     """Yield all reasons why a cycle is not a deadlock."""
     for one in path:
@@ -247,18 +264,8 @@ def _reasons(path: tuple[Dependency, ...], *, strong: bool) -> Iterator[str]:
     for one, other in zip(path, (*path[1:], path[0]), strict=True):
         if other.held_fresh(one.wanted.lock):
             yield f"{one.wanted.lock} was known to {other.execution_name} alone while it was held"
-    for place, one in enumerate(path):
-        for other in path[place + 1 :]:
-            gate = _gate(one, other)
-            if one.execution == other.execution:
-                yield f"one execution does both: {one.execution_name}"
-            elif gate is not None:
-                yield f"guarded by {gate}, held in both"
-            elif not concurrent(one.segment, other.segment):
-                yield (
-                    f"{one.execution_name} and {other.execution_name} "
-                    f"do this one after the other, in every run{_cause(one, other)}"
-                )
+    for one, other in combinations(path, 2):
+        yield from _obstacles_between(one, other)
     yield from obstacles_of_permits(path)
     if not strong:
         locks = dict.fromkeys(str(one.wanted.lock) for one in path if one.wanted.mode == "R")

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Final, final
 
 from ..findings.terms import ClassEdge, Mode
-from ..holding.chains import Acquisition, LockIdentity, Segment
+from ..holding.chains import Acquisition, LockIdentity, Segment, TrieNode
 from ..holding.runtime import LATCH
 from ..holding.stacks import RawStack
 
@@ -45,6 +45,8 @@ class Dependency:
     stack: RawStack
     fresh: bool
     """Whether no other execution knew the requested lock."""
+    count: int = 0
+    """How much the execution had done by then that others may know of (`knowledge.py`)."""
 
     @property
     def locks(self) -> tuple[HeldLock, ...]:
@@ -153,6 +155,14 @@ class Graph:
         self._locks[wanted.serial] = wanted
         grows = self._add_pairs(dependency)
         return grows or self._has_cycle, list(self._add_classes(dependency))
+
+    def is_known_well(self, held: Sequence[TrieNode], wanted: Acquisition, stack: RawStack) -> bool:
+        """Return whether a lock was requested here, with these held, so often that no more counts."""
+        edge_key = tuple(one.acquisition for one in reversed(held)), wanted, stack[:1]
+        if self._segments[edge_key] < OCCURRENCES_MAX:
+            return False
+        self.unexamined += 1
+        return True
 
     def _add_pairs(self, dependency: Dependency) -> bool:
         """Note which lock was requested while which were held; return whether any pair of them is new.

@@ -33,7 +33,6 @@ DEFAULT_ACTIONS: Final[Mapping[Rung, FindingAction]] = {
     Rung.R0: "raise",
     Rung.R1: "record",
     Rung.R2: "raise",
-    Rung.R3: "record",
     Rung.R4: "record",
     Rung.R5: "break",
 }
@@ -68,16 +67,13 @@ class Policy:
     """For every rung."""
     fail_on: frozenset[Rung]
     name: str | None
-    role: str | None
     members_max: int
     timeout_seconds: float | None
-    max_hold_seconds: float | None
     blocking: Mapping[str, frozenset[str]]
     victim: VictimPolicy
     witnesses: Path | None
     order_disabled: bool
     exits: bool
-    by_key: bool
 
     def __post_init__(self) -> None:
         if self.order is not None and not isinstance(self.order, Order):
@@ -133,27 +129,6 @@ def log_own_wait(execution: Execution, held: TrieNode) -> None:
 def log_briefly(finding: Finding, _: str) -> None:
     """Log a finding in one line: its whole report comes at the end."""
     log_finding(finding, f"{finding} [{finding.fingerprint}]")
-
-
-def act_on_elsewhere(
-    policy: Policy, graph: Graph, finding: Finding, tell: Callable[[Finding, str], None]
-) -> LockCheckError | None:
-    """Do the same for another thread, where nothing can be raised: there is a warning instead.
-
-    Returns:
-        The error to be raised when the session ends, if warnings are errors.
-    """
-    if policy.on[finding.rung] not in {"raise", "warn"}:
-        return act_on(policy, graph, finding, tell)
-    _announce(policy, graph, finding)
-    place = finding.edges[0].place
-    try:
-        warnings.warn_explicit(
-            LockOrderWarning(str(finding)), None, *((place.file, place.line) if place else ("lockcheck", 1))
-        )
-    except LockOrderWarning:
-        return _error_of(finding, graph)
-    return None
 
 
 def _error_of(finding: Finding, graph: Graph) -> LockCheckError:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from time import perf_counter_ns
 from types import FrameType
 
-from ..findings.statistics import PENDING_MAX
 from ..findings.terms import Kind, Level, Mode, Rung
 from ..holding.chains import (
     NONE_BELOW,
@@ -27,7 +26,7 @@ from ..holding.runtime import LATCH, fails_open, runtime
 from ..holding.stacks import caller
 from .acquisition_checks import check_acquisition
 from .interruptions import check_interruption
-from .watch import Watch, current
+from .watch import Watch, current, find_greenlets
 
 
 def take_slow_path(execution: Execution, acquisition: Acquisition) -> TrieNode:
@@ -51,8 +50,8 @@ def take_slow_path_at(
         by_place: whether it is remembered there also after it was taken elsewhere.
     """
     watch = current()
-    if watch is None or execution.inside:
-        if watch is not None:
+    if watch is None or execution.inside or find_greenlets(watch):
+        if watch is not None and not watch.off:
             watch.skipped += 1
         return TrieNode(execution, execution.node, acquisition, None)
     return watch.guarded_on(
@@ -87,7 +86,7 @@ def _slow_path(
         return known
     node = TrieNode(execution, at, acquisition, watch)
     if frame is not None:
-        _place(node, watch, frame)
+        node.code, node.instruction = frame.f_code, frame.f_lasti
     node.stack = watch.captured(frame)
     mine = list(holds_of(acquisition.lock, at))
     again = mine[0] if len(mine) >= (acquisition.lock.permits or 1) else None
@@ -127,15 +126,6 @@ def _sweep(at: TrieNode) -> None:
         if node.acquisition is not None and node.acquisition.lock.alive
     }
     at.sweep_at = max(SWEEP_MIN, 2 * len(at.next))
-
-
-def _place(node: TrieNode, watch: Watch, frame: FrameType) -> None:
-    """Note the place of a node in the code, and the tally for its times."""
-    node.code, node.instruction = frame.f_code, frame.f_lasti
-    if node.acquisition is not None:
-        node.tally = watch.tally(node.acquisition, frame)
-    if node.tally is not None:
-        node.holds = node.tally.holds
 
 
 def _wants_again(watch: Watch, node: TrieNode, holding: TrieNode) -> bool:
@@ -238,14 +228,6 @@ def _count_members(watch: Watch, node: TrieNode, after: TrieNode, acquisition: A
     watch.report_step(Kind.ITERATION, text, after, [node], why=(advice,), rung=rung)
 
 
-def fold(node: TrieNode) -> None:
-    """Put the times of a place into its histograms."""
-    watch = current()
-    if node.tally is not None and watch is not None:
-        with LATCH:
-            watch.guarded(node.tally.fold, node.holds.clear)
-
-
 def release_held(execution: Execution, lock: LockIdentity, mode: Mode) -> bool:
     """Remove a lock from what an execution holds, wherever it is in the chain.
 
@@ -279,10 +261,6 @@ def take_out(execution: Execution, lock: LockIdentity, mode: Mode) -> bool:
                 at = copied(old, at, old.owner) if at is not None else None
             if at is not None:
                 execution.node = at
-            if node.tally is not None and node.since:
-                node.holds.append(perf_counter_ns() - node.since)
-                if len(node.holds) > PENDING_MAX:
-                    fold(node)
             return True
         above.append(node)
     return False

@@ -8,7 +8,6 @@ in it, the victim, raises where it waits.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -40,8 +39,9 @@ from ..holding.chains import (
 from ..holding.runtime import LATCH, Interpreter, fails_open, runtime
 from ..holding.stacks import RawStack, caller, capture, resolve
 from .acquisition_checks import blocked_execution, points_of_participants, witness_of
+from .knowledge import publish
 from .policy import VictimPolicy, log_finding, youngest
-from .watch import Watch, current, forget_taken
+from .watch import Watch, current
 
 SLICE_SECONDS: Final = 0.02
 """How long a waiter sleeps between two checks: a deadlock is found within two of them."""
@@ -191,7 +191,7 @@ def _holds(execution: Execution, acquisition: Acquisition) -> bool:
     return any(holds_of(acquisition.lock, execution.node))
 
 
-def wait_noted(
+def wait_for_lock(
     execution: Execution,
     after: TrieNode,
     attempt: Callable[[float], bool],
@@ -199,17 +199,12 @@ def wait_noted(
     *,
     breakable: bool = True,
 ) -> bool:
-    """Wait for a lock as `wait_in_slices` does, and note how long it took."""
+    """Wait for a lock as `wait_in_slices` does."""
     assert after.acquisition is not None, "please report: a wait for nothing"
     if timeout_seconds < 0:
         refuse_own(execution, after.acquisition)
     wait = LockWait(after.acquisition, endless=timeout_seconds < 0, breakable=breakable)
-    began = time.perf_counter_ns()
-    try:
-        return wait_in_slices(execution, wait, attempt, timeout_seconds)
-    finally:
-        if after.tally is not None:
-            after.tally.waits.append(time.perf_counter_ns() - began)
+    return wait_in_slices(execution, wait, attempt, timeout_seconds)
 
 
 @fails_open(None)
@@ -218,7 +213,7 @@ def _check_deadlock(watch: Watch, execution: Execution, policy: VictimPolicy) ->
     if not _gives_way(execution):
         watch.guarded_on(execution, lambda: _break_deadlock(watch, execution, policy), lambda: None)
     if execution.victim_error is not None and _gives_way(execution):
-        forget_taken()  # its part is reported already
+        publish()  # its part is reported already
         raise execution.victim_error[1]
 
 

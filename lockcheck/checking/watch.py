@@ -1,23 +1,24 @@
-"""The watch of a session, which its checks read and report to; and locks that were taken before an end."""
+"""The watch of a session, which its checks read and report to."""
 
 from __future__ import annotations
 
+import _thread
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from types import FrameType
-from typing import TYPE_CHECKING, Final, TypeVar, cast, final
+from types import BuiltinFunctionType, FrameType
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from ..findings.findings import Finding, fingerprint_of, place_text
-from ..findings.foreign import ByIdentity, shown
-from ..findings.statistics import UsageTallies, UsageTally
+from ..findings.foreign import shown
 from ..findings.terms import Kind, Level, LockCheckError, LockOrderWarning, Rung
-from ..holding.chains import Acquisition, Execution, ExecutionWait, TrieNode
-from ..holding.runtime import LATCH, Interpreter, fails_open, local, raised_by_handler, runtime
+from ..holding.chains import Execution, ExecutionWait, TrieNode
+from ..holding.runtime import LATCH, fails_open, local, raised_by_handler, runtime
 from ..holding.stacks import RawStack, caller, capture
-from .graph import Dependency, Graph
-from .policy import Policy, act_on, act_on_elsewhere, edge_of, log_finding
+from .graph import Graph
+from .knowledge import Knowledge
+from .policy import Policy, act_on, edge_of, log_finding
 
 if TYPE_CHECKING:
     from .interruptions import Interruption
@@ -35,21 +36,20 @@ class Watch:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.graph = Graph()
-        self.tallies = UsageTallies()
         self.contracts: dict[str, int] = {}
         """How often each contract was checked that was declared or checked while the session was active."""
         self.acquisitions = 0
         """How many acquisitions were new, and so checked; 0 if no lock was seen."""
-        self.notes: Final[ByIdentity[Notes]] = ByIdentity()
-        """The locks that each execution took before others wait for an end that comes by it."""
-        self.executions_noted = 0
-        """Of how many executions there were notes, also of those that are over."""
+        self.knowledge = Knowledge()
+        """The locks that executions took before others wait for an end that comes by them."""
         self.skipped = 0
         """How many acquisitions were not checked, because the checker itself had triggered them."""
         self.faults: list[str] = []
         """The first errors of the checker itself; the program went on without it."""
         self.off = False
         """Whether a fault has switched the checks off: what it left behind could mislead them."""
+        self.greenlets = False
+        """Whether the checks were switched off because greenlets run in the place of threads."""
         self.searches_given_up = 0
         self.deadlocks: set[frozenset[ExecutionWait]] = set()
         """The waits of each real deadlock that was reported."""
@@ -59,6 +59,8 @@ class Watch:
         """How finalizers and signal handlers take locks, by number."""
         self.finalized: list[Interruption] = []
         """Those of finalizers that are findings if their locks outlive the finalized objects."""
+        self.survivors: set[Interruption] = set()
+        """Those of them of which the locks outlived a collection."""
         self.unwatched: dict[str, None] = {}
         """The names of locks that existed before locks were adopted, and that are not watched."""
         self.named_executions: dict[str, Execution] = {}
@@ -74,14 +76,6 @@ class Watch:
         """The findings, in the order in which they were found first."""
         with LATCH:
             return tuple(self._found.values())
-
-    def tally(self, acquisition: Acquisition, frame: FrameType) -> UsageTally | None:
-        """Return the tally for the times of a place; `None` below the level `full`."""
-        if self.policy.level is not Level.FULL:
-            return None
-        key = acquisition.lock.key_text if self.policy.by_key else None
-        with LATCH:
-            return self.tallies.of(acquisition.lock.name, acquisition.mode, frame.f_code, frame.f_lasti, key)
 
     def captured(self, frame: FrameType | None) -> RawStack:
         """Return the stack of a new acquisition if the level is `full`, else nothing."""
@@ -139,12 +133,6 @@ class Watch:
         error = self.act_on(self.note(finding))
         if error is not None:
             raise error
-
-    def report_elsewhere(self, finding: Finding) -> None:
-        """Do the same for another thread, where nothing can be raised: there is a warning instead."""
-        error = act_on_elsewhere(self.policy, self.graph, self.note(finding), self.tell)
-        if error is not None:
-            self.deferred.append(error)
 
     def note(self, finding: Finding) -> Finding:
         """Note a finding: a new one, one more of the same, or a higher rung of it, which counts anew.
@@ -217,7 +205,7 @@ class Watch:
             execution.inside = inside
 
     def note_fault(self, error: Exception) -> None:
-        """Count an error of the checker itself, report it once, and switch the checks and the trace off.
+        """Count an error of the checker itself, report it once, and switch the checks off.
 
         An error of our own kind is a wrong argument of the program, such as a policy, and is only counted.
         """
@@ -227,78 +215,28 @@ class Watch:
         if self.off or isinstance(error, LockCheckError):
             return
         self.off = True
-        if runtime.recorder is not None:
-            runtime.recorder.give_up()
         if sys.stderr is not None:
             with suppress(OSError, ValueError):
                 sys.stderr.write(f"lockcheck: switched off by a fault of its own, please report: {said}\n")
+
+
+@fails_open(False)
+def find_greenlets(watch: Watch) -> bool:
+    """Switch the checks off if greenlets have taken the place of threads, and report that once a process.
+
+    gevent and eventlet replace the function of the interpreter that starts a thread.
+    """
+    if type(_thread.start_new_thread) is BuiltinFunctionType:
+        return False
+    watch.off = watch.greenlets = True
+    if not runtime.greenlets and sys.stderr is not None:
+        runtime.greenlets = True
+        with suppress(OSError, ValueError):
+            sys.stderr.write("lockcheck: greenlets have taken the place of threads: nothing is checked now\n")
+    return True
 
 
 def current() -> Watch | None:
     """Return the watch of the active session, or `None` if no session is open or a fault switched it off."""
     watch: Watch | None = runtime.watch  # type: ignore[assignment] # a session puts it there
     return watch if watch is not None and not watch.off else None
-
-
-TAKEN_MAX: Final = 64
-"""How many acquisitions of an execution are remembered."""
-EXECUTIONS_MAX: Final = 256
-"""Of how many executions in a session: all that comes after one of them keeps that it does."""
-
-
-@final
-class Notes:
-    """The locks and ends of an execution since it last notified others, in a session."""
-
-    __slots__ = ("ends", "taken")
-
-    def __init__(self) -> None:
-        self.taken: list[Dependency] = []
-        self.ends: list[Callable[[], None]] = []
-        """By which to note of ends that others know that they have come."""
-
-
-def has_room(watch: Watch, execution: Execution) -> bool:
-    """Return whether another acquisition of an execution would be remembered."""
-    known = watch.notes.get(execution)
-    return len(known.taken) < TAKEN_MAX if known is not None else watch.executions_noted < EXECUTIONS_MAX
-
-
-def note_taken(watch: Watch, execution: Execution, dependency: Dependency) -> None:
-    """Remember an acquisition of an execution."""
-    known = watch.notes.get(execution)
-    if known is None:
-        known = Notes()
-        watch.notes.put(execution, known)
-        watch.executions_noted += 1
-    known.taken.append(dependency)
-
-
-def _notes(execution: Execution | None) -> Notes | None:
-    watch = current()
-    return watch.notes.get(execution) if watch is not None and execution is not None else None
-
-
-def note_come(execution: Execution, noticed: Callable[[], None]) -> None:
-    """Remember an end that has come by an execution: when it notifies others, they may know that."""
-    known = _notes(execution)
-    if known is not None:
-        known.ends.append(noticed)
-
-
-@fails_open(cast("Sequence[Dependency]", ()))
-def taken_by(execution: Execution) -> Sequence[Dependency]:
-    """Return what an execution took since it last notified others, as far as that is remembered."""
-    known = _notes(execution)
-    return tuple(known.taken) if known is not None else ()
-
-
-@fails_open(None)
-def forget_taken() -> None:
-    """Forget what the calling execution took: it notifies others, who may know then that it did."""
-    known = _notes(runtime.running.get(Interpreter.thread_number()))  # a new thread has no notes yet
-    if known is not None and (known.taken or known.ends):
-        ends, known.ends = known.ends, []
-        known.taken = []
-        for noticed in ends:
-            noticed()

@@ -1,7 +1,10 @@
-"""The command `python -m licorne.lockcheck ...`, which is also `licorne lockcheck ...`.
+"""The command `licorne-lockcheck ...`, which is also `python -m licorne.lockcheck` and `licorne lockcheck`.
 
-It ends with 0 if all is clean, 1 if something fails, 2 if it was called wrongly, and 3 if the checker itself
-had an error. If a program fails by itself and the checker finds nothing, the code is that of the program.
+A first word that is not a command is a program to run.
+
+It ends with 0 if all is clean, 1 if something fails, 2 if it was called wrongly, 3 if the checker itself had
+an error, and 141 if the reader of its output closes the pipe. If a program fails by itself and the checker
+finds nothing, the code is that of the program.
 
 Each entry has a reason to fill in, and a last day. Entries of the file that are still found keep theirs.
 """
@@ -9,26 +12,22 @@ Each entry has a reason to fill in, and a last day. Entries of the file that are
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from ..checking.acquisition_checks import witness_of
 from ..checking.standing import report_on_signal
 from ..confirming.steering import PAUSE_SECONDS
-from ..findings.findings import Finding, counted, finding_text
-from ..findings.json_files import FOLDER, said, write_witness
+from ..findings.findings import Finding
+from ..findings.json_files import FOLDER, said
 from ..findings.terms import (
     CLEAN,
-    DEFAULT_FAIL_ON,
     FAULT,
     FOUND,
     USAGE,
@@ -37,41 +36,51 @@ from ..findings.terms import (
     LockUsageError,
     fault_said,
     level_of,
-    max_hold_of,
 )
-from ..prediction.predicted_findings import findings_of
 from ..reports.certificate import certify
 from ..reports.diagrams import dot, mermaid
 from ..reports.documents import read_document
 from ..reports.page import to_html
-from ..reports.several_runs import NO_REASON, Accepted, Baseline, differences, read_baseline
-from ..reports.writing import GROUPS, add_report_options, report_paths, usage_table, write_reports
-from ..sessions.running import execute, run_program
+from ..reports.several_runs import NO_REASON, Accepted, Baseline, read_baseline
+from ..reports.writing import add_report_options, report_paths, write_reports
+from ..sessions.running import refuse_missing, run_program
 from ..sessions.session import text_report
 from ..sessions.summaries import merged
-from ..traces.trace import read_trace
 from .confirm import TIMEOUT_SECONDS, Program, add_confirm_commands, confirmed
 from .settings import add_adopt_option, adopting, project_settings
 
+_COMMAND: Final = "licorne-lockcheck"
+_COMMANDS: Final = frozenset({"run", "confirm", "replay", "baseline", "graph", "prove", "steered-run"})
 DAYS: Final = 90
 """For how long an entry is accepted without `--expires`."""
 FILE: Final = Path("lockcheck.toml")
+CLOSED_PIPE: Final = 141
+"""The status of a program that was ended by a write to a closed pipe."""
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "python -m licorne.lockcheck") -> int:
+def main(arguments: Sequence[str] | None = None, program: str | None = None) -> int:
     """Run the command with some arguments, by default those of the process; return the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] not in _COMMANDS and not words[0].startswith("-"):
+        words.insert(0, "run")
     try:
-        code = _do(arguments, program)
+        code = _do(words, program or _program())
     except (LockCheckError, OSError) as error:
         _say(said(error))
         code = USAGE
     except Exception as error:  # noqa: BLE001 - a program that ran under the command has ended as it does
         _say(fault_said(error))
         code = FAULT
-    return code if _is_output_whole() else USAGE
+    return _status_of_output() or code
 
 
-def _do(arguments: Sequence[str] | None, program: str) -> int:
+def _program() -> str:
+    """Return the name by which the command was called."""
+    name = Path(sys.argv[0]).name
+    return name if name.startswith(_COMMAND) else "python -m licorne.lockcheck"
+
+
+def _do(arguments: Sequence[str], program: str) -> int:
     try:
         options = _parser(program).parse_args(arguments)
     except SystemExit as end:  # argparse has reported the error, or printed its help
@@ -84,20 +93,25 @@ def _say(text: str) -> None:
     sys.stderr.write(f"lockcheck: {text}\n")
 
 
-def _is_output_whole() -> bool:
-    """Return whether all that was printed has been written; if not, print an error, and drop the rest."""
+def _status_of_output() -> int:
+    """Return 0 if all that was printed has been written; if not, print an error, and drop the rest.
+
+    A reader that has closed its pipe, such as `head`, has enough: that is not an error.
+    """
     if sys.stdout is None:
-        return True
+        return CLEAN
     try:
         sys.stdout.flush()
     except OSError as error:
-        _say(f"standard output: {said(error)}")
+        is_closed = isinstance(error, BrokenPipeError)
+        if not is_closed:
+            _say(f"standard output: {said(error)}")
         # It would fail once more when the process ends.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
-        return False
-    return True
+        return CLOSED_PIPE if is_closed else USAGE
+    return CLEAN
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
@@ -116,7 +130,6 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--blocking", action="append", default=[], metavar="CLASS=KINDS",
         help="kinds of blocking calls that are allowed while a lock of a class is held: archive=file,sleep",
     )  # fmt: skip
-    run.add_argument("--max-hold", metavar="SECONDS", help="report a lock that is held longer")
     run.add_argument(
         "--into", type=Path, default=FOLDER, metavar="DIR",
         help=f"for replay files of deadlocks that happen ({FOLDER})",
@@ -125,7 +138,6 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--confirm", action="store_true",
         help="run it again for each possible deadlock, steered into it, as `confirm` does",
     )  # fmt: skip
-    run.add_argument("--by-key", action="store_true", help="note times by the key of the lock too")
     run.set_defaults(work=_run, pause=PAUSE_SECONDS, timeout=TIMEOUT_SECONDS)
     graph = commands.add_parser("graph", help="draw the learned graph of a report")
     graph.add_argument("report", help="what `run --json` wrote")
@@ -133,26 +145,12 @@ def _parser(program: str) -> argparse.ArgumentParser:
     for name, draw in (("dot", dot), ("mermaid", mermaid), ("html", to_html)):
         form.add_argument(f"--{name}", dest="draw", action="store_const", const=draw)
     graph.set_defaults(work=_graph)
-    diff = commands.add_parser("diff", help="show what a report has that an older one has not")
-    diff.add_argument("old")
-    diff.add_argument("new")
-    diff.set_defaults(work=_diff)
     prove = commands.add_parser("prove", help="print the certificate of a report")
     prove.add_argument("report")
     prove.set_defaults(work=_prove)
-    stats = commands.add_parser("stats", help="show how long locks were waited for and held, in microseconds")
-    stats.add_argument("report")
-    stats.add_argument("--by", choices=GROUPS, default="site", help="what a line is (site)")
-    stats.set_defaults(work=_stats)
     add_baseline_command(commands)
-    _add_trace_commands(commands)
     add_confirm_commands(commands)
     return parser
-
-
-def _stats(options: argparse.Namespace) -> int:
-    sys.stdout.write(usage_table(read_document(options.report).usages, options.by) + "\n")
-    return CLEAN
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -161,14 +159,12 @@ def _run(options: argparse.Namespace) -> int:
     paths, project = report_paths(options), project_settings(Path.cwd())
     project = project.with_given(options.blocking, options.fail_on, "--blocking")
     fail_on = project.fail_on
-    limit = max_hold_of(options.max_hold)
+    refuse_missing(options.program, as_module=options.as_module)
     _report_on_signal()
     with adopting(options):
         session, code, printed = run_program(
             options.program, options.arguments, level, as_module=options.as_module,
-            order=options.order or None, by_key=options.by_key, max_hold_seconds=limit,
-            witnesses=options.into.absolute(),
-            blocking=project.blocking,
+            order=options.order or None, witnesses=options.into.absolute(), blocking=project.blocking,
         )  # fmt: skip
         summary, message = session.summary(), ""
         if options.confirm:
@@ -180,7 +176,7 @@ def _run(options: argparse.Namespace) -> int:
     if verdict.accepted:
         lines.append(f"Accepted by {baseline.where}: {len(verdict.accepted)}.")
     sys.stderr.write("\n".join(lines) + "\n")
-    write_reports(paths, summary, root=Path.cwd(), fail_on=fail_on, accepted=baseline.reasons(today))
+    write_reports(paths, summary, root=Path.cwd(), accepted=baseline.reasons(today))
     if not verdict.clean:
         return FOUND
     return FAULT if summary.faults else code
@@ -199,12 +195,6 @@ def _graph(options: argparse.Namespace) -> int:
     return CLEAN
 
 
-def _diff(options: argparse.Namespace) -> int:
-    found = differences(read_document(options.old), read_document(options.new))
-    sys.stdout.write(found.text() + "\n")
-    return FOUND if any(finding.rung in DEFAULT_FAIL_ON for finding in found.findings_new) else CLEAN
-
-
 def _prove(options: argparse.Namespace) -> int:
     certificate = certify(read_document(options.report))
     sys.stdout.write(certificate.text() + "\n")
@@ -213,54 +203,6 @@ def _prove(options: argparse.Namespace) -> int:
 
 def _today() -> date:
     return datetime.now().astimezone().date()
-
-
-def _add_trace_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands; each sets `work`, which returns the exit code."""
-    record = subparsers.add_parser("record", help="run a program and write down what its locks do")
-    record.add_argument("--trace", type=Path, default=Path("locks.lct"), help="the file that is written")
-    add_adopt_option(record)
-    record.add_argument("-m", dest="as_module", action="store_true", help="the program is a module")
-    record.add_argument("program", help="a Python file, run as `__main__`")
-    record.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
-    record.set_defaults(work=_record)
-    analyze = subparsers.add_parser("analyze", help="predict deadlocks from a trace")
-    analyze.add_argument("trace", type=Path, help="what `record` wrote")
-    analyze.add_argument("--witness", type=Path, metavar="DIR", help="write a witness of each deadlock there")
-    analyze.set_defaults(work=_analyze)
-
-
-def _record(given: argparse.Namespace) -> int:
-    from ..sessions.recording import recording  # noqa: PLC0415 - the analysis needs none of it
-
-    with adopting(given), recording(given.trace) as session:
-        code = execute(given.program, given.arguments, as_module=given.as_module)
-    sys.stdout.write(f"{given.trace} was written\n")
-    if session.faults:
-        sys.stdout.write(
-            f"note: faults of the checker: {len(session.faults)}, the first: {session.faults[0]}\n"
-        )
-        return FAULT
-    return code
-
-
-def _analyze(given: argparse.Namespace) -> int:
-    with gc_paused():
-        trace = read_trace(given.trace)
-        findings, given_up = findings_of(trace)
-    for notice in trace.notices:
-        sys.stdout.write(f"note: {given.trace}: {notice}\n")
-    if given_up:
-        sys.stdout.write("note: the search was cut off at its bound: there may be more\n")
-    for finding in findings:
-        sys.stdout.write(finding_text(finding, {}) + "\n")
-        witness = witness_of(finding)
-        if given.witness is not None and witness is not None:
-            sys.stdout.write(f"  witness: {write_witness(given.witness, witness)}\n")
-    sys.stdout.write(
-        f"{counted(len(trace.events), 'event')}, {counted(len(findings), 'deadlock')} predicted\n"
-    )
-    return FOUND if findings else CLEAN
 
 
 def add_baseline_command(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -321,15 +263,3 @@ def _entry(finding: Finding, kept: Mapping[str, Accepted], expires: date) -> Ite
     yield f"reason = {json.dumps(known.reason if known else NO_REASON)}"
     yield f"expires = {(known.expires if known else expires).isoformat()}"
     yield ""
-
-
-@contextmanager
-def gc_paused() -> Iterator[None]:
-    """Collect no garbage while the body runs; its garbage is collected later."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -9,16 +9,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from ..checking.acquisition_checks import witness_of
 from ..confirming.confirmation import (
     ConfirmationOutcome,
+    finding_of,
     in_attempts,
     outcome_of,
     raised,
@@ -28,15 +28,12 @@ from ..confirming.confirmation import (
 from ..confirming.steering import PAUSE_SECONDS
 from ..findings.findings import Finding, Witness, finding_text
 from ..findings.json_files import FOLDER, read_text, read_witness, write_witness
-from ..findings.terms import CLEAN, FOUND, LockUsageError, Rung
-from ..prediction.predicted_findings import contradictions_of, finding_of, findings_of
+from ..findings.terms import CLEAN, FOUND, Level, LockUsageError, Rung
 from ..reports.documents import FORMAT, read_document, to_json
 from ..reports.writing import add_report_options, report_paths, write_reports
-from ..sessions.recording import recording
-from ..sessions.running import execute
+from ..sessions.running import execute, run_program
 from ..sessions.session import text_report
 from ..sessions.summaries import Summary, merged
-from ..traces.trace import is_trace, read_trace
 from .settings import add_adopt_option, adopting, project_settings
 
 GRACE_SECONDS: Final = 3.0
@@ -44,7 +41,7 @@ GRACE_SECONDS: Final = 3.0
 POLL_SECONDS: Final = 0.02
 _PARENT_DEATH_SIGNAL: Final = 1
 """`PR_SET_PDEATHSIG`."""
-_REPORT, _TRACE, _NEXT, _REASONS = "report.json", "locks.lct", "next", "reasons"
+_REPORT, _NEXT, _REASONS = "report.json", "next", "reasons"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +69,9 @@ def _end_with_parent() -> None:
 
 
 def observe_here(program: Program, folder: Path) -> int:
-    """Run a program and write its trace and its report to a folder."""
+    """Run a program and write its report to a folder."""
     _end_with_parent()
-    with recording(folder / _TRACE) as session:
-        code = execute(program.name, program.arguments, as_module=program.as_module)
+    session, code, _ = run_program(program.name, program.arguments, Level.FULL, as_module=program.as_module)
     (folder / _REPORT).write_text(to_json(session.summary()), encoding="utf-8")
     return code
 
@@ -110,12 +106,8 @@ def _leave(path: Path, text: str) -> None:
 # ---------------------------------------------------------------------------- in the process that waits
 
 
-def first_run(
-    program: Program, timeout_seconds: float
-) -> tuple[Summary, tuple[Finding, ...], dict[str, str]]:
-    """Run a program unsteered; return what was learned of its locks, and what its trace predicts.
-
-    The third is why the trace contradicts some of what was learned, by fingerprint.
+def first_run(program: Program, timeout_seconds: float) -> Summary:
+    """Run a program unsteered; return what was learned of its locks.
 
     Raises:
         LockUsageError: it did not end in time, or could not be run.
@@ -124,9 +116,7 @@ def first_run(
         _run([f"--folder={folder}"], program, folder, timeout_seconds)
         if not (folder / _REPORT).exists():
             raise LockUsageError(f"{program.name}: its first run left no report in {timeout_seconds:g} s")
-        trace, learned = read_trace(folder / _TRACE), read_document(str(folder / _REPORT))
-        predicted, _ = findings_of(trace)
-        return learned, predicted, contradictions_of(trace, learned.findings)
+        return read_document(str(folder / _REPORT))
 
 
 def steered_run(
@@ -192,7 +182,6 @@ def _run(options: Sequence[str], program: Program, folder: Path, timeout_seconds
 
 
 TIMEOUT_SECONDS: Final = 60.0
-NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def add_confirm_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -200,7 +189,7 @@ def add_confirm_commands(subparsers: argparse._SubParsersAction[argparse.Argumen
     confirm = subparsers.add_parser("confirm", help="run a program again, steered into what was found")
     confirm.add_argument(
         "--witness", type=Path, action="append", default=[], metavar="FILE",
-        help="what to confirm: a witness, a folder of them, a trace, or a report as JSON; without any "
+        help="what to confirm: a witness, a folder of them, or a report as JSON; without any "
         "the program runs unsteered first",
     )  # fmt: skip
     _add_runs(confirm)
@@ -246,28 +235,25 @@ def _confirm(given: argparse.Namespace) -> int:
     sources, program = _sources_and_program(given)
     paths = report_paths(given)
     with adopting(given):
-        before, contradicted = _found(sources, program, given.timeout)
-        after, message = confirmed(before, program, given, contradicted)
+        before = _found(sources, program, given.timeout)
+        after, message = confirmed(before, program, given)
     fails = project_settings(Path.cwd()).with_given((), given.fail_on, "").fail_on
     sys.stderr.write(f"{text_report(after)}\n{message}\n")
-    write_reports(paths, after, root=Path.cwd(), fail_on=fails, accepted={})
+    write_reports(paths, after, root=Path.cwd(), accepted={})
     return FOUND if any(finding.rung in fails for finding in after.findings) else CLEAN
 
 
-def confirmed(
-    before: Summary, program: Program, given: argparse.Namespace, contradicted: Mapping[str, str] = NOTHING
-) -> tuple[Summary, str]:
+def confirmed(before: Summary, program: Program, given: argparse.Namespace) -> tuple[Summary, str]:
     """Run a program again for what can be confirmed; return all findings then, and how many were confirmed.
 
     Args:
         before: what was found.
         program: what is run.
         given: `pause`, `timeout` and `into` of the command.
-        contradicted: what contradicts findings, by fingerprint.
     """
     open_ones = ways_to_confirm(before.findings)
     rest = tuple(finding for finding in before.findings if witness_of(finding) is None)
-    tried = [_tried(ways, program, given, contradicted.get(ways[0].fingerprint)) for ways in open_ones]
+    tried = [_tried(ways, program, given) for ways in open_ones]
     after = merged([replace(before, findings=rest), *(Summary("confirm", findings) for findings in tried)])
     names = {ways[0].fingerprint for ways in open_ones}
     count = sum(_is_confirmed(one) for one in after.findings if one.fingerprint in names)
@@ -315,25 +301,20 @@ def _sources_and_program(given: argparse.Namespace) -> tuple[list[Path], Program
 
 
 def _is_source(path: Path) -> bool:
-    return path.is_dir() or (path.is_file() and (path.suffix == ".json" or is_trace(path)))
+    return path.is_dir() or (path.is_file() and path.suffix == ".json")
 
 
-def _found(
-    sources: Sequence[Path], program: Program, timeout_seconds: float
-) -> tuple[Summary, dict[str, str]]:
-    """Return the findings to confirm, with all others that were found, and what contradicts which of them."""
+def _found(sources: Sequence[Path], program: Program, timeout_seconds: float) -> Summary:
+    """Return the findings to confirm, with all others that were found."""
     if sources:
-        return Summary("confirm", tuple(one for path in sources for one in _findings_in(path))), {}
-    learned, predicted, contradicted = first_run(program, timeout_seconds)
-    return replace(learned, findings=(*predicted, *learned.findings)), contradicted
+        return Summary("confirm", tuple(one for path in sources for one in _findings_in(path)))
+    return first_run(program, timeout_seconds)
 
 
 def _findings_in(path: Path) -> Iterator[Finding]:
     if path.is_dir():
         for one in sorted(path.glob("*.json")):
             yield finding_of(read_witness(one))
-    elif is_trace(path):
-        yield from findings_of(read_trace(path))[0]
     elif f'"{FORMAT}"' in read_text(path)[:200]:
         yield from read_document(str(path)).findings
     else:
@@ -343,9 +324,7 @@ def _findings_in(path: Path) -> Iterator[Finding]:
 # --------------------------------------------------------------------------------------- trying it
 
 
-def _tried(
-    ways: Sequence[Finding], program: Program, given: argparse.Namespace, contradiction: str | None
-) -> tuple[Finding, ...]:
+def _tried(ways: Sequence[Finding], program: Program, given: argparse.Namespace) -> tuple[Finding, ...]:
     """Return a finding after up to three attempts at each way to it, and deadlocks that happened besides."""
     besides: list[Finding] = []
     outcomes = [_outcome(ways[0], program, given, besides)]
@@ -354,7 +333,7 @@ def _tried(
             break
         outcomes.append(_outcome(way, program, given, besides))
     best = len(outcomes) - 1 if outcomes[-1].finding is not None else 0
-    return raised(ways[best], outcomes[best], contradiction), *besides
+    return raised(ways[best], outcomes[best]), *besides
 
 
 def _outcome(

@@ -31,10 +31,10 @@ from typing import Any, Final
 
 from ..adoption.described import describe
 from ..adoption.installation import Adoption
-from ..adoption.naming import HELP, VARIABLE, Scope
+from ..adoption.naming import VARIABLE, Scope
 from ..findings import foreign
 from ..findings.json_files import read_text, shown
-from ..findings.terms import DEFAULT_FAIL_ON, LockUsageError, Rung, failing_of
+from ..findings.terms import ADOPTED_HELP, DEFAULT_FAIL_ON, LockUsageError, Rung, failing_of
 
 BlockingRules = dict[str, frozenset[str]]
 """The kinds of blocking calls that are allowed while a lock is held, by its class."""
@@ -146,7 +146,7 @@ def _with_rules(rules: Mapping[str, frozenset[str]], more: Mapping[str, frozense
 
 def add_adopt_option(parser: argparse.ArgumentParser) -> None:
     """Add the option."""
-    parser.add_argument("--adopt", metavar="WHOSE", help=HELP)
+    parser.add_argument("--adopt", metavar="WHOSE", help=ADOPTED_HELP)
 
 
 @contextmanager

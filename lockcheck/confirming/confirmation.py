@@ -21,16 +21,16 @@ from typing import Final, final
 from ..checking.acquisition_checks import points_of_participants, witness_of
 from ..checking.policy import NOTE_ALL
 from ..checking.waiting import wait_in_slices
-from ..findings.findings import Finding, SchedulingPoint, Witness, WitnessLock
+from ..findings.findings import Edge, Finding, SchedulingPoint, SourcePlace, Witness, WitnessLock
 from ..findings.foreign import ByIdentity
 from ..findings.json_files import with_replay
-from ..findings.terms import DeadlockError, Level, LockUsageError, Rung
+from ..findings.terms import DeadlockError, Frame, Level, LockUsageError, Rung
 from ..holding.chains import Execution
 from ..holding.runtime import LATCH, local, runtime
-from ..interception.awaited_ends import NOTIFICATION
+from ..interception.events import NOTIFICATION
 from ..interception.hand_overs import is_checked
 from ..interception.hooks import Hooks
-from ..interception.queue_ends import ALL_DONE, ITEM, ROOM
+from ..interception.queues import ALL_DONE, ITEM, ROOM
 from ..order.order import Order
 from ..sessions.session import Session
 from .point_matching import ATTEMPTS_MAX, edges_of
@@ -330,7 +330,7 @@ def ways_to_confirm(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 
 def _same_in_every_run(points: Iterable[SchedulingPoint]) -> frozenset[SchedulingPoint]:
-    """Return points without the details in which a trace and the learned graph differ."""
+    """Return points without the details in which two runs differ."""
     return frozenset(
         replace(
             point,
@@ -340,6 +340,32 @@ def _same_in_every_run(points: Iterable[SchedulingPoint]) -> frozenset[Schedulin
         )
         for point in points
     )
+
+
+def finding_of(witness: Witness) -> Finding:
+    """Return the finding of a witness, as far as it has one; a confirmed one has to be confirmed anew."""
+    edges = tuple(
+        _edge_at(point, point.shared_lock(before))
+        for point, before in zip(witness.points, (witness.points[-1], *witness.points), strict=False)
+    )
+    return Finding(
+        Rung.R2, witness.kind, witness.text, edges, fingerprint=witness.fingerprint, points=witness.points
+    )
+
+
+def _edge_at(point: SchedulingPoint, shared_lock: WitnessLock | None) -> Edge:
+    return Edge(
+        execution=point.execution,
+        held=str(shared_lock) if shared_lock is not None else None,
+        wanted=str(point.wanted),
+        all_held=tuple(map(str, point.held)),
+        hold_stack=(_frame(shared_lock.place),) if shared_lock is not None else (),
+        want_stack=(_frame(point.wanted.place),),
+    )
+
+
+def _frame(place: SourcePlace) -> Frame:
+    return Frame(place.file, place.line, place.function, place.source)
 
 
 def outcome_of(steering: Steering) -> ConfirmationOutcome:
@@ -357,16 +383,14 @@ def outcome_of(steering: Steering) -> ConfirmationOutcome:
     return ConfirmationOutcome(None, tuple(_reasons(steering)), next_one, steering.attempt)
 
 
-def raised(finding: Finding, outcome: ConfirmationOutcome, contradiction: str | None = None) -> Finding:
+def raised(finding: Finding, outcome: ConfirmationOutcome) -> Finding:
     """Return a finding after the attempts to confirm it: at R4, or with the reasons why not.
 
-    A deadlock that happened stays at R5, and gets the replay file. A cycle that was not confirmed, and that
-    the recorded run contradicts, is lowered to R1.
+    A deadlock that happened stays at R5, and gets the replay file.
 
     Args:
         finding: what was to be confirmed.
         outcome: what became of that.
-        contradiction: why the recorded run contradicts it, if it does.
     """
     if outcome.finding is not None and finding.rung is Rung.R5:
         return replace(finding, replay=outcome.finding.replay)
@@ -374,8 +398,6 @@ def raised(finding: Finding, outcome: ConfirmationOutcome, contradiction: str | 
         return replace(outcome.finding, test=finding.test, count=finding.count)
     runs = "a steered re-run" if outcome.attempts == 1 else f"{outcome.attempts} steered re-runs"
     message = f"not confirmed in {runs}" if outcome.attempts else "not confirmed"
-    if contradiction is not None and outcome.attempts and finding.rung is Rung.R2:
-        return replace(finding, rung=Rung.R1, why=(contradiction, message, *outcome.reasons))
     return replace(finding, why=(*finding.why, message, *outcome.reasons))
 
 

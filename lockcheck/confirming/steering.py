@@ -338,7 +338,7 @@ class Steering:
 
 
 def _shut_gate() -> threading.Lock:
-    """Return a lock that is never released: to wait for a moment, without the hooks of `patches`."""
+    """Return a lock that is never released: to wait for a moment, without the hooks."""
     gate = threading.Lock()
     gate.acquire()
     return gate

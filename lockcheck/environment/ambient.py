@@ -14,20 +14,15 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
 
 from ..checking.acquisition_checks import witness_of
 from ..checking.watch import Watch, current
 from ..confirming.confirmation import outcome_of, steering_to
 from ..confirming.steering import Steering
 from ..findings.json_files import FOLDER, read_witness, write_witness
-from ..findings.terms import Environment, Level, Rung, fault_said
+from ..findings.terms import Environment, Rung, fault_said
 from ..holding.runtime import LATCH, runtime
-from ..sessions.recording import events_written
 from ..sessions.session import Session
-
-TRACE: Final = "locks-%p.lct"
-"""The name of the trace, unless `LOCKCHECK_TRACE` has another one; `%p` is the number of the process."""
 
 
 def open_ambient_session(environment: Environment) -> Session | None:
@@ -41,7 +36,6 @@ def open_ambient_session(environment: Environment) -> Session | None:
             level=environment.level,
             on={rung: "log" for rung in Rung if rung is not Rung.R5},
             timeout_seconds=environment.timeout_seconds,
-            max_hold_seconds=environment.max_hold_seconds if environment.level >= Level.FULL else None,
             order_disabled=environment.order_disabled,
             exits=environment.exits,
             name="environment",
@@ -58,30 +52,20 @@ def open_ambient_session(environment: Environment) -> Session | None:
     return opened
 
 
-def begin(level: Level, variables: Mapping[str, str] = os.environ) -> None:
-    """Begin to record or to steer this process, until it ends; called once, when its session was opened.
+def begin(variables: Mapping[str, str] = os.environ) -> None:
+    """Begin to steer this process, until it ends; called once, when its session was opened.
 
     Raises:
         LockUsageError: the file that the environment names is not a witness.
     """
     watch = current()
-    if watch is None or runtime.recorder is not None or runtime.steering is not None:
+    if watch is None or runtime.steering is not None:
         return
-    if level is Level.RECORD:
-        _record(Path(variables.get("LOCKCHECK_TRACE", TRACE).replace("%p", str(os.getpid()))))
-    elif level is Level.CONFIRM:
-        path = Path(variables.get("LOCKCHECK_WITNESS", FOLDER))
-        if path.is_file():
-            _steer(path)
-        else:
-            _at_end(lambda: _write_witnesses(watch, path))
-
-
-def _record(path: Path) -> None:
-    stack = ExitStack()
-    stack.enter_context(events_written(path))
-    _say(f"locks are recorded to {path}")
-    _at_end(stack.close)
+    path = Path(variables.get("LOCKCHECK_WITNESS", FOLDER))
+    if path.is_file():
+        _steer(path)
+    else:
+        _at_end(lambda: _write_witnesses(watch, path))
 
 
 def _steer(path: Path) -> None:

@@ -27,8 +27,8 @@ def level_for(check: Level | str | None) -> Level:
 
         environment = Environment.read()
         opened = open_ambient_session(replace(environment, level=max(level, environment.level)))
-        if opened is not None and environment.level >= Level.RECORD:
+        if opened is not None and environment.level is Level.CONFIRM:
             from .ambient import begin  # noqa: PLC0415 - likewise
 
-            begin(environment.level)
+            begin()
     return level

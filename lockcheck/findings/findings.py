@@ -14,7 +14,6 @@ from .terms import Frame, Kind, Mode, Rung
 _WORDS: Final[Mapping[tuple[Kind | None, Rung], str]] = {
     (Kind.CYCLE, Rung.R1): "No deadlock, since something guards it",
     (Kind.CYCLE, Rung.R2): "Possible deadlock, not seen yet",
-    (Kind.CYCLE, Rung.R3): "Predicted deadlock, not seen yet",
     (Kind.CYCLE, Rung.R4): "Deadlock, confirmed",
     (Kind.DEADLOCK, Rung.R4): "Deadlock, confirmed",
     (Kind.DEADLOCK, Rung.R5): "Deadlock, which happened",
@@ -22,7 +21,6 @@ _WORDS: Final[Mapping[tuple[Kind | None, Rung], str]] = {
     (None, Rung.R0): "Broken rule",
     (None, Rung.R1): "Allowed",
     (None, Rung.R2): "Possible fault, not seen yet",
-    (None, Rung.R3): "Predicted fault, not seen yet",
     (None, Rung.R4): "Fault, confirmed",
     (None, Rung.R5): "Fault, which happened",
 }
@@ -57,16 +55,6 @@ class Edge:
         """The place that wants the second lock; if that is not known, the one that took the first."""
         return next(iter((*self.want_stack, *self.hold_stack)), None)
 
-    @property
-    def unit(self) -> str:
-        """The execution, under its name in documents, which is kept."""
-        return self.execution
-
-    @property
-    def nesting(self) -> str | None:
-        """The classes and modes, likewise."""
-        return self.class_edge
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -89,11 +77,6 @@ class Finding:
     """From R2 on, where the executions would be stuck, in terms by which another run finds the places."""
     replay: str | None = None
     """At R4, and at R5 over locks, the file that `replay` forces the deadlock with."""
-
-    @property
-    def stops(self) -> tuple[SchedulingPoint, ...]:
-        """The points, under their name in documents, which is kept."""
-        return self.points
 
     @property
     def rung_text(self) -> str:

@@ -16,7 +16,7 @@ from reprlib import Repr
 from typing import Final, TypeAlias, TypeVar, final
 
 from .findings import Ending, Finding, SchedulingPoint, SourcePlace, Witness, WitnessLock
-from .terms import MODES, Kind, LockUsageError, Rung
+from .terms import MODES, WITNESSES, Kind, LockUsageError, Rung
 
 SAID_MAX: Final = 20_000
 """How many characters of an error are shown; more is a value that it repeats."""
@@ -189,14 +189,14 @@ def _cut(text: str) -> str:
     return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 3] + "..."
 
 
-FOLDER: Final = Path("lockcheck-witnesses")
+FOLDER: Final = Path(WITNESSES)
 """The default folder for replay files."""
 FORMAT: Final = "licorne.lockcheck.witness"
 VERSION: Final = 1
 POINTS_MAX: Final = 64
 """A file that names more threads is refused: no deadlock that is searched for has that many."""
 
-_RUNGS: Final = {rung.name: rung for rung in (Rung.R2, Rung.R3, Rung.R4, Rung.R5)}
+_RUNGS: Final = {rung.name: rung for rung in (Rung.R2, Rung.R4, Rung.R5)}
 _KINDS: Final = {kind.value: kind for kind in (Kind.CYCLE, Kind.DEADLOCK)}
 
 

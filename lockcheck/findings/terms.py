@@ -29,6 +29,22 @@ FAULT: Final = 3
 """The checker itself had an error."""
 
 
+REPORT_FORMS: Final[Mapping[str, str]] = {
+    "html": "one HTML page",
+    "sarif": "SARIF 2.1.0",
+    "json": "JSON",
+}
+"""The forms of reports by the names of their options: `--json`, under pytest `--lockcheck-json`."""
+WITNESSES: Final = "lockcheck-witnesses"
+"""The folder for witnesses and replay files, unless an option names another one."""
+ADOPTED_HELP: Final = (
+    "whose locks of `threading` are checked: program (all but those of the standard library, of which "
+    "logging, concurrent.futures and queue count), all, none, or patterns of modules "
+    "(LOCKCHECK_ADOPT, else program)"
+)
+"""The help of the options that name whose locks are adopted."""
+
+
 class LockCheckError(RuntimeError):
     """The base of all errors of this package.
 
@@ -87,8 +103,7 @@ class Rung(IntEnum):
     R0 = 0  # POLICY: a declared order or a contract was broken
     R1 = 1  # CYCLE: a cycle in the learned graph, guarded by something
     R2 = 2  # UNGUARDED: a strong cycle that no filter excludes
-    R3 = 3  # PREDICTED: a schedule of the recorded trace leads to it
-    R4 = 4  # CONFIRMED: the schedule was replayed, and the threads were stuck
+    R4 = 4  # CONFIRMED: a run was steered into it, and the threads were stuck
     R5 = 5  # HAPPENED: the threads of this run waited for each other
 
 
@@ -136,7 +151,6 @@ class Kind(Enum):
     ITERATION = "iteration under a lock"
     CONTRACT = "contract"
     CONDITION = "condition"  # waited on or notified without its lock
-    LONG_HOLD = "long hold"  # held longer than the session allows
     STALL = "stall"  # waited longer than the session allows
     CYCLE = "cycle"
     DEADLOCK = "deadlock"
@@ -187,20 +201,17 @@ class Level(IntEnum):
     OFF = 0  # the plain types; nothing of this package runs
     ORDER = 1  # declared order, recursion, releases, leaks, real deadlocks
     FULL = 2  # and the learned graph, blocking calls, iterations, stacks
-    RECORD = 3  # and every event can be written to a trace
-    CONFIRM = 4  # and threads can be paused before they want a lock
+    CONFIRM = 3  # and threads can be paused before they want a lock
 
 
 def level_of(text: Level | str) -> Level:
-    """Return the level of a name: `off`, `order`, `full`, `record` or `confirm`, in any case."""
+    """Return the level of a name: `off`, `order`, `full` or `confirm`, in any case."""
     if isinstance(text, Level):
         return text
     try:
         return Level[text.strip().upper()]
     except KeyError:
-        raise LockUsageError(
-            f"{text!r} is not a level of checking: off, order, full, record or confirm"
-        ) from None
+        raise LockUsageError(f"{text!r} is not a level of checking: off, order, full or confirm") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +225,6 @@ class Environment:
     """Whether the process ends, with code 1, at the first finding that fails."""
     order_disabled: bool
     """Whether orders, recursion and cycles are not checked: only real deadlocks and stalls are."""
-    max_hold_seconds: float | None = None
-    """A lock that is held longer is reported; `None` without a limit."""
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -224,7 +233,7 @@ class Environment:
         As in the Go core, `DEADLOCK_TIMEOUT_SECONDS` is 60 if it is missing or no number.
 
         Raises:
-            LockUsageError: `LOCKCHECK` names no level, or `LOCKCHECK_MAX_HOLD` no number of seconds.
+            LockUsageError: `LOCKCHECK` does not name a level.
         """
         detection = _is_true(variables, "DEADLOCK_DETECTION_ENABLED")
         named = variables.get("LOCKCHECK", "")
@@ -234,25 +243,7 @@ class Environment:
             timeout_seconds=_seconds(variables.get("DEADLOCK_TIMEOUT_SECONDS", "")) if detection else None,
             exits=detection and _is_true(variables, "DEADLOCK_EXIT"),
             order_disabled=detection and _is_true(variables, "DEADLOCK_DISABLE_LOCK_ORDER"),
-            max_hold_seconds=max_hold_of(variables.get("LOCKCHECK_MAX_HOLD", "")),
         )
-
-
-def max_hold_of(text: str | None) -> float | None:
-    """Return how many seconds a lock may be held, from a text; `None` if it is empty.
-
-    Raises:
-        LockUsageError: it is not a positive number.
-    """
-    if not text:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise LockUsageError(f"expected a number of seconds above 0 that a lock may be held, got {text!r}")
-    return seconds
 
 
 def _is_true(variables: Mapping[str, str], name: str) -> bool:

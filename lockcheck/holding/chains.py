@@ -16,15 +16,14 @@ findings.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from types import CodeType, MappingProxyType
 from typing import Final, Literal, Protocol, TypeAlias, cast, final
+from weakref import WeakValueDictionary
 
 from ..findings.foreign import shown
-from ..findings.statistics import UNHEARD, UsageTally
 from ..findings.terms import ClassEdge, DeadlockError, Mode, RWPolicy
 from .stacks import RawStack
 
@@ -76,8 +75,8 @@ class LockIdentity:
         """The policy of a read/write lock; `None` for an exclusive one."""
         self.fresh_for: Execution | None = None
         """The only execution that knows the lock, if `fresh` declared one."""
-        self.elsewhere: tuple[Mode, RawStack] | None = None
-        """Where it was taken first outside of finalizers and signal handlers, at the level `full`."""
+        self.elsewhere: tuple[Mode, RawStack, str] | None = None
+        """Where it was taken first outside of finalizers and signal handlers, and by whom; at `full`."""
         self.alive: bool | None = True
         """Whether the lock still exists; it resets this when it ends, since a weak reference is large.
 
@@ -153,10 +152,6 @@ def class_edge_text(held: Acquisition, wanted: Acquisition) -> str:
     return str(ClassEdge(held.lock.name, held.mode, wanted.lock.name, wanted.mode))
 
 
-def _refuse(_: bytes) -> None:
-    raise ValueError
-
-
 NONE_BELOW: Final = cast("dict[object, TrieNode]", MappingProxyType({}))
 """The `next` of most nodes: an empty mapping that cannot be changed, made once."""
 
@@ -169,9 +164,7 @@ class TrieNode:
         "acquisition",
         "code",
         "execution",
-        "holds",
         "instruction",
-        "left",
         "next",
         "owner",
         "parent",
@@ -179,10 +172,7 @@ class TrieNode:
         "since",
         "stack",
         "sweep_at",
-        "tally",
-        "took",
         "visits",
-        "write",
     )
 
     def __init__(
@@ -206,17 +196,8 @@ class TrieNode:
         """When it was taken last, where the level is `full`."""
         self.parent_since = 0
         """The time of the parent's hold in which it was taken last: this very object identifies that hold."""
-        self.tally: UsageTally | None = None
-        self.holds: deque[int] = UNHEARD
-        """The times for which it was held."""
         self.visits = 0
         """How many other locks were taken below it in this hold."""
-        self.write: Callable[[bytes], object] = _refuse
-        """Writes a record to a trace; raises `ValueError` if it has to be made anew."""
-        self.took = b""
-        """The record for an acquisition."""
-        self.left = b""
-        """The record for a release."""
 
 
 def copied(old: TrieNode, parent: TrieNode | None, owner: object) -> TrieNode:
@@ -224,7 +205,7 @@ def copied(old: TrieNode, parent: TrieNode | None, owner: object) -> TrieNode:
     node = TrieNode(old.execution, parent, old.acquisition, owner)
     node.code, node.instruction, node.stack = old.code, old.instruction, old.stack
     if owner is old.owner:
-        node.since, node.tally, node.holds = old.since, old.tally, old.holds
+        node.since = old.since
     return node
 
 
@@ -322,6 +303,19 @@ def modes_held(lock: LockIdentity, node: TrieNode) -> set[Mode]:
     return {held.acquisition.mode for held in holds_of(lock, node) if held.acquisition is not None}
 
 
+@final
+class _LiveLine:
+    """The life of an execution; all of its segments refer to it."""
+
+    __slots__ = ("__weakref__",)
+
+
+_lines: Final[WeakValueDictionary[int, _LiveLine]] = WeakValueDictionary()
+"""The lines of which a segment exists. Nothing is compared with any other line, so none of those is kept."""
+FORGET_EVERY: Final = 16
+"""After how many segments a line forgets the lines that are over."""
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A stretch in the life of an execution between two events that order it with others."""
@@ -335,34 +329,73 @@ class Segment:
     """For some of these lines, why."""
     silent: bool = False
     """Whether nothing was learned on the line yet: then its end need not be noted."""
+    maybe: Mapping[int, int] = field(default_factory=dict)
+    """For other lines the last segment that may have had to end before: what is between them is not known."""
+    learned: bool = False
+    """Whether anything was learned in it."""
+    of: _LiveLine | None = field(default=None, compare=False, repr=False)
 
 
 def begin(line: int, after: Segment | None = None) -> Segment:
     """Return the first segment of a line, which starts after a segment of another one."""
+    _lines[line] = of = _LiveLine()
     if after is None:
-        return Segment(line, silent=True)
+        return Segment(line, silent=True, of=of)
     causes = dict(after.causes)
     if not after.silent:
         _keep(causes, after.line, _START)
-    return Segment(line, 0, _known(after), causes, silent=True)
+    return Segment(line, 0, _known(after), causes, silent=True, maybe=after.maybe, of=of)
 
 
 def learn(segment: Segment, ended: Segment | None = None, cause: Cause | None = None) -> Segment:
     """Return the next segment of a line, which begins when another one has ended."""
-    seen, causes = dict(segment.seen), dict(segment.causes)
+    seen, maybe, causes = segment.seen, segment.maybe, dict(segment.causes)
+    if segment.number % FORGET_EVERY:
+        seen = dict(seen)
+    else:
+        seen, maybe = _going_on(seen), _going_on(maybe)
     for line, number in (_known(ended) if ended else {}).items():
-        if line != segment.line and number > seen.get(line, -1):
+        if line != segment.line and number > seen.get(line, -1) and line in _lines:
             seen[line] = number
             if cause is not None:
                 _keep(causes, line, cause)
-    return replace(segment, number=segment.number + 1, seen=seen, causes=causes)
+    maybe = _latest(maybe, ended.maybe) if ended else maybe
+    return Segment(segment.line, segment.number + 1, seen, causes, segment.silent, maybe, of=segment.of)
+
+
+def _going_on(known: Mapping[int, int]) -> dict[int, int]:
+    """Return the part of what is known of other lines that is about lines that are not over."""
+    return {line: number for line, number in known.items() if line in _lines}
+
+
+def may_learn(segment: Segment, ended: Segment) -> Segment:
+    """Return a segment that may have to follow another one, which has ended."""
+    return replace(segment, maybe=_latest(segment.maybe, ended.maybe, _known(ended)))
+
+
+def _latest(*known: Mapping[int, int]) -> Mapping[int, int]:
+    """Return the last segment of each line that is known somewhere."""
+    latest: dict[int, int] = {}
+    for one in known:
+        for line, number in one.items():
+            latest[line] = max(number, latest.get(line, -1))
+    return latest
+
+
+def may_be_ordered(one: Segment, other: Segment) -> bool:
+    """Return whether one of two segments may have to end before the other one begins."""
+    return other.maybe.get(one.line, -1) >= one.number or one.maybe.get(other.line, -1) >= other.number
 
 
 def knows(segment: Segment, ended: Segment) -> bool:
     """Return whether a segment begins after another one has ended anyway."""
-    return all(
-        line == segment.line or segment.seen.get(line, -1) >= number for line, number in _known(ended).items()
-    )
+    if not ended.silent and not _is_known(segment, ended.line, ended.number):
+        return False
+    return segment.seen is ended.seen or all(_is_known(segment, *one) for one in ended.seen.items())
+
+
+def _is_known(segment: Segment, line: int, number: int) -> bool:
+    return line == segment.line or segment.seen.get(line, -1) >= number or line not in _lines
 
 
 def _keep(causes: dict[int, Cause], line: int, cause: Cause) -> None:
@@ -375,11 +408,9 @@ def _keep(causes: dict[int, Cause], line: int, cause: Cause) -> None:
 
 def together(ended: Iterable[Segment]) -> Segment:
     """Return a segment that stands for the ends of several: what comes after it comes after all of them."""
-    seen: dict[int, int] = {}
-    for segment in ended:
-        for line, number in _known(segment).items():
-            seen[line] = max(number, seen.get(line, -1))
-    return Segment(-1, 0, seen, silent=True)
+    segments = list(ended)
+    maybe = _latest(*(segment.maybe for segment in segments))
+    return Segment(-1, 0, _latest(*map(_known, segments)), silent=True, maybe=maybe)
 
 
 def concurrent(one: Segment, other: Segment) -> bool:

@@ -15,13 +15,23 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import FunctionType
 from typing import Final, ParamSpec, Protocol, TypeVar, cast, final
 
 from ..findings.findings import Finding
 from ..findings.foreign import ByIdentity
-from ..findings.terms import LockCheckError, LockOrderWarning, Mode
-from .chains import Acquisition, Attempt, Execution, LockIdentity, Segment, TrieNode, begin, knows, learn
+from ..findings.terms import LockCheckError, LockOrderWarning
+from .chains import (
+    Acquisition,
+    Execution,
+    Segment,
+    TrieNode,
+    begin,
+    knows,
+    learn,
+    may_learn,
+)
 from .stacks import waiting_frame
 
 Given = ParamSpec("Given")
@@ -31,6 +41,8 @@ LATCH: Final = threading.RLock()
 disk, and does not call, show, compare or drop anything of the program. It is re-entrant, since the garbage
 collector may
 run a finalizer that takes it too."""
+_FINALIZERS: Final = str(Path(__file__).parent.parent / "checking" / "finalizers.py")
+"""The file with the functions that call handlers of the program."""
 _SIGNALS: Final = tuple(map(int, signal.valid_signals()))
 _GETSIGNAL: Final[Callable[[int], object]] = signal._signal.getsignal  # type: ignore[attr-defined] # noqa: SLF001
 """The function below the one of `signal`, which makes an enumeration of each result."""
@@ -67,8 +79,17 @@ def handling_functions() -> list[FunctionType]:
     every = list(map(_GETSIGNAL, _SIGNALS))
     # Few signals have specific handlers; there are many, so nothing is done in Python for each of them.
     distinct = dict(zip(map(id, every), every, strict=True)).values()
-    found = (getattr(handler, "__func__", handler) for handler in distinct if callable(handler))
+    found = (
+        getattr(handler, "__func__", handler) for handler in map(handled_by, distinct) if callable(handler)
+    )
     return [function for function in found if type(function) is FunctionType]
+
+
+def handled_by(handler: object) -> object:
+    """Return the handler of the program that one of the checker calls, or else the handler itself."""
+    if type(handler) is FunctionType and handler.__code__.co_filename == _FINALIZERS:
+        return handler.__dict__.get("__wrapped__", handler)
+    return handler
 
 
 def raised_by_handler(error: BaseException) -> bool:
@@ -129,49 +150,6 @@ def note_fault_of_setup(error: Exception) -> None:
     note_fault(error)
 
 
-class EventSink(Protocol):
-    """Writes the events of a recorded run."""
-
-    def took(self, node: TrieNode) -> None:
-        """Write that a lock was taken at a node, and keep the record there."""
-
-    def left(self, node: TrieNode) -> None:
-        """Write that the lock of a node is released, and keep the record there."""
-
-    def failed(self, acquisition: Acquisition) -> None:
-        """Write that an attempt to take a lock failed."""
-
-    def released(self, lock: LockIdentity, mode: Mode) -> None:
-        """Write that a lock is released that is not the innermost."""
-
-    def signalled(self, thing: object, mode: Mode, *, begins: bool = False) -> None:
-        """Write a signal, for which others may wait.
-
-        Args:
-            thing: what they wait for.
-            mode: `R` if it ends no wait.
-            begins: whether it is not a signal, but a wait of the execution begins.
-        """
-
-    def awaited(self, thing: object, mode: Mode, attempt: Attempt) -> None:
-        """Write that the execution went on, maybe only because of earlier signals on a thing.
-
-        Args:
-            thing: what was waited for.
-            mode: `R` if the execution took one of several items.
-            attempt: how long it would have waited.
-        """
-
-    def joined(self, ended: Execution, *, endless: bool) -> None:
-        """Write that another execution has ended."""
-
-    def forget(self) -> None:
-        """Stop writing: this process was forked from the one that is recorded."""
-
-    def give_up(self) -> None:
-        """Stop writing, and leave what is written: without the next event the rest would be meaningless."""
-
-
 class Steerer(Protocol):
     """Pauses threads of a run that is steered into a deadlock."""
 
@@ -203,8 +181,8 @@ class Runtime:
         "early_fault",
         "ended",
         "executions",
+        "greenlets",
         "opens",
-        "recorder",
         "running",
         "steering",
         "threads",
@@ -218,7 +196,8 @@ class Runtime:
         """Whether the session that the environment asks for is being opened."""
         self.early_fault: Exception | None = None
         """An error of the checker where it was set up, before a session was open that could report it."""
-        self.recorder: EventSink | None = None
+        self.greenlets = False
+        """Whether it was reported that greenlets are not checked."""
         self.steering: Steerer | None = None
         self.executions: dict[int, Execution] = {}
         self.running: dict[int, Execution] = {}
@@ -308,9 +287,6 @@ def _forked() -> None:
     runtime.executions = {mine.serial: mine}
     runtime.running = {Interpreter.thread_number(): mine}
     runtime.opens = False
-    if runtime.recorder is not None:
-        recorder, runtime.recorder = runtime.recorder, None
-        recorder.forget()
 
 
 if hasattr(os, "register_at_fork"):
@@ -410,6 +386,28 @@ def next_segment(execution: Execution, ended: Segment | None = None, cause: str 
     place = (frame.f_code, frame.f_lasti) if frame is not None else (None, 0)
     execution.segment = learn(execution.segment, ended, (cause, *place))
     runtime.cut_trie(execution)
+
+
+def hand_over(execution: Execution) -> Segment:
+    """Return what comes before that which another execution does next, and begin the next segment.
+
+    If nothing was learned in the present segment, it goes on, and what comes before is the one before it.
+    """
+    segment = execution.segment
+    if not segment.learned and segment.number:
+        return replace(segment, number=segment.number - 1)
+    next_segment(execution)
+    return segment
+
+
+@fails_open(None)
+def may_follow(execution: Execution, ended: Segment, *, anew: bool) -> None:
+    """Note that an execution may have to follow what has ended, and whether its edges are learned anew."""
+    segment = may_learn(execution.segment, ended)
+    if segment.maybe != execution.segment.maybe:
+        execution.segment = segment
+        if anew:
+            next_segment(execution)
 
 
 @fails_open(None)

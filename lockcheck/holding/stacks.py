@@ -7,10 +7,11 @@ import dis
 import linecache
 import os
 import sys
+import sysconfig
 import threading
 from itertools import takewhile
 from types import CodeType, FrameType, FunctionType
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 from ..findings.terms import Frame
 
@@ -28,8 +29,19 @@ _METHODS_OF_CONDITIONS: Final = frozenset(
     method.__code__ for method in vars(threading.Condition).values() if isinstance(method, FunctionType)
 )
 DEPTH_MAX: Final = 12
+_LIBRARY: Final = tuple({sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")})
+_INSTALLED: Final = tuple(
+    {sysconfig.get_paths()[name] + os.sep for name in ("purelib", "platlib")}
+    | {f"{path}{name}{os.sep}" for path in _LIBRARY for name in ("site-packages", "dist-packages")}
+)
+"""Folders inside of the standard library's with packages that are not of it."""
 # The package `lockcheck`; compared with names of code, as text.
 _HERE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120
+
+
+def is_of_checker(code: CodeType) -> bool:
+    """Return whether code is the checker's."""
+    return code.co_filename.startswith(_HERE)
 
 
 def is_ours(code: CodeType) -> bool:
@@ -40,6 +52,13 @@ def is_ours(code: CodeType) -> bool:
         or file in _CONTEXTS
         or (file == _THREADING and code in _METHODS_OF_CONDITIONS)  # the code of the program is slow to hash
     )
+
+
+def is_of_library(file: str) -> bool:
+    """Return whether a file of code belongs to the standard library."""
+    if file.startswith("<frozen "):
+        return True
+    return file.startswith(_LIBRARY) and not file.startswith(_INSTALLED)
 
 
 def caller() -> FrameType | None:
@@ -79,42 +98,6 @@ def enters(code: CodeType, instruction: int) -> bool:
 
 _WAITED_WITH: Final = frozenset({"threading", "concurrent", "queue", "asyncio", "pykka"})
 """Packages whose functions wait for other threads."""
-
-
-@final
-class Runtimes(dict[str, bool]):
-    """The files of some runtimes, which are not the program's; each file is checked once.
-
-    Args:
-        starts: what the names of such files start with.
-    """
-
-    def __init__(self, *starts: str) -> None:
-        super().__init__()
-        self._starts = starts
-
-    def __missing__(self, file: str) -> bool:
-        known = self[file] = file.startswith(self._starts)
-        return known
-
-
-def caller_outside(runtimes: Runtimes, depth: int) -> FrameType:
-    """Return the innermost frame that belongs to no runtime; if all do, the first one that was checked.
-
-    It is never the caller itself: a frame that refers to itself would keep all others.
-
-    Args:
-        runtimes: the files of the runtimes.
-        depth: how many callers are skipped, one at least: to check a frame costs time.
-    """
-    try:
-        first = sys._getframe(depth + 1)  # noqa: SLF001 - likewise
-    except ValueError:  # they have no caller
-        first = sys._getframe(depth)  # noqa: SLF001 - likewise
-    frame: FrameType | None = first
-    while frame is not None and runtimes[frame.f_code.co_filename]:
-        frame = frame.f_back
-    return frame if frame is not None else first
 
 
 def capture(frame: FrameType | None) -> RawStack:

@@ -1,5 +1,4 @@
-"""How the checker observes code that is not its own: patched functions, signals, Pykka.
+"""How the checker observes code that is not its own: hooked functions, and signals.
 
-It owns the patches and removes them. It may import `lockcheck.checking` and the rooms below;
-`lockcheck.prediction` stands beside it.
+It owns the hooks and removes them. It may import `lockcheck.checking` and the rooms below.
 """

@@ -6,18 +6,21 @@ fails, the program gets what the original has returned or raised; if that was no
 
 from __future__ import annotations
 
+import _thread
 import concurrent.futures
 import functools
 import threading
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, ModuleType
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, final
+from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast, final
 
 from ..findings.terms import LockCheckError, LockOrderWarning
-from ..holding.runtime import LATCH, note_fault, note_fault_of_setup, raised_by_handler
+from ..holding.runtime import LATCH, fails_open, note_fault, note_fault_of_setup, raised_by_handler
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+Row: TypeAlias = "tuple[object, str, Callable[..., Any]]"
+"""The owner of a function of the standard library, its name, and its hook."""
 
 IS_ALIVE: Final = threading.Thread.is_alive
 IS_SET: Final = threading.Event.is_set
@@ -28,13 +31,21 @@ _MISSING: Final = object()
 
 
 def passed_on(found: Iterator[Result], note: Callable[[Result], object]) -> Iterator[Result]:
-    """Yield what is found, after a note of each; meanwhile only the program has it, and may drop it."""
+    """Yield what is found, after a note of each; meanwhile only the program has it, and may drop it.
+
+    A generator goes on after the call of its hook has ended: the guard of that call does not see its faults.
+    """
+
+    @fails_open(None)
+    def note_safely(one: Result) -> None:
+        note(one)
+
     while True:
         try:
             one = [next(found)]
         except StopIteration:
             return
-        note(one[0])
+        note_safely(one[0])
         yield one.pop()
 
 
@@ -90,6 +101,10 @@ def guarded(
 
     @functools.wraps(method)
     def safe(*given: Given.args, **named: Given.kwargs) -> Result:
+        if type(_thread.start_new_thread) is not BuiltinFunctionType:
+            return method(
+                *given, **named
+            )  # greenlets run in the place of threads, and share what a thread has
         calls, call = _calls.stack, [this]
         calls.append(call)
         try:
@@ -173,7 +188,7 @@ class Hooks:
     def __init__(self, put_all: Callable[[], None]) -> None:
         self._put_all = put_all
         self._wanted = 0
-        self._before: list[tuple[object, str, object]] = []
+        self._before: list[tuple[object, str, object, object]] = []
 
     def wrap(self, owner: object, name: str, hook: Callable[..., Any]) -> None:
         """Put a hook around a function or method: it is called with the original, and what that was given."""
@@ -184,9 +199,20 @@ class Hooks:
             hooked.__module__ = owner.__name__
         self.put(owner, name, hooked)
 
+    def skip(self, owner: object, name: str, light: Callable[[Any, Any], Any]) -> None:
+        """Put a function before a hook that calls the original itself where the hook has nothing to do.
+
+        Args:
+            owner: has the hook.
+            name: of the function.
+            light: returns that function, given the original and the one with the hook. It has no guard.
+        """
+        hooked = getattr(owner, name)
+        self.put(owner, name, functools.wraps(hooked)(light(hooked.__wrapped__, hooked)))
+
     def put(self, owner: object, name: str, method: object) -> None:
         """Replace something by an object that is not a hook, and remember the original."""
-        self._before.append((owner, name, vars(owner).get(name, _MISSING)))
+        self._before.append((owner, name, vars(owner).get(name, _MISSING), method))
         setattr(owner, name, method)
 
     def put_late(self, owner: object, name: str, put: Callable[[], None]) -> None:
@@ -219,7 +245,9 @@ class Hooks:
 
     def _restore(self) -> None:
         while self._before:
-            owner, name, method = self._before.pop()
+            owner, name, method, ours = self._before.pop()
+            if vars(owner).get(name) is not ours:
+                continue  # others, such as gevent, have replaced it meanwhile
             if method is _MISSING:
                 delattr(owner, name)
             else:

@@ -7,7 +7,6 @@ a wait for a lock. A future that is not the result of a pool's task has no edge 
 from __future__ import annotations
 
 import concurrent.futures
-import functools
 import itertools
 import threading
 import weakref
@@ -103,6 +102,13 @@ _here: Final = _Here()
 _numbers: Final = itertools.count()
 
 
+@fails_open(True)
+def is_in_task() -> bool:
+    """Return whether the calling thread runs a task of a pool."""
+    return _here.task is not None
+
+
+@fails_open(None)
 def _note_waits(futures: Iterable[_Future]) -> None:
     """Note waits of a task for later tasks of its pool, also for those that happen to be done."""
     task = _here.task
@@ -184,11 +190,12 @@ class _FutureWait:
         return f"{which} of {len(tasks)} results of {', '.join(names)}"
 
 
-def _join(
+def join(
     method: Callable[[threading.Thread, float | None], None],
     self: threading.Thread,
     timeout: float | None = None,
 ) -> None:
+    """Wrap `Thread.join`."""
     if timeout is None and IS_ALIVE(self) and self.ident != Interpreter.thread_number():
         wait_in_slices(local.execution, _JoinWait(self), lambda seconds: _ended(self, seconds), -1)
     method(self, timeout)
@@ -199,7 +206,8 @@ def _ended(thread: threading.Thread, seconds: float) -> bool:
     return not IS_ALIVE(thread)
 
 
-def _result(method: Callable[..., Result], self: _Future, timeout: float | None = None) -> Result:
+def result(method: Callable[..., Result], self: _Future, timeout: float | None = None) -> Result:
+    """Wrap a wait for a future."""
     if timeout is None:
         _note_waits([self])
     if timeout is None and not DONE(self):
@@ -217,7 +225,7 @@ def _done(future: _Future, seconds: float) -> bool:
     return True
 
 
-def _wait(
+def wait(
     function: Callable[..., Result],
     fs: Iterable[_Future],
     timeout: float | None = None,
@@ -241,11 +249,12 @@ def _satisfied(futures: list[_Future], seconds: float, return_when: str) -> bool
     return return_when == concurrent.futures.FIRST_EXCEPTION and any(failed)
 
 
-def _as_completed(
+def as_completed(
     function: Callable[..., Iterator[_Future]], fs: Iterable[_Future], timeout: float | None = None
 ) -> Iterator[_Future]:
+    """Wrap `concurrent.futures.as_completed`."""
     left = set(fs)
-    del fs  # As in `hand_overs`.
+    del fs  # As in `futures`.
     if timeout is None:
         _note_waits(left)
     found = function(list(left), timeout)
@@ -264,7 +273,7 @@ def _await_first(left: set[_Future]) -> None:
     wait_in_slices(local.execution, waited, lambda seconds: _satisfied([*left], seconds, FIRST_COMPLETED), -1)
 
 
-def _submit(
+def submit(
     method: Callable[..., _Future],
     self: concurrent.futures.ThreadPoolExecutor,
     work: Callable[..., object],
@@ -272,12 +281,12 @@ def _submit(
     *given: object,
     **named: object,
 ) -> _Future:
+    """Wrap `submit`, and note which thread runs the task."""
     execution = local.execution
     if _here.task is not None:  # what comes after the submission is to be known
         execution.segment = replace(execution.segment, silent=False)
     task = _Task(name_of_work(work), self, execution.segment)
 
-    @functools.wraps(work)
     def run() -> object:
         task.thread = Interpreter.thread_number()
         outer, _here.task = _here.task, task
@@ -294,12 +303,12 @@ def _submit(
 
 def _put_all() -> None:
     future, pool = concurrent.futures.Future, concurrent.futures.ThreadPoolExecutor
-    HOOKS.wrap(threading.Thread, "join", _join)
-    HOOKS.wrap(future, "result", _result)
-    HOOKS.wrap(future, "exception", _result)
-    HOOKS.wrap(concurrent.futures, "wait", _wait)
-    HOOKS.wrap(concurrent.futures, "as_completed", _as_completed)
-    HOOKS.wrap(pool, "submit", _submit)
+    HOOKS.wrap(threading.Thread, "join", join)
+    HOOKS.wrap(future, "result", result)
+    HOOKS.wrap(future, "exception", result)
+    HOOKS.wrap(concurrent.futures, "wait", wait)
+    HOOKS.wrap(concurrent.futures, "as_completed", as_completed)
+    HOOKS.wrap(pool, "submit", submit)
 
 
 HOOKS: Final = Hooks(_put_all)

@@ -14,7 +14,6 @@ from typing import Final
 
 from ..checking.slow_path import (
     entered,
-    fold,
     here,
     many_members,
     release_held,
@@ -22,8 +21,7 @@ from ..checking.slow_path import (
     take_slow_path,
     take_slow_path_at,
 )
-from ..checking.waiting import wait_noted
-from ..findings.statistics import PENDING_MAX
+from ..checking.waiting import wait_for_lock
 from ..holding.chains import Acquisition, Attempt, Execution, LockIdentity, TrieNode, holds_of
 from ..holding.runtime import NOBODY, local
 
@@ -159,7 +157,7 @@ class CheckedLock:
         return acquisition.attempt != "try" and self._wait(execution, after, timeout)
 
     def _wait(self, execution: Execution, after: TrieNode, timeout: float, *, breakable: bool = True) -> bool:
-        return wait_noted(
+        return wait_for_lock(
             execution, after, lambda seconds: self._try(True, seconds), timeout, breakable=breakable
         )
 
@@ -277,6 +275,9 @@ class FullLock(CheckedLock):
         """Take the lock, or try to, in the frame some calls up; the other ways have this code inline."""
         execution = local.execution
         node = execution.node
+        own = node.acquisition is self._acquisition and not self.reentrant
+        if own and acquisition.attempt == "try" and self._plain.locked():  # type: ignore[union-attr] # a plain one
+            return False  # as a condition asks whether its lock is held
         frame = _getframe(depth)
         try:
             after = node.next[acquisition]
@@ -296,66 +297,8 @@ class FullLock(CheckedLock):
         self._at = execution.node = after
         return True
 
-    def release(self) -> None:
-        """Release the lock; errors as of `CheckedLock.release`."""
-        after = self._at
-        execution = after.execution
-        node = execution.node
-        if (node is after or node.acquisition is self._acquisition) and local.execution is execution:
-            now = perf_counter_ns()
-            try:
-                self._plain.release()
-            except RuntimeError:
-                self._release_elsewhere()
-                return
-            execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
-            holds = node.holds
-            holds.append(now - node.since)
-            if len(holds) > PENDING_MAX:
-                fold(node)
-        else:
-            self._release_elsewhere()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        after = self._at
-        execution = after.execution
-        if execution.node is after:
-            now = perf_counter_ns()
-            self._plain.release()
-            execution.node = after.parent  # type: ignore[assignment] # a node that is held has a parent
-            holds = after.holds
-            holds.append(now - after.since)
-            if len(holds) > PENDING_MAX:
-                fold(after)
-        else:
-            self.release()
-
-
-class FullRLock(FullLock):
+class FullRLock(FullLock, CheckedRLock):
     """A re-entrant lock that also notes where it is taken."""
 
     __slots__ = ()
-
-    reentrant = True
-
-    def release(self) -> None:
-        """Release the lock; errors as of `CheckedLock.release`."""
-        after = self._at
-        execution = after.execution
-        node = execution.node
-        if node is after or node.acquisition is self._acquisition:
-            now = perf_counter_ns()
-            try:
-                self._plain.release()
-            except RuntimeError:  # which refuses other threads
-                self._release_elsewhere()
-                return
-            execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
-            holds = node.holds
-            holds.append(now - node.since)
-            if len(holds) > PENDING_MAX:
-                fold(node)
-        else:
-            self._release_elsewhere()

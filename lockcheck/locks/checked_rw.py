@@ -9,7 +9,6 @@ from typing import Final
 
 from ..checking.slow_path import (
     entered,
-    fold,
     here,
     many_members,
     release_held,
@@ -17,7 +16,6 @@ from ..checking.slow_path import (
     take_slow_path_at,
 )
 from ..checking.waiting import LockWait, wait_in_slices
-from ..findings.statistics import PENDING_MAX
 from ..findings.terms import Mode, RWPolicy
 from ..holding.chains import Acquisition, Attempt, LockIdentity, TrieNode
 from ..holding.runtime import local
@@ -91,21 +89,6 @@ class FullGuard(CheckedGuard):
                 many_members(node, after)
         execution.node = after
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        execution = local.execution
-        node = execution.node
-        if node.acquisition is self._acquisition:
-            execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
-            holds = node.holds
-            holds.append(perf_counter_ns() - node.since)
-            if len(holds) > PENDING_MAX:
-                fold(node)
-        else:
-            release_held(execution, self._acquisition.lock, self._acquisition.mode)
-        self._release()
-
 
 class CheckedRWLock(PlainRWLock):
     """A read/write lock, the order of which is checked."""
@@ -154,12 +137,7 @@ class CheckedRWLock(PlainRWLock):
     def wait_for(self, after: TrieNode, timeout_seconds: float) -> bool:
         """Wait for the lock in its queue; `_await_gate` checks for deadlocks meanwhile."""
         reads = after.acquisition is not None and after.acquisition.mode == "R"
-        began = perf_counter_ns()
-        try:
-            return (self.plain_read if reads else self.plain_write)(timeout_seconds)
-        finally:
-            if after.tally is not None:
-                after.tally.waits.append(perf_counter_ns() - began)
+        return (self.plain_read if reads else self.plain_write)(timeout_seconds)
 
     def _await_gate(self, waiter: Waiter, timeout_seconds: float) -> bool:
         wait = LockWait(self._acquisition(waiter.mode, "block"), endless=timeout_seconds < 0)

@@ -37,10 +37,10 @@ def Lock(name: str | None = None, *, key: object = None, check: Level | str | No
     level = level_for(check)
     if level is Level.OFF:
         return threading.Lock()
-    if level >= Level.RECORD:
-        from .recorded import RecordedLock  # noqa: PLC0415 - likewise
+    if level is Level.CONFIRM:
+        from .steered import SteeredLock  # noqa: PLC0415 - likewise
 
-        return RecordedLock(name or _name_here(), key=key)
+        return SteeredLock(name or _name_here(), key=key)
     from .checked import CheckedLock, FullLock  # noqa: PLC0415 - not loaded where nothing is checked
 
     return (FullLock if level is Level.FULL else CheckedLock)(name or _name_here(), key=key)
@@ -51,10 +51,10 @@ def RLock(name: str | None = None, *, key: object = None, check: Level | str | N
     level = level_for(check)
     if level is Level.OFF:
         return threading.RLock()
-    if level >= Level.RECORD:
-        from .recorded import RecordedRLock  # noqa: PLC0415 - likewise
+    if level is Level.CONFIRM:
+        from .steered import SteeredRLock  # noqa: PLC0415 - likewise
 
-        return RecordedRLock(name or _name_here(), key=key)
+        return SteeredRLock(name or _name_here(), key=key)
     from .checked import CheckedRLock, FullRLock  # noqa: PLC0415 - not loaded where nothing is checked
 
     return (FullRLock if level is Level.FULL else CheckedRLock)(name or _name_here(), key=key)
@@ -78,10 +78,10 @@ def RWLock(  # noqa: N802 - as its siblings
     level = level_for(check)
     if level is Level.OFF:
         return PlainRWLock(name or "rwlock", key=key, policy=policy)
-    if level >= Level.RECORD:
-        from .recorded import RecordedRWLock  # noqa: PLC0415 - likewise
+    if level is Level.CONFIRM:
+        from .steered import SteeredRWLock  # noqa: PLC0415 - likewise
 
-        return RecordedRWLock(name or _name_here(), key=key, policy=policy)
+        return SteeredRWLock(name or _name_here(), key=key, policy=policy)
     from .checked_rw import CheckedRWLock, FullRWLock  # noqa: PLC0415 - not loaded where nothing is checked
 
     return (FullRWLock if level is Level.FULL else CheckedRWLock)(

@@ -13,10 +13,9 @@ from typing import Final
 
 from ..findings.findings import Edge, Finding, scenario, suggestion
 from ..findings.json_files import Fields, JsonValue, json_of_point, open_document, read_point, read_text
-from ..findings.statistics import Spread, Usage
 from ..findings.terms import MODES, Frame, Kind, Rung
 from ..order.order import OrderStep
-from ..sessions.summaries import Contract, Declaration, ObservedEdge, Role, Summary
+from ..sessions.summaries import Contract, Declaration, ObservedEdge, Summary
 
 FORMAT: Final = "licorne.lockcheck.report"
 VERSION: Final = 1
@@ -41,11 +40,7 @@ def from_json(text: str, where: str) -> Summary:
         level=fields.text("level"),
         findings=fields.each("findings", _read_finding),
         class_edges=fields.each("nestings", _read_class_edge),
-        roles=fields.each(
-            "roles", lambda role: Role(role.text("name"), role.each("nestings", _read_class_edge))
-        ),
         orders=fields.each("orders", _read_declaration),
-        usages=fields.each("usages", _read_usage),
         contracts=fields.each(
             "contracts", lambda contract: Contract(contract.text("name"), contract.number("checked"))
         ),
@@ -56,6 +51,7 @@ def from_json(text: str, where: str) -> Summary:
         searches_given_up=fields.number("searches_given_up"),
         faults=fields.texts("faults"),
         unwatched=fields.texts("unwatched") if fields.has("unwatched") else (),
+        greenlets=fields.has("greenlets"),
     )
 
 
@@ -76,12 +72,7 @@ def document_of(summary: Summary) -> dict[str, JsonValue]:
         "level": summary.level,
         "findings": [_finding(finding, summary.sites) for finding in summary.findings],
         "nestings": [_class_edge(class_edge) for class_edge in summary.class_edges],
-        "roles": [
-            {"name": role.name, "nestings": [_class_edge(class_edge) for class_edge in role.class_edges]}
-            for role in summary.roles
-        ],
         "orders": [_declaration(order) for order in summary.orders],
-        "usages": [_usage(usage) for usage in summary.usages],
         "contracts": [asdict(contract) for contract in summary.contracts],
         "dependencies": summary.dependencies,
         "acquisitions": summary.acquisitions,
@@ -90,6 +81,7 @@ def document_of(summary: Summary) -> dict[str, JsonValue]:
         "searches_given_up": summary.searches_given_up,
         "faults": list(summary.faults),
         "unwatched": list(summary.unwatched),
+        **({"greenlets": True} if summary.greenlets else {}),
     }
 
 
@@ -203,43 +195,3 @@ def _read_step(fields: Fields) -> OrderStep:
         fields.choice("wanted_mode", MODES),
         fields.text("clause"),
     )
-
-
-def _usage(usage: Usage) -> dict[str, JsonValue]:
-    return {
-        "lock": usage.lock,
-        "mode": usage.mode,
-        "site": usage.site,
-        "key": usage.key,
-        "acquired": usage.hold.count,
-        "contended": usage.wait.count,
-        "hold": _spread(usage.hold),
-        "wait": _spread(usage.wait),
-    }
-
-
-def _read_usage(fields: Fields) -> Usage:
-    return Usage(
-        fields.text("lock"),
-        fields.choice("mode", MODES),
-        fields.text("site"),
-        fields.text_or_none("key"),
-        _read_spread(fields.one("hold")),
-        _read_spread(fields.one("wait")),
-    )
-
-
-def _spread(spread: Spread) -> dict[str, JsonValue]:
-    return {
-        "total": spread.total,
-        "max": spread.max,
-        "p50": spread.percentile(50),
-        "p99": spread.percentile(99),
-        "buckets": [{"limit": limit, "count": count} for limit, count in spread.buckets],
-    }
-
-
-def _read_spread(fields: Fields) -> Spread:
-    """Return a distribution of times; percentiles are computed from the buckets."""
-    buckets = fields.each("buckets", lambda bucket: (bucket.number("limit"), bucket.number("count")))
-    return Spread(fields.number("total"), fields.number("max"), buckets)

@@ -1,10 +1,8 @@
-"""Findings of several runs: cycles across sessions, findings that are accepted, and differences of two runs.
+"""Findings of several runs: cycles across sessions, and findings that are accepted.
 
 **Cycles across sessions** have steps in different tests, for example. These never run at the same time, and
 their locks are not the same ones, so such a cycle is R1. It matters if one program does both at the same
-time: a *role* that both tests have declares it. Then a lock is identified by class and key, by class alone if
-it has no key, and the cycle is R2 unless the summaries show a guard: a gate, other keys, or that only readers
-meet. The order of what different tests do is not known, so no start and no join guards a cycle here.
+time.
 
 **The baseline** lists findings that are accepted for now:
 
@@ -19,59 +17,43 @@ gets smaller.
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from itertools import combinations
 from pathlib import Path
 from typing import Final, final
 
-from ..findings.findings import Edge, Finding, fingerprint_of_cycle
+from ..findings.findings import Finding, fingerprint_of_cycle
 from ..findings.json_files import read_text, shown
 from ..findings.terms import Kind, LockUsageError, Rung
 from ..sessions.summaries import ObservedEdge, Summary, merged, strongest_first
 
 PENDING_MAX: Final = 64
 """How many summaries are collected before they are merged: one by one, each would be compared with all."""
-_MODE: Final = re.compile(r" \[[RW]\]$")
-_SERIAL: Final = re.compile(r" #\d+$")
-"""The serial number in the name of a lock without a key, which differs from run to run."""
 
 
 def cycles_across_sessions(summary: Summary) -> tuple[Finding, ...]:
     """Return the cycles over several sessions of a summary that no session has alone."""
     known = {_classes_of(finding) for finding in summary.findings if finding.kind is Kind.CYCLE}
     found: dict[str, Finding] = {}
-    for role in summary.roles:
-        for path in _paths(role.class_edges):
-            _add(found, _finding(path, _guards(path), role.name))
     for path in _paths(summary.class_edges):
-        _add(found, _finding(path, [_never_met(path), *_readers(path)], None))
+        finding = _finding(path)
+        found.setdefault(finding.fingerprint, finding)
     return tuple(one for one in found.values() if _classes_of(one) not in known)
 
 
-def _add(found: dict[str, Finding], finding: Finding) -> None:
-    before = found.get(finding.fingerprint)
-    if before is None or before.rung < finding.rung:
-        found[finding.fingerprint] = finding
-
-
-def _finding(path: Sequence[ObservedEdge], guards: list[str], role: str | None) -> Finding:
+def _finding(path: Sequence[ObservedEdge]) -> Finding:
     names = [str(one) for one in path]
     return Finding(
-        Rung.R1 if guards else Rung.R2,
+        Rung.R1,
         Kind.CYCLE,
         "a cycle over tests: " + ", then ".join(names),
         tuple(replace(one.example, execution=f"{one.example.execution} of {one.test}") for one in path),
-        tuple(guards) or (f"the program does this at the same time: the tests have the role {role}", _FREE),
+        (_never_met(path), *_readers(path)),
         fingerprint=fingerprint_of_cycle("classes", names),
     )
-
-
-_FREE: Final = "no lock is held in two of the steps in modes that exclude each other"
 
 
 def _classes_of(finding: Finding) -> str:
@@ -121,9 +103,6 @@ def _readers_meet(one: ObservedEdge, following: ObservedEdge) -> bool:
     return "R" == one.wanted_mode == following.held_mode
 
 
-# ------------------------------------------------------------------------------------ what guards them
-
-
 def _never_met(path: Sequence[ObservedEdge]) -> str:
     steps = ", ".join(f"{one} in {one.test}" for one in path)
     return f"its steps never ran together: {steps}"
@@ -133,37 +112,6 @@ def _readers(path: Sequence[ObservedEdge]) -> Iterator[str]:
     for one, following in zip(path, (*path[1:], path[0]), strict=True):
         if _readers_meet(one, following):
             yield f"only readers meet at {one.wanted}, unless a writer comes between them"
-
-
-def _guards(path: Sequence[ObservedEdge]) -> list[str]:
-    """Return what guards a cycle, though its steps run at the same time."""
-    reasons = list(_readers(path))
-    for one, following in zip(path, (*path[1:], path[0]), strict=True):
-        wanted, held = _lock(one.example.wanted), _lock(str(following.example.held))
-        if wanted != held and _keyed(one.example.wanted) and _keyed(str(following.example.held)):
-            reasons.append(f"one wants {wanted}, the other one held {held}")
-    for one, other in combinations(path, 2):
-        reasons += [f"guarded by {gate}, held in both" for gate in _gates(one.example, other.example)]
-        if (one.test, one.example.execution) == (other.test, other.example.execution):
-            reasons.append(f"one execution does both: {one.example.execution} of {one.test}")
-    return list(dict.fromkeys(reasons))
-
-
-def _gates(one: Edge, other: Edge) -> Iterator[str]:
-    theirs = {_lock(held): held for held in other.all_held}
-    for held in one.all_held:
-        again = theirs.get(_lock(held))
-        if again is not None and not (held.endswith(" [R]") and again.endswith(" [R]")):
-            yield _lock(held)
-
-
-def _lock(text: str) -> str:
-    """Return what identifies a lock in all runs: class and key, or its class."""
-    return _SERIAL.sub("", _MODE.sub("", text))
-
-
-def _keyed(text: str) -> bool:
-    return _SERIAL.search(_MODE.sub("", text)) is None
 
 
 @final
@@ -316,42 +264,3 @@ def _read_entry(entry: object, where: str) -> Accepted:
     if not isinstance(expires, date) or isinstance(expires, datetime):
         raise LockUsageError(f"{where}: expires: expected a date such as 2027-03-31, got {expires!r}")
     return Accepted(fingerprint, reason, expires)
-
-
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """New findings, and those that are gone. A finding that reached a higher rung is new."""
-
-    findings_new: tuple[Finding, ...]
-    findings_gone: tuple[Finding, ...]
-    class_edges_new: tuple[ObservedEdge, ...]
-    class_edges_gone: tuple[ObservedEdge, ...]
-
-    def text(self) -> str:
-        """Yield the differences, one line each."""
-        return "\n".join(self._lines()) or "No difference."
-
-    def _lines(self) -> Iterator[str]:
-        yield from (f"+ {finding} [{finding.fingerprint}]" for finding in self.findings_new)
-        yield from (f"- {finding} [{finding.fingerprint}]" for finding in self.findings_gone)
-        for class_edge in self.class_edges_new:
-            at = ", ".join(class_edge.sites[:3]) + (" and others" if len(class_edge.sites) > 3 else "")
-            yield f"+ {class_edge} at {at}"
-        yield from (f"- {class_edge}" for class_edge in self.class_edges_gone)
-
-
-def differences(old: Summary, new: Summary) -> Differences:
-    """Compare two summaries: findings by fingerprint and rung, edges by classes and modes."""
-    before = {finding.fingerprint: finding for finding in old.findings}
-    after = {finding.fingerprint for finding in new.findings}
-    known, seen = set(map(str, old.class_edges)), set(map(str, new.class_edges))
-    return Differences(
-        tuple(
-            one
-            for one in new.findings
-            if one.fingerprint not in before or before[one.fingerprint].rung < one.rung
-        ),
-        tuple(one for one in old.findings if one.fingerprint not in after),
-        tuple(one for one in new.class_edges if str(one) not in known),
-        tuple(one for one in old.class_edges if str(one) not in seen),
-    )

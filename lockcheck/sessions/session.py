@@ -13,16 +13,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, final
 
+from ..checking.finalizers import finalizers_noted
 from ..checking.graph import Graph
-from ..checking.interruptions import collections_noted, report_survivors
+from ..checking.interruptions import report_survivors
 from ..checking.policy import DEFAULT_ACTIONS, FindingAction, Policy, VictimPolicy, edge_of, youngest
-from ..checking.standing import ANY, HoldWatch
-from ..checking.watch import Watch, current
+from ..checking.watch import Watch, current, find_greenlets
 from ..findings.findings import Finding, counted, finding_text, fingerprint_of, place_text
-from ..findings.terms import DEFAULT_FAIL_ON, Kind, Level, LockCheckError, LockUsageError, Rung, level_of
+from ..findings.terms import DEFAULT_FAIL_ON, Kind, Level, LockCheckError, Rung, level_of
 from ..holding.chains import Execution, TrieNode, held_nodes
 from ..holding.runtime import LATCH, fails_open, runtime
-from ..interception import awaited_ends, found_late, hand_overs, joins, patches, queue_ends
+from ..interception import found_late, joins, observed, threads
+from ..interception.hooks import Hooks
 from ..order.order import Order
 from .summaries import Summary, summary_of
 
@@ -40,16 +41,13 @@ class Session:
 
     Args:
         order: the declared order, if any.
-        level: how much is checked: `order`, `full` or `record`; at `off` the locks that are made are plain.
+        level: how much is checked: `order`, `full` or `confirm`; at `off` the locks that are made are plain.
         on: what happens at a finding, by rung: `raise` before the lock is taken, `warn`, `log`, `record`,
             and for a real deadlock `break`; rungs that are left out keep their default.
         fail_on: the rungs at which `failures` counts a finding.
         name: the name of the session in findings, such as the test that runs.
-        role: sessions of one role do what the program does at the same time.
         members_max: how many locks of a class may be taken one by one while another lock is held.
         timeout_seconds: a wait for a lock that takes longer is reported; `None` for no limit.
-        max_hold_seconds: a lock that is held longer is reported while it is, at the level `full`; `None`
-            for no limit. `max_hold` sets it by class.
         blocking: for each class of locks the kinds of blocking calls that are allowed while one of it is
             held, such as `{"rm": {"ask"}}`; `*` stands for all kinds.
         victim: chooses the execution that gives way in a real deadlock.
@@ -57,7 +55,6 @@ class Session:
             happen at the level `full` or above; `None` for no files.
         order_disabled: do not check orders, recursion and cycles.
         exits: end the process, with code 1, at the first finding that fails.
-        by_key: note times by the key of the lock too.
 
     Raises:
         LockUsageError: an argument is invalid.
@@ -71,16 +68,13 @@ class Session:
         on: Mapping[Rung, FindingAction] | None = None,
         fail_on: Collection[Rung] = DEFAULT_FAIL_ON,
         name: str | None = None,
-        role: str | None = None,
         members_max: int = 2,
         timeout_seconds: float | None = None,
-        max_hold_seconds: float | None = None,
         blocking: Mapping[str, Collection[str]] | None = None,
         victim: VictimPolicy = youngest,
         witnesses: Path | None = None,
         order_disabled: bool = False,
         exits: bool = False,
-        by_key: bool = False,
     ) -> None:
         self.watch = Watch(
             Policy(
@@ -89,23 +83,17 @@ class Session:
                 on={**DEFAULT_ACTIONS, **(on or {})},
                 fail_on=frozenset(fail_on),
                 name=name,
-                role=role,
                 members_max=members_max,
                 timeout_seconds=timeout_seconds,
-                max_hold_seconds=max_hold_seconds,
                 blocking={held: frozenset(kinds) for held, kinds in (blocking or {}).items()},
                 victim=victim,
                 witnesses=witnesses,
                 order_disabled=order_disabled,
                 exits=exits,
-                by_key=by_key,
             )
         )
         """The interface for checks, while the session is active."""
         self._outer: Watch | None = None
-        self._hold_watch: HoldWatch | None = None
-        if max_hold_seconds is not None:
-            self._hold_watch = self._watch_for({ANY: max_hold_seconds})
 
     # ------------------------------------------------------------------------------- what is checked
 
@@ -131,17 +119,11 @@ class Session:
             cut = _activate(self.watch)
         del cut  # keys of locks may have finalizers, which are not to run under the latch
         if self.level >= Level.ORDER:
-            joins.HOOKS.install()
+            self._hooks().install()
             found_late.HOOKS.install()
             found_late.find()
         if self.level >= Level.FULL:
-            collections_noted(wanted=True)
-            awaited_ends.HOOKS.install()
-            queue_ends.HOOKS.install()
-            hand_overs.HOOKS.install()
-            patches.HOOKS.install()
-        if self._hold_watch is not None:
-            self._hold_watch.start()
+            finalizers_noted(wanted=True)
         early, runtime.early_fault = runtime.early_fault, None
         if early is not None:
             self.watch.note_fault(early)
@@ -153,18 +135,13 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._hold_watch is not None:
-            self._hold_watch.stop()
+        find_greenlets(self.watch)
         if self.level >= Level.FULL:
-            patches.HOOKS.uninstall()
-            hand_overs.HOOKS.uninstall()
-            queue_ends.HOOKS.uninstall()
-            awaited_ends.HOOKS.uninstall()
-            collections_noted(wanted=False)
-            _report_survivors(self.watch)
+            finalizers_noted(wanted=False)
+            report_finalized(self.watch)
         if self.level >= Level.ORDER:
             found_late.HOOKS.uninstall()
-            joins.HOOKS.uninstall()
+            self._hooks().uninstall()
         with LATCH:
             cut = _activate(self._outer)
         del cut
@@ -172,6 +149,9 @@ class Session:
             runtime.forget(execution)
         if error is None and self.watch.deferred:
             raise self.watch.deferred[0]
+
+    def _hooks(self) -> Hooks:
+        return observed.HOOKS if self.level >= Level.FULL else joins.HOOKS
 
     @contextmanager
     def left_alone(self) -> Iterator[None]:
@@ -181,23 +161,6 @@ class Session:
             yield
         finally:
             self.__enter__()
-
-    def max_hold(self, name: str, seconds: float) -> None:
-        """Set the limit for holds of a class of locks, while the session is open.
-
-        Raises:
-            LockUsageError: the limit is not positive, or the level does not note since when locks are held.
-        """
-        if self._hold_watch is not None:
-            self._hold_watch.limit(name, seconds)
-            return
-        self._hold_watch = self._watch_for({name: seconds})
-        self._hold_watch.start()
-
-    def _watch_for(self, seconds: dict[str, float]) -> HoldWatch:
-        if self.level < Level.FULL:
-            raise LockUsageError(f"the level {self.level.name.lower()} does not note how long locks are held")
-        return HoldWatch(self.watch, seconds)
 
     # ------------------------------------------------------------------------------ what was found
 
@@ -254,12 +217,12 @@ def _activate(watch: Watch | None) -> Sequence[object]:
     """Set the watch that checks call, if any; return objects that the caller drops without the latch."""
     runtime.watch = watch
     runtime.ended = _thread_ended if watch is not None else None
-    runtime.born = patches.started_after if watch is not None else None
+    runtime.born = threads.started_after if watch is not None else None
     return runtime.cut_tries()
 
 
 @fails_open(None)
-def _report_survivors(watch: Watch) -> None:
+def report_finalized(watch: Watch) -> None:
     """Report the locks of finalizers that outlived them; an error is raised at the end of the session."""
     try:
         watch.guarded(lambda: report_survivors(watch), lambda: None)
@@ -327,7 +290,7 @@ def closing(summary: Summary) -> str:
 
 
 def remarks(summary: Summary) -> list[str]:
-    """Return a line on locks that are not watched, and one on faults of the checker, if there are such."""
+    """Return a line on locks that are not watched, one on greenlets, one on faults, if there are such."""
     lines = []
     if summary.unwatched:
         existed = counted(len(summary.unwatched), "lock")
@@ -335,6 +298,8 @@ def remarks(summary: Summary) -> list[str]:
         more = f" and {left} more, see the reports" if left > 0 else ""
         names = ", ".join(summary.unwatched[:UNWATCHED_MAX])
         lines.append(f"Not watched: {existed} that existed before lockcheck: {names}{more}.")
+    if summary.greenlets:
+        lines.append("Not checked: greenlets, which have taken the place of threads, and all after that.")
     if summary.faults:
         lines.append(f"Faults of the checker: {len(summary.faults)}, the first: {summary.faults[0]}")
     return lines

@@ -5,17 +5,16 @@ Summaries of several sessions, such as those of all tests of a run, merge into o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..checking.acquisition_checks import edge_of_dependency
 from ..checking.graph import Dependency, Graph
 from ..checking.watch import Watch
 from ..findings.findings import Edge, Finding
-from ..findings.statistics import Usage, usages_together
 from ..findings.terms import ClassEdge, Mode, Rung
 from ..holding.runtime import LATCH
-from ..holding.stacks import RawStack, line_of, resolve
+from ..holding.stacks import RawStack, resolve
 from ..order.order import Order, OrderStep
 
 
@@ -54,23 +53,6 @@ class ObservedEdge(ClassEdge):
     """The first occurrence."""
 
 
-Nesting = ObservedEdge
-"""The earlier public name, which is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """Edges of tests that have one role: the program does at the same time what they do."""
-
-    name: str
-    class_edges: tuple[ObservedEdge, ...]
-
-    @property
-    def nestings(self) -> tuple[ObservedEdge, ...]:
-        """The edges, under their name in documents, which is kept."""
-        return self.class_edges
-
-
 @dataclass(frozen=True, slots=True)
 class Summary:
     """All that a session found and observed.
@@ -81,11 +63,7 @@ class Summary:
     level: str
     findings: tuple[Finding, ...] = ()
     class_edges: tuple[ObservedEdge, ...] = ()
-    roles: tuple[Role, ...] = ()
-    """By name; their edges are in `class_edges` too."""
     orders: tuple[Declaration, ...] = ()
-    usages: tuple[Usage, ...] = ()
-    """How locks were used, by class, mode and place, and by key on request; at the level `full` alone."""
     contracts: tuple[Contract, ...] = ()
     """The contracts of functions, by name."""
     dependencies: int = 0
@@ -98,6 +76,8 @@ class Summary:
     faults: tuple[str, ...] = ()
     unwatched: tuple[str, ...] = ()
     """The names of locks that are not watched, because they existed before locks were adopted."""
+    greenlets: bool = False
+    """Whether greenlets took the place of threads, so that nothing was checked from then on."""
 
     @property
     def verdict(self) -> str:
@@ -111,11 +91,6 @@ class Summary:
         """How many places in the code make each edge."""
         return {str(class_edge): len(class_edge.sites) for class_edge in self.class_edges}
 
-    @property
-    def nestings(self) -> tuple[ObservedEdge, ...]:
-        """The edges, under their name in documents, which is kept."""
-        return self.class_edges
-
 
 def summary_of(watch: Watch) -> Summary:
     """Return the summary of a session so far, from its watch."""
@@ -126,7 +101,6 @@ def summary_of(watch: Watch) -> Summary:
             level=policy.level.name.lower(),
             findings=strongest_first(watch.findings),
             orders=(_declaration(policy.order),) if policy.order is not None else (),
-            usages=_usages(watch),
             contracts=_contracts(list(watch.contracts.items())),
             dependencies=len(watch.graph),
             acquisitions=watch.acquisitions,
@@ -135,11 +109,11 @@ def summary_of(watch: Watch) -> Summary:
             searches_given_up=watch.searches_given_up,
             faults=tuple(watch.faults),
             unwatched=tuple(watch.unwatched),
+            greenlets=watch.greenlets,
         )
     # Files are read for the lines, and keys of the program are shown: not under the latch.
     class_edges = tuple(_class_edge(one, policy.name) for one in seen)
-    roles = (Role(policy.role, class_edges),) if policy.role is not None else ()
-    return replace(summary, class_edges=class_edges, roles=roles)
+    return replace(summary, class_edges=class_edges)
 
 
 def merged(summaries: Iterable[Summary]) -> Summary:
@@ -157,9 +131,7 @@ def merged(summaries: Iterable[Summary]) -> Summary:
         class_edges=_class_edges_together(
             class_edge for summary in everything for class_edge in summary.class_edges
         ),
-        roles=_roles_together([role for summary in everything for role in summary.roles]),
         orders=tuple(dict.fromkeys(order for summary in everything for order in summary.orders)),
-        usages=usages_together(usage for summary in everything for usage in summary.usages),
         contracts=_contracts(
             (contract.name, contract.checked) for summary in everything for contract in summary.contracts
         ),
@@ -170,6 +142,7 @@ def merged(summaries: Iterable[Summary]) -> Summary:
         searches_given_up=sum(summary.searches_given_up for summary in everything),
         faults=tuple(fault for summary in everything for fault in summary.faults),
         unwatched=tuple(dict.fromkeys(name for summary in everything for name in summary.unwatched)),
+        greenlets=any(summary.greenlets for summary in everything),
     )
 
 
@@ -199,17 +172,6 @@ def _class_edges_together(class_edges: Iterable[ObservedEdge]) -> tuple[Observed
     return tuple(found[name] for name in sorted(found))
 
 
-def _roles_together(roles: Sequence[Role]) -> tuple[Role, ...]:
-    names = sorted({role.name for role in roles})
-    return tuple(
-        Role(
-            name,
-            _class_edges_together(one for role in roles if role.name == name for one in role.class_edges),
-        )
-        for name in names
-    )
-
-
 def _together(known: ObservedEdge, other: ObservedEdge) -> ObservedEdge:
     return replace(
         known,
@@ -226,15 +188,6 @@ def _contracts(counts: Iterable[tuple[str, int]]) -> tuple[Contract, ...]:
     for name, checked in counts:
         found[name] = found.get(name, 0) + checked
     return tuple(Contract(name, found[name]) for name in sorted(found))
-
-
-def _usages(watch: Watch) -> tuple[Usage, ...]:
-    found = []
-    for tally in watch.tallies:
-        tally.fold()
-        site = f"{tally.code.co_filename}:{line_of(tally.code, tally.instruction)}"
-        found.append(Usage(tally.lock, tally.mode, site, tally.key, tally.held, tally.waited))
-    return usages_together(found)
 
 
 @dataclass(frozen=True, slots=True)

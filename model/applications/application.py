@@ -87,8 +87,12 @@ class Application:
         self._core = core
         self.asks = ApplicationAsks(core)
         self.allocations = ApplicationAllocations(core)
-        self.swaps = ApplicationSwaps(core)
         self.reservations = ApplicationReservations(core)
+
+    @property
+    def swaps(self) -> ApplicationSwaps:
+        """Its swaps; few applications have any, so that no object is kept for them."""
+        return ApplicationSwaps(self._core)
 
     def limit_execution(self, limits: Sequence[tuple[str, int | None]], now_ns: int) -> Answer:
         """Limit how long the allocations of asks may run: keys with nanoseconds, `None` for no limit.

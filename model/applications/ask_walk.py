@@ -410,7 +410,10 @@ def _next_reservable(
     """
     if not walk.reservations_on:
         return None
-    for other in group.after(record.order):
+    begin = known_to = record.order
+    if group.reserved is not None and before is None and group.reserved[0] <= begin <= group.reserved[1]:
+        begin, known_to = group.reserved
+    for other in group.after(known_to):
         if other is before:
             return None
         due_ns = other.ask.created_at_ns + RESERVATION_DELAY_NS + 1
@@ -419,6 +422,7 @@ def _next_reservable(
             return None
         if not reservations.node_of(other.ask.allocation_key):
             return other
+        group.reserved = begin, other.order
     return None
 
 

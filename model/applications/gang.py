@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 from ..resources.comparisons import has_negative, is_zero
 from ..resources.resource import EMPTY, Resource, fits, subtract, total_of
 from ..values.allocation import Allocation, Ask, Refusal, RefusalReason
+from ..values.domains import DomainTerms
 from ..values.messages import TerminationType
 from .effects import ApplicationEvent, Effect, ReleaseWanted, TimerKind
 from .holdings import HeldAllocation
@@ -47,6 +48,13 @@ class GangSettings:
     """How many asks make up a gang that is placed whole without placeholders; 0 for one with them."""
     wait_ns: int | None = None
     """How long a gang that is placed whole waits for that, from its first ask on; `None` for any time."""
+    domains: DomainTerms | None = None
+    """The domains of nodes that a gang which is placed whole may have; `None` for all nodes."""
+
+    @property
+    def required_level(self) -> str:
+        """The level of which it needs one domain, the empty text for none."""
+        return "" if self.domains is None else self.domains.required
 
     @property
     def is_announced(self) -> bool:
@@ -143,7 +151,11 @@ def next_swap(
 def _offers(
     asks: PendingAsks, placeholders: Mapping[str, Mapping[str, HeldAllocation]]
 ) -> Iterator[SwapOffer]:
-    groups = [group for shape, group in asks.members.items() if shape.task_group_name in placeholders]
+    groups = [
+        group
+        for shape, group in asks.groups.items()
+        if not shape.placeholder and shape.task_group_name in placeholders
+    ]
     for record in merge(*groups, key=lambda record: record.order):
         for entry in tuple(placeholders.get(record.ask.task_group_name, {}).values()):
             if record.placed or entry.is_leaving:

@@ -84,19 +84,15 @@ class AskRecord:
         self.scale_up_triggered = False
         self.preemption_triggered = False
         self.preemption_checked_ns: int | None = None
-        self.log: dict[str, list[int]] | None = None
-        """Text -> [how often, when last in ns]."""
+        self.log: dict[str, tuple[int, int]] | None = None
+        """Text -> (how often, when last in ns)."""
 
     def note(self, text: str, now_ns: int, times: int = 1) -> None:
         """Count refusals with this text."""
         if self.log is None:
             self.log = {}
-        entry = self.log.get(text)
-        if entry is None:
-            self.log[text] = [times, now_ns]
-        else:
-            entry[0] += times
-            entry[1] = now_ns
+        before, _ = self.log.get(text, (0, 0))
+        self.log[text] = (before + times, now_ns)
 
 
 def shape_of(ask: Ask) -> AskShape:
@@ -124,15 +120,19 @@ _NOBODY: Final[OrderedList[AskRecord]] = OrderedList()
 class AskGroup(OrderedList[AskRecord]):
     """The waiting asks of one shape, in order. Its own place is that of its first ask."""
 
-    __slots__ = ("_apart", "attempted_until", "order", "shape")
+    __slots__ = ("_apart", "attempted_until", "order", "reserved", "shape")
+
+    attempted_until: AskOrder | None
+    """All asks up to this one count as attempted, because they shared the answer of one before them."""
+    reserved: tuple[AskOrder, AskOrder] | None
+    """All asks behind the first place, up to the second one, are known to have reservations."""
+    _apart: OrderedList[AskRecord] | None
 
     def __init__(self, shape: AskShape, order: AskOrder) -> None:
         super().__init__()
         self.shape = shape
         self.order = order
-        self.attempted_until: AskOrder | None = None
-        """All asks up to this one count as attempted, because they shared the answer of one before them."""
-        self._apart: OrderedList[AskRecord] | None = None
+        self.attempted_until = self.reserved = self._apart = None
 
     @property
     def apart(self) -> OrderedList[AskRecord]:
@@ -171,8 +171,10 @@ class _Ages:
     __slots__ = ("_ages", "_last")
 
     def __init__(self) -> None:
-        self._ages: dict[tuple[int, int], list[int]] = {}
-        """(negative priority, creation) -> [lowest serial, highest serial, how many]."""
+        self._ages: dict[tuple[int, int], tuple[int, int, int]] = {}
+        """(negative priority, creation) -> (lowest serial, highest serial, how many).
+
+        The collector of garbage follows no tuples of numbers."""
         self._last: tuple[int, int] | None = None
         """The one that goes last, `None` if it has to be found again."""
 
@@ -182,25 +184,26 @@ class _Ages:
         if serials is None:
             if self._last is not None and age > self._last:
                 self._last = age
-            self._ages[age] = [0, 0, 1]
+            self._ages[age] = (0, 0, 1)
             return (*age, 0)
-        serials[2] += 1
+        lowest, highest, count = serials
         if self._last is None:
             self._last = max(self._ages)
         if age == self._last:
-            serials[1] += 1
-            return (*age, serials[1])
-        serials[0] -= 1
-        return (*age, serials[0])
+            self._ages[age] = (lowest, highest + 1, count + 1)
+            return (*age, highest + 1)
+        self._ages[age] = (lowest - 1, highest, count + 1)
+        return (*age, lowest - 1)
 
     def leave(self, order: AskOrder) -> None:
         age = order[:2]
-        serials = self._ages[age]
-        serials[2] -= 1
-        if not serials[2]:
-            del self._ages[age]
-            if age == self._last:
-                self._last = None
+        lowest, highest, count = self._ages[age]
+        if count > 1:
+            self._ages[age] = (lowest, highest, count - 1)
+            return
+        del self._ages[age]
+        if age == self._last:
+            self._last = None
 
 
 @final
@@ -210,8 +213,6 @@ class PendingAsks:
     def __init__(self) -> None:
         self.records: dict[str, AskRecord] = {}
         self.groups: dict[AskShape, AskGroup] = {}
-        self.members: dict[AskShape, AskGroup] = {}
-        """Those of `groups` that are real."""
         self._in_order: OrderedList[AskGroup] = OrderedList()
         """The groups by their first asks."""
         self._ages = _Ages()
@@ -296,15 +297,14 @@ class PendingAsks:
     def _queue(self, record: AskRecord) -> None:
         shape = shape_of(record.ask)
         group = self.groups.get(shape)
-        order = record.order
         if group is None:
-            group = self.groups[shape] = AskGroup(shape, order)
-            if not shape.placeholder:
-                self.members[shape] = group
+            group = self.groups[shape] = AskGroup(shape, record.order)
             self._in_order.add(group)
-        elif order < group.order:
-            self._move(group, order)
+        elif record.order < group.order:
+            self._move(group, record.order)
         group.add(record)
+        if group.reserved is not None and record.order <= group.reserved[1]:
+            group.reserved = None
         record.group = group
         if record.has_own_answer:
             group.set_apart(record)
@@ -321,7 +321,6 @@ class PendingAsks:
         if first is None:
             self._in_order.remove(group)
             del self.groups[group.shape]
-            self.members.pop(group.shape, None)
         elif record.order == group.order:
             self._move(group, first.order)
 
@@ -422,12 +421,17 @@ class ApplicationReservations:
     def remove(self, allocation_key: str) -> Answer | None:
         """Forget the reservation of an ask; `None` without one."""
         reservation = self._core.reservations.remove(allocation_key)
+        record = self._core.asks.get(allocation_key)
+        if record is not None and record.group is not None:
+            record.group.reserved = None
         return None if reservation is None else self._core.answer(reservations=(reservation,))
 
-    def with_asks(self) -> tuple[tuple[Reservation, AskRecord | None], ...]:
-        """Return the reservations with their asks, `None` for an ask that no longer waits."""
+    def with_asks(self, only_key: str = "") -> tuple[tuple[Reservation, AskRecord | None], ...]:
+        """Return all reservations, or that of one ask, with the asks, `None` for one that no longer waits."""
         rows = []
-        for reservation in self._core.reservations.all():
+        by_key = self._core.reservations.by_key
+        only = by_key.get(only_key)
+        for reservation in by_key.values() if only is None else (only,):
             record = self._core.asks.get(reservation.allocation_key)
             rows.append((reservation, None if record is None or record.placed else record))
         return tuple(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from ..values.messages import User
 from .core import ApplicationCore, application_facts
 from .effects import ApplicationState
 from .holdings import HeldAllocation
-from .pending_asks import AskRecord
+from .pending_asks import AskRecord, AskShape, shape_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class WaitingAsk:
     """An ask that waits, and what its application has noted of it.
 
     `reserved_node` is the empty text without a reservation. `refusals` are those of the last walk that
-    tried all asks of the application.
+    tried all asks of the application; asks that share the answers of predicates share them too.
     """
 
     ask: Ask
@@ -68,8 +68,12 @@ def application_report(
     if only_key is not None:
         wanted = [record for record in wanted if record.ask.allocation_key == only_key]
     refusals: dict[str, list[Refusal]] = {}
+    shared: dict[AskShape, list[Refusal]] = {}
     for refusal in core.refusals:
         refusals.setdefault(refusal.allocation_key, []).append(refusal)
+        record = core.asks.records.get(refusal.allocation_key)
+        if record is not None and record.ask.predicate_class:
+            shared.setdefault(shape_of(record.ask), []).append(refusal)
     return ApplicationReport(
         queue_path=core.queue_path,
         state=life.state,
@@ -79,7 +83,10 @@ def application_report(
         finished_at_ns=core.finished_at_ns,
         rejection=core.rejection,
         waiting_keys=tuple(record.ask.allocation_key for record in waiting),
-        waiting=tuple(_waiting_ask(core, record, refusals) for record in wanted),
+        waiting=tuple(
+            _waiting_ask(core, record, refusals.get(record.ask.allocation_key) or _shared(record, shared))
+            for record in wanted
+        ),
         held=tuple(
             placed.copy()
             for placed in core.holdings.placed.values()
@@ -97,7 +104,12 @@ def _is(placed: HeldAllocation, key: str) -> bool:
     )
 
 
-def _waiting_ask(core: ApplicationCore, record: AskRecord, refusals: dict[str, list[Refusal]]) -> WaitingAsk:
+def _shared(record: AskRecord, shared: Mapping[AskShape, Sequence[Refusal]]) -> Sequence[Refusal]:
+    """Return the refusals of the ask that was tried for all of a shape."""
+    return shared.get(shape_of(record.ask), ())
+
+
+def _waiting_ask(core: ApplicationCore, record: AskRecord, refusals: Sequence[Refusal]) -> WaitingAsk:
     ask = record.ask
     task_groups = core.task_groups
     log = record.log or {}
@@ -105,7 +117,7 @@ def _waiting_ask(core: ApplicationCore, record: AskRecord, refusals: dict[str, l
         ask=ask,
         waits_for_placeholder=not ask.placeholder and task_groups.waits_for_placeholder(ask.task_group_name),
         reserved_node=core.reservations.node_of(ask.allocation_key),
-        refusals=tuple(refusals.get(ask.allocation_key, ())),
+        refusals=tuple(refusals),
         noted=tuple(Noted(text=text, count=entry[0], last_ns=entry[1]) for text, entry in log.items()),
     )
 

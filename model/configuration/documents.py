@@ -26,6 +26,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from .names import did_you_mean
 from .problems import NOWHERE, Position, RuleFinding
+from .shares import ALL_TYPES
 from .yaml_nodes import (
     Entry,
     MappingNode,
@@ -137,6 +138,13 @@ def _optional_entries(value: object) -> dict[str, Node] | None:
     return None if _is_null(value) else _entries(value)
 
 
+def _optional_amounts(value: object) -> dict[str, Node] | None:
+    """Return quantities by type, or a percentage, which is of all types."""
+    if isinstance(value, ScalarNode) and value.text.endswith("%"):
+        return {ALL_TYPES: value}
+    return _optional_entries(value)
+
+
 def _optional(value: object) -> object:
     return None if _is_null(value) else value
 
@@ -153,6 +161,7 @@ _Number = Annotated[float, BeforeValidator(_number)]
 _TextList = Annotated[tuple[_Text, ...], BeforeValidator(_items)]
 _Texts = Annotated[dict[str, _Text], BeforeValidator(_entries)]
 _OptionalTexts = Annotated[dict[str, _Text] | None, BeforeValidator(_optional_entries)]
+_OptionalAmounts = Annotated[dict[str, _Text] | None, BeforeValidator(_optional_amounts)]
 _Numbers = Annotated[dict[str, _Number], BeforeValidator(_entries)]
 
 
@@ -226,6 +235,13 @@ class YamlResources(YamlNode):
     lend: _OptionalTexts = None
 
 
+class YamlQueueResources(YamlResources):
+    """`resources` of a queue, of which two may be percentages of the maximum of the parent."""
+
+    guaranteed: _OptionalAmounts = None
+    max: _OptionalAmounts = None
+
+
 class YamlLimit(YamlNode):
     """One entry of `limits`."""
 
@@ -250,7 +266,7 @@ class YamlQueue(YamlNode):
 
     name: _Text = ""
     parent: _Flag = False
-    resources: YamlResources = YamlResources.model_construct()
+    resources: YamlQueueResources = YamlQueueResources.model_construct()
     maxapplications: _Count = 0
     properties: _Texts = {}
     adminacl: _Text = ""
@@ -317,6 +333,7 @@ class YamlPartition(YamlNode):
     limits: Annotated[tuple[YamlLimit, ...], BeforeValidator(_items)] = ()
     preemption: YamlPreemption = YamlPreemption.model_construct()
     nodesortpolicy: YamlNodeSortPolicy = YamlNodeSortPolicy.model_construct()
+    topology: _TextList = ()
     policies: YamlPolicies = YamlPolicies.model_construct()
     usergroupresolver: YamlUserGroupResolver = YamlUserGroupResolver.model_construct()
 

@@ -6,6 +6,7 @@ Days are read too, as reports write them: `1d`, `3d21h`.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from ..errors import LicorneError
@@ -39,6 +40,7 @@ class DurationError(LicorneError):
     """A text that is not a duration, or a duration beyond 292 years."""
 
 
+@lru_cache(maxsize=1024)  # The walltime of a job is read whenever a plan looks at it.
 def parse_duration_ns(text: str) -> int:
     """Read a duration in nanoseconds.
 

@@ -9,11 +9,11 @@ from enum import Enum
 from typing import Final, assert_never
 
 APPLICATION_ORDER_WORDS: Final = ("fifo", "fair", "users")
-"""The orders of applications of ours; `licorne.model.queues.application_orders` has what each does."""
+"""The built-in orders of applications; `licorne.model.queues.child_orders` defines them."""
 QUEUE_ORDER_WORDS: Final = ("fair",)
-"""The orders of sibling queues of ours; `licorne.model.queues.queue_orders` has what each does."""
+"""The built-in orders of sibling queues; `licorne.model.queues.child_orders` defines them."""
 NODE_ORDER_WORDS: Final = ("fair", "binpacking")
-"""The orders of nodes of ours; `licorne.model.nodes.node_orders` has what each does."""
+"""The built-in orders of nodes; `licorne.model.nodes.node_orders` defines them."""
 
 VICTIM_ORDER_WORDS: Final = ("youngest", "least-work")
 """The orders of victims of ours; `licorne.model.preemption.victim_orders` has what each does."""

@@ -55,9 +55,11 @@ GANG_PLACING: Final = "gang.placing"
 BACKFILL_RESERVATIONS: Final = "backfill.reservations"
 BACKFILL_ORDER: Final = "backfill.order"
 BACKFILL_PASSES: Final = "backfill.passes"
+BACKFILL_PROMISES: Final = "backfill.promises"
 RUNTIME_DEFAULT: Final = "runtime.default"
 RUNTIME_MAX: Final = "runtime.max"
 RUNTIME_OVERRUN: Final = "runtime.overrun"
+RUNTIME_EXPECTED: Final = "runtime.expected"
 _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
 _WEIGHT_MAX: Final = 1_000_000
@@ -87,6 +89,10 @@ class BackfillSettings:
     """A promise is made when a job comes, and it is kept: conservative backfilling."""
     passes: int = _PASSES
     """How many later comers may pass a promise for the sake of shares."""
+    order_word: str = ""
+    """The policy, with its prefix, that orders the jobs behind promises; empty for `order`."""
+    promises_word: str = ""
+    """The policy, with its prefix, that says which jobs are promised a start; empty for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +102,8 @@ class RuntimeSettings:
     default_ns: int | None = None
     max_ns: int | None = None
     ends_overruns: bool = False
+    expected_word: str = ""
+    """The policy, with its prefix, that says how long work runs in plans; empty for the walltime."""
 
     @property
     def assumed_ns(self) -> int | None:
@@ -148,6 +156,10 @@ def _sort_policy(text: str) -> str | None:
     return "fifo" if text in {"", "stateaware"} else None
 
 
+def _policy_word(text: str) -> str | None:
+    return text if is_policy_word(text) else None
+
+
 def _queue_sort_policy(text: str) -> str | None:
     return text if text in QUEUE_ORDER_WORDS or is_policy_word(text) else None
 
@@ -168,7 +180,7 @@ _min_runtime_scope: Final = _one_of(MinRuntimeScope)
 _within: Final = _one_of(PreemptionWithin)
 read_gang_placing: Final = _one_of(GangPlacing)
 _overrun: Final = _one_of(Overrun)
-_backfill_order: Final = _one_of(BackfillOrder)
+_built_in_backfill_order: Final = _one_of(BackfillOrder)
 _fair_count: Final = _one_of(FairCount)
 
 
@@ -189,15 +201,24 @@ def _reservations(text: str) -> int | None:
     return _RESERVATIONS_MAX if text.lower() == _ALL else _small_count(text)
 
 
+def _backfill_order(text: str) -> BackfillOrder | str | None:
+    return _policy_word(text) or _built_in_backfill_order(text)
+
+
 def _backfill(properties: Mapping[str, str]) -> BackfillSettings | None:
     text = properties.get(BACKFILL_RESERVATIONS, "")
     count = _reservations(text)
     if not count:
         return None
-    order = _backfill_order(properties.get(BACKFILL_ORDER, "")) or BackfillOrder.QUEUE
+    order = _built_in_backfill_order(properties.get(BACKFILL_ORDER, "")) or BackfillOrder.QUEUE
     passes = _small_count(properties.get(BACKFILL_PASSES, ""))
     return BackfillSettings(
-        count, order, keeps=text.lower() == _ALL, passes=_PASSES if passes is None else passes
+        count,
+        order,
+        keeps=text.lower() == _ALL,
+        passes=_PASSES if passes is None else passes,
+        order_word=_policy_word(properties.get(BACKFILL_ORDER, "")) or "",
+        promises_word=_policy_word(properties.get(BACKFILL_PROMISES, "")) or "",
     )
 
 
@@ -251,18 +272,20 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     BACKFILL_RESERVATIONS: _reservations,
     BACKFILL_ORDER: _backfill_order,
     BACKFILL_PASSES: _small_count,
+    BACKFILL_PROMISES: _policy_word,
     RUNTIME_DEFAULT: _delay_ns,
     RUNTIME_MAX: _delay_ns,
     RUNTIME_OVERRUN: _overrun,
+    RUNTIME_EXPECTED: _policy_word,
 }
 PROPERTIES: Final = tuple(_READERS)
 """The names of all properties that mean something."""
 REFUSED_IF_UNREADABLE: Final = (
     *(PREEMPTION_MIN_RUNTIME, PREEMPTION_MIN_RUNTIME_SCOPE, PREEMPTION_VICTIMS_MAX, PREEMPTION_WITHIN),
-    *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN),
+    *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN, RUNTIME_EXPECTED),
     *(FAIR_COUNT, FAIR_HALF_LIFE, FAIR_WEIGHT),
     *(GANG_PLACING, QUEUE_SORT_POLICY),
-    *(BACKFILL_RESERVATIONS, BACKFILL_ORDER, BACKFILL_PASSES),
+    *(BACKFILL_RESERVATIONS, BACKFILL_ORDER, BACKFILL_PASSES, BACKFILL_PROMISES),
 )
 """Properties that the recorded core does not know: a configuration with an invalid value is refused."""
 
@@ -311,6 +334,7 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
             default_ns=read(RUNTIME_DEFAULT, _delay_ns, None),
             max_ns=read(RUNTIME_MAX, _delay_ns, None),
             ends_overruns=read(RUNTIME_OVERRUN, _overrun, Overrun.EXTEND).is_ended,
+            expected_word=read(RUNTIME_EXPECTED, _policy_word, ""),
         ),
         gang_placing=read(GANG_PLACING, read_gang_placing, GangPlacing.STEPWISE),
         backfill=None if is_leaf else _backfill(properties),
@@ -319,7 +343,10 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
 
 _LEAF_DEFAULTS: Final = QueueProperties()
 _PARENT_DEFAULTS: Final = QueueProperties(application_sort_policy="fair")
-_NOT_INHERITED: Final = (FAIR_WEIGHT, BACKFILL_RESERVATIONS, BACKFILL_ORDER, BACKFILL_PASSES)
+_NOT_INHERITED: Final = (
+    *(FAIR_WEIGHT, BACKFILL_RESERVATIONS, BACKFILL_ORDER),
+    *(BACKFILL_PASSES, BACKFILL_PROMISES),
+)
 
 
 def inherit(parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, assert_never
 from ..resources.quantities import QuantityError, parse_quantity, parse_vcore
 from ..resources.resource import EMPTY, Resource
 from .problems import NOWHERE, Position, Problem, RuleFinding
+from .shares import ALL_TYPES, CLUSTER, Share, Whole, share_of
 
 if TYPE_CHECKING:  # Pydantic is loaded where a configuration is read.
     from .documents import YamlChildTemplate, YamlLimit, YamlPartition, YamlQueue, YamlRule
@@ -112,7 +113,8 @@ class ChildTemplateConfig:
 class QueueConfig:
     """One queue and all below it; the name is in the spelling of the file.
 
-    `guaranteed`, `max` and `lend` are `EMPTY` when absent, the `_texts` beside them are what was written.
+    `guaranteed`, `max` and `lend` are `EMPTY` when absent, the `_texts` beside them are what was written. So
+    are those that are parts of the cluster: their size is known when nodes are.
     `max_applications` 0 means not set. `positions` knows the keys of the queue that are in the file
     (`name`, `parent`, `guaranteed`, `max`, `lend`, `maxapplications`, `adminacl`, ...) and the entries of its
     maps (`max.memory`, `properties.priority.offset`).
@@ -124,6 +126,9 @@ class QueueConfig:
     max: Resource = EMPTY
     lend: Resource = EMPTY
     """The part of the guarantee that others may use while the queue does not; all of a type that it omits."""
+    guaranteed_share: Share | None = None
+    """The part of the maximum of the parent that the guarantee is."""
+    max_share: Share | None = None
     max_applications: int = 0
     properties: Mapping[str, str] = field(default_factory=_nothing)
     admin_acl: str = ""
@@ -241,6 +246,8 @@ class PartitionConfig:
     limits: tuple[LimitConfig, ...] = ()
     preemption: PreemptionConfig = field(default_factory=PreemptionConfig)
     node_sort_policy: NodeSortPolicyConfig = field(default_factory=NodeSortPolicyConfig)
+    topology: tuple[str, ...] = ()
+    """The attributes of nodes that name their domains, the widest level first."""
     policies: PoliciesConfig = field(default_factory=PoliciesConfig)
     user_group_resolver: str = ""
     position: Position = field(default=NOWHERE, compare=False)
@@ -319,6 +326,7 @@ def build_partition(document: YamlPartition, findings: list[RuleFinding]) -> Par
         node_sort_policy=NodeSortPolicyConfig(
             type=policy.type, resource_weights=MappingProxyType(policy.resourceweights)
         ),
+        topology=document.topology,
         policies=PoliciesConfig(
             admission=document.policies.admission,
             filters=document.policies.filters,
@@ -364,35 +372,58 @@ def _root(
     document: YamlPartition, limits: tuple[LimitConfig, ...], findings: list[RuleFinding]
 ) -> QueueConfig:
     """Return the root queue, made where it is not written, with the limits of the partition."""
-    queues = tuple(_queue(queue, findings) for queue in document.queues or ())
-    if has_root(document):
+    own = CLUSTER if has_root(document) else None
+    queues = tuple(_queue(queue, findings, CLUSTER, own) for queue in document.queues or ())
+    if own is not None:
         root = replace(queues[0], parent=True)
         return root if root.limits else replace(root, limits=limits)
     position = document.positions(closed=("queues",)).get("queues", document.position)
     return QueueConfig(name=ROOT, parent=True, queues=queues, limits=limits, position=position)
 
 
-def _queue(document: YamlQueue, findings: list[RuleFinding]) -> QueueConfig:
-    """Build a queue and all below it."""
+def _quota(
+    texts: Mapping[str, str],
+    positions: Mapping[str, Position],
+    key: str,
+    whole: Whole,
+    findings: list[RuleFinding],
+) -> tuple[Resource, Share | None]:
+    """Return a quota, and the share that it is if it is one."""
+    if ALL_TYPES not in texts:
+        return parse_resource(texts, positions, key, findings), None
+    share = share_of(whole, texts[ALL_TYPES], positions[key], findings)
+    return (EMPTY, None) if share is None else (share.of(whole.maximum), share)
+
+
+def _queue(
+    document: YamlQueue, findings: list[RuleFinding], whole: Whole, own: Whole | None = None
+) -> QueueConfig:
+    """Build a queue and all below it; `own` is its maximum as the children see it, if that is known."""
     positions = _queue_positions(document)
-    guaranteed, maximum = document.resources.guaranteed or {}, document.resources.max or {}
+    guaranteed_texts, max_texts = document.resources.guaranteed or {}, document.resources.max or {}
+    guaranteed, guaranteed_share = _quota(guaranteed_texts, positions, "guaranteed", whole, findings)
+    maximum, max_share = _quota(max_texts, positions, "max", whole, findings)
+    if own is None:
+        own = CLUSTER if max_share is not None and whole.is_of_cluster else Whole(maximum or None)
     lend = document.resources.lend or {}
     template = document.childtemplate
     return QueueConfig(
         name=document.name,
         parent=document.parent,
-        guaranteed=parse_resource(guaranteed, positions, "guaranteed", findings),
-        max=parse_resource(maximum, positions, "max", findings),
+        guaranteed=guaranteed,
+        max=maximum,
+        guaranteed_share=guaranteed_share,
+        max_share=max_share,
         lend=parse_resource(lend, positions, "lend", findings),
         max_applications=document.maxapplications,
         properties=MappingProxyType(document.properties),
         admin_acl=document.adminacl,
         submit_acl=document.submitacl,
         child_template=_template(template) if template is not None else None,
-        queues=tuple(_queue(queue, findings) for queue in document.queues),
+        queues=tuple(_queue(queue, findings, own) for queue in document.queues),
         limits=tuple(_limit(limit, findings) for limit in document.limits),
-        guaranteed_texts=MappingProxyType(guaranteed),
-        max_texts=MappingProxyType(maximum),
+        guaranteed_texts=MappingProxyType(guaranteed_texts),
+        max_texts=MappingProxyType(max_texts),
         lend_texts=MappingProxyType(lend),
         position=document.position,
         positions=MappingProxyType(positions),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple, TypeAlias, final
 
 from ..applications.ask_walk import Candidate, CandidateKind
 from ..applications.pending_asks import AskShape, shape_of
 from ..applications.report import ApplicationReport, WaitingAsk
-from ..nodes.order import NodeEntry
+from ..nodes.entry import NodeEntry
 from ..planning.planned_jobs import JobOwner, backfilling_queue, gang_members
 from ..preemption.guarantee.attempt import EXHAUSTED, PRECONDITIONS, Asking, plan_now
 from ..preemption.guarantee.attempt_budget import NoPreemption
@@ -23,19 +23,21 @@ from ..queues.quota import may_preempt
 from ..resources.resource import Resource, fits, resource_text
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord
-from ..values.allocation import Ask, Refusal, RefusalReason
+from ..values.allocation import NO_GANG_ROOM, Ask, Refusal, RefusalReason
 from ..values.messages import User
 from .blockers import (
     Blocker,
     NodeSummary,
     SubjectKind,
     node_lacks,
+    obstacle_of,
     queue_quota_blockers,
     summarise,
     used_by_others,
     user_quota_blockers,
 )
 from .planned_starts import StartChecker
+from .shared_summaries import SharedSummaries
 
 ATTEMPT_TEXTS: Final = frozenset((*(why.text for why in NoPreemption), PRECONDITIONS, EXHAUSTED))
 """The notes of attempts to preempt that have failed."""
@@ -43,8 +45,12 @@ _OWN_TEXTS: Final = frozenset(
     (*(reason.value for reason in RefusalReason), *ATTEMPT_TEXTS, NO_HELP, PROTECTED)
 )
 """The notes on asks besides the texts of their RMs."""
-_HELPED: Final = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS, RefusalReason.GANG_ROOM})
+_HELPED: Final = NO_GANG_ROOM | {RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS}
 """The reasons that preemption for a guarantee, or inside of a leaf, can remove."""
+RefusedNodes: TypeAlias = "Mapping[str, Mapping[str, str]]"
+"""By the keys of asks: the nodes that the resource manager refuses, and why."""
+NOT_ASKED: Final[RefusedNodes] = {}
+_NONE_REFUSED: Final[Mapping[str, str]] = {}
 _Shape: TypeAlias = "tuple[Resource, int, str, str, bool]"
 WITHOUT_NODES: Final = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.USER_QUOTA})
 """Why an ask preempts for which no node was tried."""
@@ -66,15 +72,28 @@ class AskChecker:
         leaf: The queue of the application; it may be a preview of one that does not exist.
         application_id: The application, which may be unknown.
         user: The user that it runs for.
+        refused: The nodes that the resource manager refuses and why, by the key of the first ask of a shape.
+        summaries: The summaries of nodes that are shared with other applications, `None` for none.
     """
 
-    __slots__ = ("_application_id", "_leaf", "_nodes", "_quotas", "_state", "_user")
+    __slots__ = ("_application_id", "_leaf", "_nodes", "_quotas", "_refused", "_state", "_summaries", "_user")
 
-    def __init__(self, state: PartitionState, leaf: Queue, application_id: str, user: User) -> None:
+    def __init__(
+        self,
+        state: PartitionState,
+        leaf: Queue,
+        application_id: str,
+        user: User,
+        refused: RefusedNodes = NOT_ASKED,
+        *,
+        summaries: SharedSummaries | None = None,
+    ) -> None:
         self._state = state
         self._leaf = leaf
         self._application_id = application_id
         self._user = user
+        self._refused = refused
+        self._summaries = SharedSummaries() if summaries is None else summaries
         self._quotas: dict[AskShape, tuple[Blocker, ...]] = {}
         self._nodes: dict[AskShape, NodeSummary] = {}
 
@@ -87,7 +106,10 @@ class AskChecker:
         refused = self._refused_by_predicates(waiting, obstacles)
         if refused is None:
             return obstacles
-        return AskObstacles((*obstacles.blockers, refused), obstacles.nodes)
+        nodes = obstacles.nodes
+        if nodes is not None and nodes.available:
+            nodes = nodes.refused(f"refused: {refused.detail}")
+        return AskObstacles((*obstacles.blockers, refused), nodes)
 
     def check(self, ask: Ask, *, reserved_node: str = "") -> AskObstacles:
         """Check an ask without the RM's predicates; `reserved_node` is the empty text without one."""
@@ -118,12 +140,16 @@ class AskChecker:
         return known
 
     def _summary(self, ask: Ask, reserved_node: str) -> NodeSummary:
-        if reserved_node:
-            return summarise(self._state.nodes, ask.resource, own_node=reserved_node)
+        refused = self._refused.get(ask.allocation_key, _NONE_REFUSED)
+        own = self._state.nodes.get(reserved_node) if reserved_node else None
+        if own is not None and obstacle_of(own, ask.resource, own=True) is None:
+            return summarise(self._state.nodes, ask.resource, own_node=reserved_node, refused=refused)
         shape = shape_of(ask)
         known = self._nodes.get(shape)
         if known is None:
-            known = self._nodes[shape] = summarise(self._state.nodes, ask.resource)
+            known = self._summaries.of(self._state, ask.resource, refused)
+            if ask.predicate_class or not refused:
+                self._nodes[shape] = known
         return known
 
     def _required_node(self, ask: Ask, reserved_node: str) -> tuple[Blocker, ...]:
@@ -157,6 +183,12 @@ class AskChecker:
         nodes = obstacles.nodes
         if not (nodes.with_room if nodes is not None else not obstacles.blockers):
             return None
+        if nodes is not None and not nodes.available:
+            return Blocker(
+                reason=RefusalReason.PREDICATES,
+                kind=SubjectKind.NODES,
+                subject="",
+            )
         for refusal in self._last_refusals(waiting):
             if refusal.reason is RefusalReason.PREDICATES:
                 return Blocker(
@@ -222,7 +254,7 @@ def not_entitled(state: PartitionState, leaf: Queue, ask: Ask) -> str:
         for name, asked in ask.resource.items()
         if (left := ledger.owed(name)) is not None and asked > left
     ]
-    return "; ".join(short) or "no other queue uses more than its guarantee of what is asked for"
+    return "; ".join(short) or "no other queue uses more than its guarantee"
 
 
 def helped_by_preemption(leaf: Queue) -> frozenset[RefusalReason]:

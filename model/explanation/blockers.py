@@ -7,14 +7,14 @@ upwards, and the blockers of `UserLimits` from the root downwards.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
 from ..configuration.problems import Position
 from ..limits.limits import HolderKind
 from ..limits.usage_tree import NOTHING_HELD
-from ..nodes.order import NodeEntry
+from ..nodes.entry import NodeEntry
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import Withheld, kept_beside, withheld_from
@@ -32,6 +32,8 @@ EXAMPLES_MAX: Final = 3
 """How many nodes are named for each reason."""
 _HELD: Final = "a part is kept for asks that have preempted"
 _KEPT_BACK: Final = "others keep a part of their guarantees back"
+_NONE_REFUSED: Final[Mapping[str, str]] = {}
+CORDONED: Final = "cordoned"
 _WITHHELD_MAX: Final = 3
 """How many of the queues that keep back a type are named, those that keep most."""
 
@@ -130,7 +132,7 @@ class NodeObstacle(Enum):
     """Why a node does not take an ask. A node is counted once, for the reason that is hardest to change."""
 
     TOO_SMALL = "too small even when empty"
-    UNSCHEDULABLE = "cordoned"
+    UNSCHEDULABLE = CORDONED
     NO_ROOM = "without enough room left"
     RESERVED = "with room, but reserved for another ask"
 
@@ -168,7 +170,10 @@ class NearMiss:
 class NodeSummary:
     """All nodes of a partition, summarised for one ask.
 
-    `first` is the node that the ask would be tried on first, the empty text if no node has room.
+    `with_room` and `tallies` compare sizes. `first` is the node that the ask would be tried on first, the
+    empty text if no node is available. `reasons` also count the refusals of the resource manager, as far as
+    these are known: each node that is not available counts once, for its first reason, so the numbers and
+    `available` add up to `total`. The most frequent reason comes first.
     """
 
     total: int
@@ -176,6 +181,18 @@ class NodeSummary:
     first: str
     tallies: tuple[NodeTally, ...]
     nearest: NearMiss | None
+    reasons: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def available(self) -> int:
+        """The number of nodes without a reason; an older scheduler in another process sends no reasons."""
+        return self.total - sum(count for _, count in self.reasons) if self.reasons else self.with_room
+
+    def refused(self, reason: str) -> NodeSummary:
+        """Return the summary in which the available nodes are refused for one reason."""
+        counts = dict(self.reasons)
+        counts[reason] = counts.get(reason, 0) + self.available
+        return replace(self, reasons=_by_number(counts))
 
 
 def obstacle_of(entry: NodeEntry, resource: Resource, *, own: bool = False) -> NodeObstacle | None:
@@ -210,20 +227,35 @@ def used_by_others(entry: NodeEntry, lacks: Iterable[Lack]) -> Resource:
     return Resource({lack.name: used for lack in lacks if (used := occupied.get(lack.name)) > 0})
 
 
-def summarise(nodes: Iterable[NodeEntry], resource: Resource, *, own_node: str = "") -> NodeSummary:
+def summarise(
+    nodes: Iterable[NodeEntry],
+    resource: Resource,
+    *,
+    own_node: str = "",
+    refused: Mapping[str, str] = _NONE_REFUSED,
+) -> NodeSummary:
     """Ask every node, in scheduling order.
 
     Args:
         nodes: The nodes.
         resource: The request of the ask.
         own_node: The node that is reserved for the ask, or the empty text.
+        refused: The nodes that the resource manager refuses to the ask, and why.
     """
     refusing: dict[NodeObstacle, list[NodeEntry]] = {obstacle: [] for obstacle in NodeObstacle}
     willing: list[NodeEntry] = []
+    available: list[NodeEntry] = []
+    reasons: dict[str, int] = {}
     for entry in nodes:
         obstacle = obstacle_of(entry, resource, own=entry.node_id == own_node)
         (willing if obstacle is None else refusing[obstacle]).append(entry)
-    first = next((entry for entry in willing if entry.node_id == own_node), willing[0] if willing else None)
+        reason = refused.get(entry.node_id) or _reason(obstacle, entry, resource)
+        if reason:
+            reasons[reason] = reasons.get(reason, 0) + 1
+        else:
+            available.append(entry)
+    own = (entry for entry in available if entry.node_id == own_node)
+    first = next(own, available[0] if available else None)
     return NodeSummary(
         total=len(willing) + sum(map(len, refusing.values())),
         with_room=len(willing),
@@ -232,7 +264,28 @@ def summarise(nodes: Iterable[NodeEntry], resource: Resource, *, own_node: str =
             _tally(obstacle, entries, resource) for obstacle, entries in refusing.items() if entries
         ),
         nearest=_nearest(refusing[NodeObstacle.NO_ROOM], resource),
+        reasons=_by_number(reasons),
     )
+
+
+def _reason(obstacle: NodeObstacle | None, entry: NodeEntry, resource: Resource) -> str:
+    """Return in a few words why a node is not available; the empty text if it is."""
+    match obstacle:
+        case None:
+            return ""
+        case NodeObstacle.UNSCHEDULABLE:
+            return CORDONED
+        case NodeObstacle.RESERVED:
+            return "reserved for another ask"
+        case _:
+            room = entry.capacity if obstacle is NodeObstacle.TOO_SMALL else entry.available
+            lacking = (name for name, asked in sorted(resource.items()) if 0 < asked > room.get(name))
+            return f"Insufficient {next(lacking)}"
+
+
+def _by_number(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Return counts as pairs, the largest first, equal ones by their names."""
+    return tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
 
 def _tally(obstacle: NodeObstacle, entries: list[NodeEntry], resource: Resource) -> NodeTally:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
+from typing import Final
 
 from ..applications.effects import ApplicationState
 from ..applications.gang import whole_members
 from ..applications.handle import ApplicationHandle
-from ..applications.report import ApplicationReport, Noted
+from ..applications.report import ApplicationReport, Noted, WaitingAsk
 from ..configuration.problems import Position
 from ..configuration.queue_properties import BACKOFF, GANG_PLACING
-from ..nodes.gang_room import plan_on, slots, usable_rooms
+from ..nodes.gang_room import NodeRoom, plan_on, slots, slots_of_each, usable_rooms
+from ..nodes.topology import Domains
 from ..placement.rules import RuleOutcome
 from ..planning.planned_jobs import JobOwner
+from ..preemption.guarantee.attempt import PRECONDITIONS
 from ..preemption.guarantee.attempt_budget import NoPreemption
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
@@ -26,7 +30,15 @@ from ..state.preemption_log import PreemptionRecord, VictimRecord
 from ..values.allocation import Ask, RefusalReason
 from ..values.messages import User
 from ..values.states import ObjectState
-from .asks import ATTEMPT_TEXTS, AskChecker, ProtectionChecker, attempting, not_entitled
+from .asks import (
+    ATTEMPT_TEXTS,
+    NOT_ASKED,
+    AskChecker,
+    ProtectionChecker,
+    RefusedNodes,
+    attempting,
+    not_entitled,
+)
 from .blockers import (
     Blocker,
     SubjectKind,
@@ -36,18 +48,32 @@ from .blockers import (
     user_quota_blockers,
 )
 from .planned_starts import StartChecker
+from .shared_summaries import SharedSummaries
 from .values import AskExplanation, AskStatus, Explanation, Gang, application_place, place_in, queue_places
 
+_DOMAINS_MAX: Final = 5
+"""How many domains of nodes are named."""
+_SHAPES_MAX: Final = 16
+"""About how many shapes of one application its resource manager is asked for an explanation."""
 _ASK_ORDER = "the higher priority first, then the earlier creation"
 
 
-def explain(state: PartitionState, application_id: str, *, only_key: str | None = None) -> Explanation | None:
+def explain(
+    state: PartitionState,
+    application_id: str,
+    *,
+    only_key: str | None = None,
+    refused: RefusedNodes = NOT_ASKED,
+    summaries: SharedSummaries | None = None,
+) -> Explanation | None:
     """Explain an application, or one ask of it; `None` if the partition does not know the application.
 
     Args:
         state: The partition; nothing of it is changed.
         application_id: An application that is active, or was rejected or ended within three days.
         only_key: Explain this ask alone: the others cost time where there are many.
+        refused: The nodes that the resource manager refuses, by the keys that `first_keys` returned.
+        summaries: The summaries of nodes of earlier explanations, `None` to ask every node.
     """
     entry = state.entries.get(application_id)
     if entry is None:
@@ -55,6 +81,7 @@ def explain(state: PartitionState, application_id: str, *, only_key: str | None 
     report = entry.application.report(only_key=only_key)
     leaf = entry.queue
     place = application_place(leaf, entry)
+    checker = AskChecker(state, leaf, application_id, entry.user, refused, summaries=summaries)
     basis = _basis(state, entry.application, report, only_key)
     return replace(
         basis,
@@ -65,8 +92,18 @@ def explain(state: PartitionState, application_id: str, *, only_key: str | None 
         blockers=tuple(entry_blockers(state, entry)) if report.waiting_keys else (),
         places=() if place is None else (place, *queue_places(state.tree, leaf)),
         gang=_gang(entry.application, report),
-        asks=(*_waiting(state, entry, report), *_held(report, only_key)),
+        asks=(*_waiting(state, entry, report, checker), *_held(report, only_key)),
     )
+
+
+def first_keys(state: PartitionState, application_id: str, only_key: str | None) -> tuple[str, ...]:
+    """Return the first waiting ask of each shape of an application, or the only key if that ask waits."""
+    entry = state.entries.get(application_id)
+    if entry is None:
+        return ()
+    report = entry.application.report(only_key=only_key, first_of_shapes=only_key is None)
+    keys = (waiting.ask.allocation_key for waiting in report.waiting)
+    return tuple(islice(keys, _SHAPES_MAX))
 
 
 # ------------------------------------------------------------------------------------ applications
@@ -125,6 +162,7 @@ def entry_blockers(
     yield from _queue_blockers(leaf)
     if is_starting or entry.facts.state is ApplicationState.ACCEPTED:
         yield from application_count_blockers(state, leaf, entry.application_id, entry.user)
+    if is_starting or entry.facts.state is ApplicationState.ACCEPTED or entry.held is not None:
         yield from admission_blockers(state, entry)
     if entry.facts.gang_waits:
         yield from gang_blockers(state, entry)
@@ -223,9 +261,8 @@ def _basis(
 
 
 def _waiting(
-    state: PartitionState, entry: ApplicationEntry, report: ApplicationReport
+    state: PartitionState, entry: ApplicationEntry, report: ApplicationReport, checker: AskChecker
 ) -> Iterator[AskExplanation]:
-    checker = AskChecker(state, entry.queue, entry.application_id, entry.user)
     protection = ProtectionChecker(state, entry)
     starts = StartChecker(state, JobOwner.of(entry))
     keys = report.waiting_keys
@@ -249,6 +286,7 @@ def _waiting(
             nodes=obstacles.nodes,
             planned_start=planned_start,
             noted=tuple(_with_shortage(state, entry, ask, noted) for noted in waiting.noted),
+            preemption=_why_nothing_is_preempted(state, entry, waiting),
         )
         yield _with_ending(state, entry, explained)
 
@@ -268,6 +306,7 @@ def _with_ending(state: PartitionState, entry: ApplicationEntry, explained: AskE
         ending=tuple(chosen.get(each.allocation_key) or _taken_over(each) for each in claim.ending.values()),
         ending_since_ns=None if record is None else record.time_ns,
         noted=tuple(noted for noted in explained.noted if noted.text not in ATTEMPT_TEXTS),
+        preemption="",
     )
 
 
@@ -288,6 +327,17 @@ def _with_shortage(state: PartitionState, entry: ApplicationEntry, ask: Ask, not
         return noted
     whole, _ = attempting(entry, ask)
     return replace(noted, text=f"{noted.text}; now {not_entitled(state, entry.queue, whole)}")
+
+
+def _why_nothing_is_preempted(state: PartitionState, entry: ApplicationEntry, waiting: WaitingAsk) -> str:
+    """Return why the last attempt to preempt for an ask failed; the empty text without an attempt."""
+    attempts = [noted for noted in waiting.noted if noted.text in ATTEMPT_TEXTS - {PRECONDITIONS}]
+    if not attempts:
+        return ""
+    text = max(attempts, key=lambda each: each.last_ns).text
+    if text != NoPreemption.GUARANTEE.text:
+        return text
+    return not_entitled(state, entry.queue, attempting(entry, waiting.ask)[0])
 
 
 def _held(report: ApplicationReport, only_key: str | None) -> Iterator[AskExplanation]:
@@ -341,8 +391,12 @@ def _node_blockers(
         return members[member].required_node in {"", node_id}
 
     own = {each.reserved_node for each in entry.application.report().waiting if each.reserved_node}
-    if plan_on(state.nodes, [ask.resource for ask in members], may_run, own=own) is None:
-        yield _blocker(entry, RefusalReason.GANG_ROOM, _rooms_text(state, members))
+    domains = state.topology.domains(entry.application.gang_settings.domains)
+    if plan_on(state.nodes, [ask.resource for ask in members], may_run, own=own, domains=domains) is None:
+        if domains is not None and domains.terms.required:
+            yield _blocker(entry, RefusalReason.DOMAIN_ROOM, _domains_text(state, members, domains))
+        else:
+            yield _blocker(entry, RefusalReason.GANG_ROOM, _rooms_text(state, members))
         return
     for refusal in entry.application.asks.refusals():
         if are_asked and refusal.reason is RefusalReason.PREDICATES:
@@ -367,6 +421,27 @@ def _rooms_text(state: PartitionState, members: Sequence[Ask]) -> str:
         texts.append(f"{name or resource_text(size)}{where}: room for {room} of {count}")
         has_each_room = has_each_room and room >= count
     return "; ".join((*texts, "not together") if has_each_room else texts)
+
+
+def _domains_text(state: PartitionState, members: Sequence[Ask], domains: Domains) -> str:
+    """Return for how many members each domain has room, now and when it is empty."""
+    level = domains.terms.required
+    if not domains.depths:
+        return f"the partition has no level {level}"
+    size, count = Counter(ask.resource for ask in members).most_common(1)[0]
+    empty = [NodeRoom(node.node_id, node.capacity) for node in state.nodes if node.schedulable]
+    free, whole = (
+        domains.slots_by_name([room.node_id for room in rooms], slots_of_each(size, rooms))
+        for rooms in (usable_rooms(state.nodes), empty)
+    )
+    most_first = sorted(whole, key=lambda name: (-free.get(name, 0), name))
+    texts = [f"{name} {free.get(name, 0)} of {whole[name]}" for name in most_first[:_DOMAINS_MAX]]
+    if len(whole) > _DOMAINS_MAX:
+        texts.append(f"{len(whole) - _DOMAINS_MAX} more with no more room")
+    if max(whole.values(), default=0) < count:
+        texts.append(f"no {level} can ever hold them")
+    different = "" if count == len(members) else f" of {resource_text(size)}"
+    return f"{count} members{different} in one {level}: " + ", ".join(texts)
 
 
 def _blocker(entry: ApplicationEntry, reason: RefusalReason, detail: str) -> Blocker:

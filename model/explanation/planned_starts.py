@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, final
 from ..applications.ask_walk import TryingPass
 from ..applications.effects import ApplicationState
 from ..configuration.durations import short_duration_text
-from ..configuration.queue_properties import BACKFILL_RESERVATIONS
+from ..configuration.queue_properties import BACKFILL_RESERVATIONS, BackfillSettings
 from ..nodes.gang_room import plan_on
 from ..planning.kept_plan import PROMISES_MAX, KeptPlan, PassOrder, passes_left
 from ..planning.plan import JobInPlan, NoPlan, Promise, StartPlan
@@ -28,8 +28,10 @@ from ..planning.planned_jobs import (
     backfilling_queue,
     gang_members,
     job_of,
+    may_be_promised,
     running_work,
 )
+from ..policies.policies import POLICY_PREFIX
 from ..queues.queue import Queue
 from ..queues.quota import ranked_leaves
 from ..resources.resource import Resource, fits_undefined_unlimited, resource_text
@@ -92,7 +94,7 @@ class StartChecker:
         self._gang_waits = entry is not None and entry.facts.gang_waits
         starts = entry is None or entry.facts.state is ApplicationState.ACCEPTED
         is_held_by_policy = entry is not None and entry.held is not None
-        self._is_held = starts and (is_held_by_policy or _is_held(state, owner))
+        self._is_held = is_held_by_policy or (starts and _is_held(state, owner))
         self._answers: dict[str, _StartAnswer] | None = None
         self._before: dict[str, list[Promise]] = {}
         """The promises to those before each job, by its key."""
@@ -127,7 +129,7 @@ class StartChecker:
         if self._is_held:
             return None, PlannedStart(reason=_HELD)
         if settings.keeps:
-            return self._check_kept(ask, queue)
+            return self._check_kept(ask, queue, settings)
         if self._answers is None:
             self._answers = {}
             self._jobs = PlannedJobs(self._state, settings)
@@ -141,25 +143,30 @@ class StartChecker:
             answer = self._answer(self._owner, (ask,), queue)[0]
         return answer.blocker, answer.planned_start
 
-    def _check_kept(self, ask: Ask, queue: Queue) -> tuple[Blocker | None, PlannedStart | None]:
+    def _check_kept(
+        self, ask: Ask, queue: Queue, settings: BackfillSettings
+    ) -> tuple[Blocker | None, PlannedStart | None]:
         """Answer by the promise of the job that an ask is, or is a member of."""
         if self._waiting_kept is None:
             self._waiting_kept = [
                 (asks, job_of(self._state, owner, *asks)) for owner, asks in self._waiting(queue)
             ]
-            self._kept = self._keep(queue, [job for _, job in self._waiting_kept])
+            self._kept = self._keep(queue, settings, [job for _, job in self._waiting_kept])
         found = next((each for each in self._waiting_kept if ask in each[0]), None)
         if found is None and self._gang_waits:
             return None, None
         kept = self._kept
         if found is None:
             found = (ask,), job_of(self._state, self._owner, ask)
-            kept = self._keep(queue, [*(job for _, job in self._waiting_kept), found[1]])
+            kept = self._keep(queue, settings, [*(job for _, job in self._waiting_kept), found[1]])
         asks, job = found
         promise = kept.promises.get(job.key)
         if promise is None:
             if job.key in self._state.ends.denied.get(queue.path, ()):
                 return None, PlannedStart(reason=_DENIED)
+            if job.key in kept.without:
+                reason = f"policy {settings.promises_word.removeprefix(POLICY_PREFIX)} promises it no start"
+                return self._delayed_by(job, kept, queue), PlannedStart(reason=reason)
             reason = kept.reasons[job.key].reason if job.key in kept.reasons else _BEHIND_KEPT
             return None, PlannedStart(reason=reason)
         node_id = promise.node_ids[asks.index(ask)]
@@ -171,17 +178,22 @@ class StartChecker:
             passed=len(count.keys),
             passes_left=passes_left(self._state, queue, job.key, count),
         )
-        blocker = None
-        if not kept.starts_now(job.key):
-            kept.set_aside(job)
-            standing = self._standing(job, kept)
-            if standing is not None and standing.delays is not None:
-                blocker = self._delays(job, standing, standing.delays, queue, kept.plan)
-            kept.put_back(job)
+        blocker = None if kept.starts_now(job.key) else self._delayed_by(job, kept, queue)
         return blocker, planned_start
 
-    def _keep(self, queue: Queue, jobs: Sequence[JobInPlan]) -> KeptPlan:
-        return KeptPlan(self._state, queue, jobs, self._state.ends.denied.get(queue.path, ()))
+    def _delayed_by(self, job: JobInPlan, kept: KeptPlan, queue: Queue) -> Blocker | None:
+        """Return which promise a job would delay if it started now, `None` if none, or if it does not fit."""
+        kept.set_aside(job)
+        standing = self._standing(job, kept)
+        kept.put_back(job)
+        if standing is None or standing.delays is None:
+            return None
+        return self._delays(job, standing, standing.delays, queue, kept.plan)
+
+    def _keep(self, queue: Queue, settings: BackfillSettings, jobs: Sequence[JobInPlan]) -> KeptPlan:
+        state = self._state
+        unpromised = {job.key for job in jobs if not may_be_promised(state, settings, job)}
+        return KeptPlan(state, queue, jobs, {*state.ends.denied.get(queue.path, ()), *unpromised})
 
     def _walk(self, queue: Queue) -> None:
         """StartPlan what waits, in order, and keep the answers for the asks of the application."""
@@ -211,7 +223,8 @@ class StartChecker:
         for leaf in ranked_leaves(self._state.tree, queue):
             for entry in leaf.entries.ranked(leaf):
                 owner = JobOwner.of(entry)
-                if entry.facts.state is ApplicationState.ACCEPTED and _is_held(self._state, owner):
+                starts = entry.facts.state is ApplicationState.ACCEPTED
+                if entry.held is not None or (starts and _is_held(self._state, owner)):
                     continue
                 if entry.facts.gang_waits:
                     members = gang_members(entry)
@@ -264,7 +277,7 @@ class StartChecker:
             return None
         if len(job.sizes) > 1:
             start = GangStart(jobs, lambda: job)
-            start.plan(lambda left: plan_on(nodes, job.sizes, None, left))
+            start.plan(lambda left: plan_on(nodes, job.sizes, None, left, domains=job.domains))
             return start.delays
         return jobs.standing(job) if any(node.has_room(job.total) for node in nodes) else None
 
@@ -280,8 +293,10 @@ class StartChecker:
             ends = "it has no walltime, so that it may run when"
         else:
             over_ns = job.walltime_ns - left_ns
+            word = self._owner.leaf.settings.runtime.expected_word
+            by = f"by policy {word.removeprefix(POLICY_PREFIX)} " if word else ""
             ends = (
-                f"it would end in {short_duration_text(job.walltime_ns)}, "
+                f"{by}it would end in {short_duration_text(job.walltime_ns)}, "
                 f"{short_duration_text(over_ns)} after"
             )
         limit = standing.limit
@@ -302,7 +317,8 @@ class StartChecker:
         """Return what would let a job start before the promise."""
         longest = short_duration_text(promise.start_ns - self._state.now_ns())
         instead = "" if job.walltime_ns is None else f" instead of {short_duration_text(job.walltime_ns)}"
-        change = f"a walltime of at most {longest}{instead}"
+        is_expected = self._owner.leaf.settings.runtime.expected_word
+        change = f"{'an expected run time' if is_expected else 'a walltime'} of at most {longest}{instead}"
         if limited or len(job.sizes) > 1 or len(set(promise.node_ids)) > 1:
             return change
         left = plan.room_at(promise.node_ids[0], promise.start_ns)

@@ -24,7 +24,7 @@ from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import fair_maximum, ranked_children
 from ..queues.tree import QueueTree
-from ..queues.use_order import is_below_guarantee, mean_use, use_rank, weight_of
+from ..queues.use_order import is_below_guarantee, mean_share, mean_use, weight_of
 from ..queues.users import LeafUsers
 from ..resources.decayed_use import level_in_ns, rounded
 from ..resources.resource import Resource, quantity_text
@@ -86,6 +86,8 @@ class AskExplanation:
     """The victims that it waits for: the resource manager has not confirmed that these have ended."""
     ending_since_ns: int | None = None
     """When it preempted them."""
+    preemption: str = ""
+    """Why the last attempt to preempt for it failed; empty without an attempt, or if it has preempted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +265,7 @@ def _users_text(leaf: Queue, entry: ApplicationEntry, ranked: Sequence[Applicati
 def _user_text(leaf: Queue, users: LeafUsers, name: str) -> str:
     used = "uses" if leaf.settings.fair_half_life_ns is None else "used on average"
     amounts = _amounts(users.seen(name).mean(leaf.now_ns()))
-    share = f"{users.key_now(name)[0]:.4f} of {leaf.path}"
+    share = f"{users.share_now(name):.4f} of {leaf.path}"
     return f"{name} {used} {amounts}, weight {users.weight_of(name)}: {share}"
 
 
@@ -301,7 +303,7 @@ def _use_text(parent: Queue, child: Queue, limits: Resource | None, now_ns: int)
     used = "uses" if child.decayed is None else "used on average"
     counts_all = child.guaranteed is None or parent.settings.fair_count.counts_all
     beyond = "" if counts_all else " above its guarantee"
-    share = f"{use_rank(child, limits, now_ns):.4f} of {parent.path}"
+    share = f"{mean_share(child, limits, now_ns):.4f} of {parent.path}"
     return f"{child.path} {used} {amounts}{beyond}, weight {weight_of(child)}: {share}"
 
 

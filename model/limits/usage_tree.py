@@ -234,19 +234,7 @@ class UsageTree:
         A quantity may be negative: usage that was recovered, or was there before the limit, is not refused.
         """
         node = self._nodes.get(queue_path) or self._grow(queue_path)
-        headroom: dict[str, int] = {}
-        for level in node.chain:
-            if level.limit is not None:
-                usage = level.usage
-                if held and level.path in held:
-                    usage = add(Resource(usage), held[level.path]).as_dict()
-                for kind, most in level.limit.resources:
-                    counted = usage if kind.counts_usage else _NOTHING_USED
-                    for name, quantity in most.items():
-                        left = quantity - counted.get(name, 0)
-                        if name not in headroom or left < headroom[name]:
-                            headroom[name] = left
-        return Resource(headroom) if headroom else None
+        return _least_left(node.chain, held)
 
     def can_run(self, queue_path: str, application_id: str) -> bool:
         """Return whether each level counts an application as running already, or allows one more."""
@@ -364,6 +352,37 @@ class UsageTree:
             f"{resource!r} of application {application_id} in {queue_path} is more than "
             f"{self.kind} {self.name} uses there: please report"
         )
+
+
+def barring_queue(tree: UsageTree, queue_path: str, size: Resource) -> str | None:
+    """Return the nearest queue on a path where a holder's limit leaves too little for a size, if any."""
+    for path in reversed(levels(queue_path)):
+        if not fits_undefined_unlimited(room_in(tree, path), size):
+            return path
+    return None
+
+
+def room_in(tree: UsageTree, queue_path: str) -> Resource | None:
+    """Return what a holder's limit in one queue leaves of each type, `None` without one."""
+    node = tree._nodes.get(queue_path)  # noqa: SLF001 - of this module: the class has methods enough
+    return None if node is None else _least_left((node,), NOTHING_HELD)
+
+
+def _least_left(chain: tuple[_Node, ...], held: Held) -> Resource | None:
+    """Return the least that the limits in some queues leave of each type, `None` without limits."""
+    headroom: dict[str, int] = {}
+    for level in chain:
+        if level.limit is not None:
+            usage = level.usage
+            if held and level.path in held:
+                usage = add(Resource(usage), held[level.path]).as_dict()
+            for kind, most in level.limit.resources:
+                counted = usage if kind.counts_usage else _NOTHING_USED
+                for name, quantity in most.items():
+                    left = quantity - counted.get(name, 0)
+                    if name not in headroom or left < headroom[name]:
+                        headroom[name] = left
+    return Resource(headroom) if headroom else None
 
 
 def rooms_of(tree: UsageTree, queue_path: str) -> Iterator[tuple[str, str, str, Resource]]:

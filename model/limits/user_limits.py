@@ -30,6 +30,8 @@ from .usage_tree import (
     LimitBlocker,
     UsageTree,
     UsageView,
+    barring_queue,
+    room_in,
     rooms_of,
     usage_rows,
 )
@@ -422,6 +424,23 @@ def rooms_of_levels(
     """Walk what the limits of an application's user and group leave, see `rooms_of`; changes nothing."""
     holders = limits._holders(queue_path, application_id, user) if limits.is_limited else ()  # noqa: SLF001
     return (room for tree in holders for room in rooms_of(tree, queue_path))
+
+
+def barring_limit(
+    limits: UserLimits, queue_path: str, application_id: str, user: User, size: Resource
+) -> tuple[HolderKind, str, str] | None:
+    """Return a limit that leaves an application too little for a size: its kind, its holder and its queue."""
+    for tree in limits._holders(queue_path, application_id, user):  # noqa: SLF001 - of this module
+        if (path := barring_queue(tree, queue_path, size)) is not None:
+            return tree.kind, tree.name, path
+    return None
+
+
+def room_in_limit(limits: UserLimits, kind: HolderKind, name: str, queue_path: str) -> Resource | None:
+    """Return what a limit leaves of each type, `None` without one."""
+    account, group = limits._users.get(name), limits._groups.get(name)  # noqa: SLF001 - of this module
+    tree = group if kind == "group" else account and account.tree
+    return tree and room_in(tree, queue_path)
 
 
 def _is_kept(account: UserAccount) -> bool:

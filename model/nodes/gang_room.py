@@ -6,6 +6,9 @@ the largest first, then the smallest first; each member gets the first node with
 which changes as members take room. If neither finds room there may still be some. So a plan is always right,
 and a missing one means `no room was found`. A search over all assignments was rejected: its time has no
 bound, and a cycle waits for it.
+
+A gang that names domains of nodes is tried in one domain after the other, on its nodes in their order there
+(`licorne.model.nodes.topology`).
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple, TypeAlias
 
 from ..resources.comparisons import prune
+from ..resources.quantities import INT64_MAX
 from ..resources.resource import Resource, fits, subtract, total_of
-from .order import NodeOrder, score_of
+from .order import NodeOrder
+from .topology import Domains
 
 Score: TypeAlias = Callable[[str, Resource], float]
 """The place of a node in the order, the lowest first, by its id and what it has available."""
@@ -51,7 +56,9 @@ def plan_on(
     sizes: Sequence[Resource],
     may_run: MayRun | None = None,
     left: Mapping[str, Resource] | None = None,
+    *,
     own: Container[str] = (),
+    domains: Domains | None = None,
 ) -> tuple[str, ...] | None:
     """Return a node for each member as `assign` does, on the nodes of now, in their order.
 
@@ -61,12 +68,12 @@ def plan_on(
     def score(node_id: str, available: Resource) -> float:
         node = nodes.get(node_id)
         assert node is not None, f"node {node_id} has gone during a search: please report"
-        return score_of(nodes, node, available)
+        return nodes.rule.key(node, available, nodes.weighted)
 
     rooms = usable_rooms(nodes, own)
     if left:
         rooms = [room._replace(available=left.get(room.node_id, room.available)) for room in rooms]
-    return assign(sizes, rooms, score=score, may_run=may_run)
+    return assign(sizes, rooms, score=score, may_run=may_run, domains=domains)
 
 
 def assign(
@@ -75,6 +82,7 @@ def assign(
     *,
     score: Score | None = None,
     may_run: MayRun | None = None,
+    domains: Domains | None = None,
 ) -> tuple[str, ...] | None:
     """Return a node for each member of a gang so that all fit at once, `None` if no room was found.
 
@@ -84,15 +92,44 @@ def assign(
         score: The new place of a node after a member took room there; without it places do not change.
         may_run: Tells which members may run where; without it all may run on each node. With it the search is
             not exact for members of one size either.
+        domains: The domains that the gang may have, whose order of nodes is then used.
 
     Returns:
         The ids of the nodes, in the order of the members.
     """
     groups = by_size(sizes, rooms)
+    if domains is not None and groups:
+        return _assign_in(domains, groups, sizes, rooms, may_run)
     placed = _fill(groups, sizes, rooms, score, may_run)
     if placed is None and len(groups) > 1:
         placed = _fill(groups[::-1], sizes, rooms, score, may_run)
     return placed
+
+
+def _assign_in(
+    domains: Domains,
+    groups: Sequence[Sequence[int]],
+    sizes: Sequence[Resource],
+    rooms: Sequence[NodeRoom],
+    may_run: MayRun | None,
+) -> tuple[str, ...] | None:
+    """Give the members nodes of the first domain that has room for all."""
+    largest = sizes[groups[0][0]]
+    slots_of = slots_of_each(largest, rooms)
+    for order in domains.orders([room.node_id for room in rooms], slots_of, len(groups[0])):
+        inside = [rooms[index]._replace(key=(place, "")) for place, (index, _) in enumerate(order)]
+        if domains.terms.balanced and len(groups) == 1:
+            parts = zip(inside, order, strict=True)
+            even = [
+                room._replace(available=total_of([largest] * count)) for room, (_, count) in parts if count
+            ]
+            placed = _fill(groups, sizes, even, None, may_run)
+            if placed is not None:
+                return placed
+        placed = assign(sizes, inside, may_run=may_run)
+        if placed is not None:
+            return placed
+    return None
 
 
 def slots(size: Resource, rooms: Sequence[NodeRoom]) -> int:
@@ -100,12 +137,26 @@ def slots(size: Resource, rooms: Sequence[NodeRoom]) -> int:
 
     A size that asks for nothing counts once a node.
     """
-    return sum(_slots_on(size, room.available) for room in rooms)
+    return sum(slots_of_each(size, rooms))
 
 
-def _slots_on(size: Resource, available: Resource) -> int:
-    counts = [max(0, available.get(name)) // quantity for name, quantity in size.items() if quantity > 0]
-    return min(counts, default=1)
+def slots_of_each(size: Resource, rooms: Sequence[NodeRoom]) -> list[int]:
+    """Return how many members of one size each node has room for, see `slots`."""
+    wanted = [(name, quantity) for name, quantity in size.items() if quantity > 0]
+    if not wanted:
+        return [1] * len(rooms)
+    found = []
+    for room in rooms:
+        least = INT64_MAX
+        for name, quantity in wanted:
+            count = room.available.get(name) // quantity
+            if count < least:
+                least = count
+                if count <= 0:
+                    least = 0
+                    break
+        found.append(least)
+    return found
 
 
 def by_size(sizes: Sequence[Resource], rooms: Sequence[NodeRoom]) -> list[list[int]]:

@@ -19,6 +19,8 @@ from ..values.allocation import UNKNOWN_INSTANCE_TYPE, Allocation
 HOSTNAME: Final = "si/hostname"
 RACKNAME: Final = "si/rackname"
 INSTANCE_TYPE: Final = "si/instance-type"
+CORDONED: Final = "licorne/cordoned"
+"""The attribute of a node that is shown as not schedulable: predicates decide which asks it takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,7 @@ class NodeFacts:
     node_id: str
     attributes: Mapping[str, str]
     schedulable: bool
+    """Whether it is neither drained nor cordoned."""
     capacity: Resource
     allocated: Resource
     occupied: Resource
@@ -53,6 +56,7 @@ class Node:
             "set_used_by_others",
             "set_capacity",
             "set_schedulable",
+            "set_cordoned",
             "try_reserve",
             "unreserve",
         ),
@@ -67,7 +71,8 @@ class Node:
         schedulable: bool,
     ) -> None:
         self.node_id = node_id
-        self.attributes = attributes
+        self.attributes = {name: text for name, text in attributes.items() if name != CORDONED}
+        self._is_cordoned = attributes.get(CORDONED) == "true"
         self.instance_type = attributes.get(INSTANCE_TYPE) or UNKNOWN_INSTANCE_TYPE
         self._capacity = prune(capacity)
         self._allocated: dict[str, int] = {}
@@ -173,6 +178,12 @@ class Node:
         self._schedulable = schedulable
         return changed
 
+    def set_cordoned(self, *, cordoned: bool) -> bool:
+        """Show the node as not schedulable, or end that; return whether that changed anything."""
+        changed = self._is_cordoned != cordoned
+        self._is_cordoned = cordoned
+        return changed
+
     def _refresh(self) -> None:
         free = subtract(subtract(self._capacity, Resource(self._allocated)), self._occupied)
         self._available = prune(free)
@@ -203,7 +214,7 @@ class Node:
         return NodeFacts(
             node_id=self.node_id,
             attributes=self.attributes,
-            schedulable=self._schedulable,
+            schedulable=self._schedulable and not self._is_cordoned,
             capacity=self._capacity,
             allocated=Resource(self._allocated),
             occupied=self._occupied,

@@ -14,7 +14,7 @@ from ..configuration.policies import NODE_ORDER_WORDS
 from ..policies.interface import NodeView
 from ..policies.policies import GuardedPolicy, Policies, by_word
 from ..resources.resource import Resource, weighted_usage
-from .order import NodeEntry
+from .entry import NodeEntry
 
 Weights = Sequence[tuple[str, float]]
 """Resource types with their weights, those without one left out."""

@@ -13,13 +13,13 @@ from __future__ import annotations
 # ruff: noqa: SLF001 - a search compares some hundred nodes with an ask; the dicts of the resources are only read.
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, final
 
 from ..marks import Marks
 from ..resources.comparisons import fit_score, prune
 from ..resources.resource import Resource, add, fits, subtract
-from .handle import NodeHandle
+from ..resources.size_index import SizeIndex
+from .entry import NodeEntry
 
 if TYPE_CHECKING:
     from .node_orders import NodeOrderRule
@@ -50,9 +50,7 @@ class NodeOrder:
             "give_unscored",
             "set_reserved",
             "set_schedulable",
-            "first_fit",
-            "take_first_fit",
-            "give_back",
+            *("first_fit", "take_first_fit", "give_back"),
         )
     )
 
@@ -60,15 +58,20 @@ class NodeOrder:
         self._blocks: list[NodeBlock] = []
         self._last_keys: list[tuple[float, str]] = []
         self._entries: dict[str, NodeEntry] = {}
+        self.changes = 0
+        """Counts the changes of nodes, and of their order."""
         self.gains = 0
         """Counts the changes after which some node may have room that had none."""
-        self.closed: dict[Resource, None] = {}
-        """Resources for which no usable node has room now. All that wait are kept: since they are tried in
-        turns, a bound would forget just the one that is tried next. `forget_closed` removes the others."""
+        self._lacking = SizeIndex()
+        self.closed: Mapping[Resource, int] = self._lacking.serials
+        """Resources for which no usable node has room: all that wait; `forget_closed` removes the others."""
+        self.opened: set[Resource] = set()
+        """Those closed no longer since what waits for them was last woken."""
         self.closed_max = _CLOSED_MIN
         """With more of them `forget_closed` is due."""
         self.reserved_gains: dict[str, NodeEntry] = {}
         """Reserved nodes that may have gained room since the pass over reserved asks looked, by id."""
+        self.ask_class: Final = ""
         self.ranked: dict[Resource, list[NodeEntry]] = {}
         """Filled by searches for a node to reserve; empty after a change of a node that is not reserved."""
         self._order_by(rule, weights)
@@ -91,13 +94,14 @@ class NodeOrder:
 
     def set_rule(self, rule: NodeOrderRule, weights: Mapping[str, float]) -> None:
         """Order by a rule, and find all places anew; an empty map of weights means the default ones."""
+        self.changes += 1
         self.gains += 1
         self._order_by(rule, weights)
 
     def _order_by(self, rule: NodeOrderRule, weights: Mapping[str, float]) -> None:
         self.rule = rule
         self.weights = dict(weights) or dict(DEFAULT_WEIGHTS)
-        self._weighted = [(name, weight) for name, weight in self.weights.items() if weight]
+        self.weighted = [(name, weight) for name, weight in self.weights.items() if weight]
         self._rebuild()
 
     # ---------------------------------------------------------------------------------- changes
@@ -113,6 +117,7 @@ class NodeOrder:
     def remove(self, node_id: str) -> NodeEntry:
         """Remove a node."""
         entry = self._entries.pop(node_id)
+        self.changes += 1
         self.ranked.clear()
         self.reserved_gains.pop(node_id, None)
         self._discard(entry)
@@ -157,14 +162,14 @@ class NodeOrder:
         self._open(entry)
 
     def _open(self, entry: NodeEntry) -> None:
+        self.changes += 1
         self.gains += 1
         if entry.reserved:
             self.reserved_gains[entry.node_id] = entry
         else:
             self.ranked.clear()
         if self.closed and entry.usable:
-            for resource in [closed for closed in self.closed if fits(entry.available, closed)]:
-                del self.closed[resource]
+            self.opened.update(self._lacking.take_fitting(entry.available, undefined_unlimited=False))
 
     # --------------------------------------------------------------------------------- searching
 
@@ -177,7 +182,7 @@ class NodeOrder:
                 entry = block.first_fit(resource)
                 if entry is not None:
                     return entry
-        self.closed[resource] = None
+        self._lacking.add(resource)
         return None
 
     def take_first_fit(self, resource: Resource) -> NodeEntry | None:
@@ -217,16 +222,16 @@ class NodeOrder:
     # --------------------------------------------------------------------------------- the order
 
     def _score(self, entry: NodeEntry) -> float:
-        return self.rule.key(entry, entry.available, self._weighted)
+        return self.rule.key(entry, entry.available, self.weighted)
 
     def _reinsert(self, entry: NodeEntry) -> None:
         """Find the place of a node anew; one that is cordoned keeps its place until it is no longer."""
+        self.changes += 1
         if not entry.reserved:
             self.ranked.clear()
         if not entry.schedulable:
             return  # No search takes it. While an RM recovers all its nodes are cordoned.
-        score = self._score(entry)
-        if score != entry.key[0]:
+        if (score := self._score(entry)) != entry.key[0]:
             self._discard(entry)
             entry.key = (score, entry.node_id)
             self._insert(entry)
@@ -270,7 +275,7 @@ class NodeOrder:
         chunks = [entries[start : start + half] for start in range(0, len(entries), half)]
         self._blocks = [NodeBlock([entry.key for entry in chunk], chunk) for chunk in chunks]
         self._last_keys = [block.keys[-1] for block in self._blocks]
-        self.closed.clear()
+        self._lacking.clear()
         self.ranked.clear()
 
     def validate(self) -> None:
@@ -291,13 +296,8 @@ class NodeOrder:
 def forget_closed(order: NodeOrder, waiting: Container[Resource]) -> None:
     """Forget the resources without room that wait no longer: a node that gains compares all that are kept."""
     for resource in [each for each in order.closed if each not in waiting]:
-        del order.closed[resource]
+        order._lacking.remove(resource)
     order.closed_max = max(_CLOSED_MIN, 2 * len(order.closed))
-
-
-def score_of(order: NodeOrder, entry: NodeEntry, available: Resource) -> float:
-    """Return the place that a node would have in an order, the lowest first."""
-    return order.rule.key(entry, available, order._weighted)
 
 
 def node_ids(order: NodeOrder) -> tuple[str, ...]:
@@ -325,54 +325,6 @@ def first_to_reserve(order: NodeOrder, resource: Resource) -> NodeEntry | None:
     while ranking and not ranking[-1].usable:
         ranking.pop()
     return ranking[-1] if ranking else None
-
-
-@final
-class NodeEntry:
-    """The facts of one node that the partition knows, from the answers of the node."""
-
-    __slots__ = (
-        "attributes",
-        "available",
-        "capacity",
-        "instance_type",
-        "key",
-        "node",
-        "node_id",
-        "reserved",
-        "schedulable",
-    )
-
-    def __init__(
-        self,
-        node: NodeHandle,
-        node_id: str,
-        instance_type: str,
-        capacity: Resource,
-        *,
-        schedulable: bool,
-        attributes: Mapping[str, str],
-    ) -> None:
-        self.node = node
-        """The handle: in the actors engine each call is an ask."""
-        self.node_id = node_id
-        self.instance_type = instance_type
-        self.attributes: Mapping[str, str] = MappingProxyType(attributes)
-        """Those that the RM has given it; they never change."""
-        self.capacity = capacity
-        self.available = capacity
-        self.schedulable = schedulable
-        self.reserved = False
-        self.key: tuple[float, str] = (0.0, node_id)
-
-    @property
-    def usable(self) -> bool:
-        """Whether asks without a reservation here may be placed here."""
-        return self.schedulable and not self.reserved
-
-    def has_room(self, resource: Resource) -> bool:
-        """Return whether an ask of that size without a reservation here may be placed here."""
-        return self.usable and fits(self.available, resource) and fits(self.capacity, resource)
 
 
 @final

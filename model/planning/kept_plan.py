@@ -270,6 +270,7 @@ class KeptPlan:
         self._state = state
         self._queue = queue
         self._path = queue.path
+        self.without = without
         self._bare = bare_plan(state)
         self.plan = self._bare.copy()
         """The expected ends of running and promised work."""
@@ -398,6 +399,7 @@ class KeptPlan:
 
     def keep(self, started: str = "") -> None:
         """Keep the promises for the next walk, except that of a job that has started; report moved ones."""
+        self._state.setbacks.promises_moved[self._path] += len(self._moved)
         for moved in self._moved:
             _report(self._state, moved)
         ends = self._state.ends

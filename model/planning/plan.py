@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, final
 
 from ..nodes.gang_room import NodeRoom, assign
+from ..nodes.topology import Domains
 from ..resources.comparisons import prune
 from ..resources.resource import EMPTY, Resource, add, fits, fits_undefined_unlimited, subtract, total_of
 from ..state.expected_ends import RunningWork, corrected_end_ns
@@ -57,6 +58,8 @@ class JobInPlan(NamedTuple):
     total: Resource
     """The sum of its sizes: what it takes of its limits."""
     priority: int = 0
+    domains: Domains | None = None
+    """The domains of nodes that a gang may have; `None` for all nodes."""
 
     def by_node(self, node_ids: Sequence[str]) -> Mapping[str, Resource]:
         """Return what it takes of each node, if each size is on the node in its place."""
@@ -198,7 +201,17 @@ class StartPlan:
         running: All that runs in the partition.
     """
 
-    __slots__ = ("_all", "_limits", "_nodes", "_on_nodes", "_profiles", "_running", "_taken", "now_ns")
+    __slots__ = (
+        "_all",
+        "_limits",
+        "_nodes",
+        "_on_nodes",
+        "_profiles",
+        "_running",
+        "_taken",
+        "_untaken",
+        "now_ns",
+    )
 
     def __init__(self, now_ns: int, nodes: Mapping[str, Resource], running: Sequence[RunningWork]) -> None:
         self.now_ns = now_ns
@@ -206,6 +219,9 @@ class StartPlan:
         self._running = running
         self._on_nodes: dict[str, list[RunningWork]] | None = None
         self._profiles: dict[str, _Profile] = {}
+        """Those of nodes that a promise takes something of."""
+        self._untaken: dict[str, _Profile] = {}
+        """Those of what runs; copies share them."""
         self._all: _Profile | None = None
         """The capacity of all nodes together; a job of many sizes starts no sooner than it fits there."""
         self._limits: dict[LimitKey, _Profile] = {}
@@ -216,6 +232,7 @@ class StartPlan:
         plan = StartPlan(self.now_ns, self._nodes, self._running)
         plan._on_nodes = self._on_nodes
         plan._profiles = self._profiles.copy()
+        plan._untaken = self._untaken
         plan._all = self._all
         plan._limits = self._limits.copy()
         plan._taken = self._taken.copy()
@@ -340,10 +357,10 @@ class StartPlan:
         return self._on_nodes.get(node_id, _NO_WORK)
 
     def _node(self, node_id: str) -> _Profile:
-        profile = self._profiles.get(node_id)
+        profile = self._profiles.get(node_id) or self._untaken.get(node_id)
         if profile is None:
             room, gains = self._nodes[node_id], _gains(self._on_node(node_id), self.now_ns)
-            profile = self._profiles[node_id] = _Profile.of(self.now_ns, room, gains, is_limit=False)
+            profile = self._untaken[node_id] = _Profile.of(self.now_ns, room, gains, is_limit=False)
         return profile
 
     def _all_nodes(self) -> _Profile:
@@ -395,7 +412,7 @@ class StartPlan:
                 )
                 for node_id in self._nodes
             ]
-            node_ids = assign(job.sizes, rooms)
+            node_ids = assign(job.sizes, rooms, domains=job.domains)
             if node_ids is not None:
                 return at_ns, node_ids
             next_ns = together.next_change_ns(at_ns)

@@ -25,7 +25,10 @@ from typing import NamedTuple, Protocol, final
 from ..applications.gang import whole_members
 from ..configuration.queue_properties import BackfillSettings
 from ..limits.user_limits import rooms_of_levels
+from ..policies.interface import JobView
+from ..policies.policies import PolicyKey
 from ..queues.application_entry import ApplicationEntry
+from ..queues.child_orders import view_of
 from ..queues.queue import Queue
 from ..queues.quota import kept_beside
 from ..resources.resource import (
@@ -33,14 +36,16 @@ from ..resources.resource import (
     Resource,
     add,
     fits_undefined_unlimited,
+    is_any_positive,
     subtract_eliminating_negative,
     total_of,
 )
 from ..state.charges import held_of_holders
 from ..state.claims import PreemptionClaim
-from ..state.expected_ends import RunningWork, assumed_walltime_ns, corrected_end_ns
+from ..state.expected_ends import RunningWork, corrected_end_ns
 from ..state.partition_state import PartitionState
 from ..values.allocation import Allocation, Ask
+from ..values.domains import DomainTerms
 from ..values.messages import User
 from .plan import JobInPlan, LimitKey, NoPlan, Promise, StartPlan
 
@@ -52,11 +57,14 @@ class JobOwner(NamedTuple):
     application_id: str
     user: User
     tags: Mapping[str, str]
+    domains: DomainTerms | None = None
+    """Of a whole gang that waits and names domains."""
 
     @staticmethod
     def of(entry: ApplicationEntry) -> JobOwner:
         """Return the application of an entry."""
-        return JobOwner(entry.queue, entry.application_id, entry.user, entry.tags)
+        domains = entry.application.gang_settings.domains if entry.facts.gang_waits else None
+        return JobOwner(entry.queue, entry.application_id, entry.user, entry.tags, domains)
 
 
 class Standing(NamedTuple):
@@ -104,7 +112,8 @@ def job_of(state: PartitionState, owner: JobOwner, *asks: Ask) -> JobInPlan:
         limits[LimitKey(kind, holder, path)] = room if taken is None else _room_less(room, taken)
     sizes = tuple(ask.resource for ask in asks)
     first_of_tags = [next(alike) for _, alike in groupby(asks, key=attrgetter("tags"))]
-    walltimes = [assumed_walltime_ns(ask, owner.tags, leaf) for ask in first_of_tags]
+    of_each = asks if leaf.settings.runtime.expected_word else first_of_tags
+    walltimes = [state.ends.run_times.of(ask, owner.tags, leaf) for ask in of_each]
     known = [walltime_ns for walltime_ns in walltimes if walltime_ns is not None]
     return JobInPlan(
         asks[0].allocation_key,
@@ -117,13 +126,48 @@ def job_of(state: PartitionState, owner: JobOwner, *asks: Ask) -> JobInPlan:
         limits,
         sizes[0] if len(sizes) == 1 else total_of(sizes),
         asks[0].priority,
+        state.topology.domains(owner.domains),
     )
+
+
+def orders_by_key(settings: BackfillSettings) -> bool:
+    """Return whether jobs behind those with promises are tried by keys instead of as they wait."""
+    return bool(settings.order_word) or settings.order.is_shortest_first
+
+
+def key_behind_promises(
+    state: PartitionState, settings: BackfillSettings, entry: ApplicationEntry, job: JobInPlan
+) -> float | PolicyKey:
+    """Return the place of a job behind those with promises, the smallest first."""
+    if settings.order_word:
+        return state.host.policies.named(settings.order_word).backfill_key(_view_of_job(entry, job))
+    return float("inf") if job.walltime_ns is None else job.walltime_ns
+
+
+def may_be_promised(state: PartitionState, settings: BackfillSettings, job: JobInPlan) -> bool:
+    """Return whether a policy lets a job be promised a start; one of an unknown application may be."""
+    entry = state.entries.get(job.application_id)
+    if not settings.promises_word or entry is None:
+        return True
+    return state.host.policies.named(settings.promises_word).promises(_view_of_job(entry, job))
+
+
+def _view_of_job(entry: ApplicationEntry, job: JobInPlan) -> JobView:
+    return JobView(job.key, view_of(entry), job.sizes, job.walltime_ns, job.priority)
 
 
 def running_work(state: PartitionState) -> Sequence[RunningWork]:
     """Return all that runs in a partition, with its walltimes; see `preempted_work` as well."""
     works = state.ends.running(lambda: _held(state))
     return preempted_work(state, works) if state.claims.preempted_ns or state.claims.by_key else works
+
+
+def find_run_times(state: PartitionState) -> None:
+    """Call policies about the run times of work where that is due, before a walk plans with them."""
+    entries = state.entries.values()
+    state.ends.find_run_times(
+        lambda: _held(state), lambda: (entry for entry in entries if is_any_positive(entry.facts.pending))
+    )
 
 
 def bare_plan(state: PartitionState) -> StartPlan:
@@ -159,6 +203,7 @@ class PlannedJobs:
     """
 
     def __init__(self, state: PartitionState, settings: BackfillSettings) -> None:
+        self._state = state
         self._settings = settings
         self._running = running_work(state)
         self._node_ids: Collection[str] = [node.node_id for node in state.nodes if node.usable]
@@ -175,11 +220,6 @@ class PlannedJobs:
         return self._plan
 
     @property
-    def shortest_first(self) -> bool:
-        """Whether jobs behind those with promises are tried by their walltimes."""
-        return self._settings.order.is_shortest_first
-
-    @property
     def is_full(self) -> bool:
         """Whether as many jobs have promises as are to have one."""
         return len(self.promises) >= self._settings.reservations
@@ -188,10 +228,10 @@ class PlannedJobs:
         """Promise a refused job a start, if it may have a promise.
 
         Returns:
-            The promise; why there is none; `None` if the job is to have none: enough others have one, or only
-            work of its own user holds it back.
+            The promise; why there is none; `None` if the job is to have none: enough others have one, only
+            work of its own user holds it back, or a policy promises it none.
         """
-        if self.is_full or self._is_held_by_own(job):
+        if self.is_full or self._is_held_by_own(job) or not may_be_promised(self._state, self._settings, job):
             return None
         found = self._plan.earliest(job)
         if len(job.sizes) > 1 and isinstance(found, Promise) and found.start_ns == self._plan.now_ns:
@@ -358,7 +398,7 @@ def _claimed(state: PartitionState, claim: PreemptionClaim) -> Iterator[RunningW
     levels = tuple(level.path for level in entry.queue.above)
     group = state.limits.group_of(entry.queue.path, entry.application_id, entry.user)
     for key, ask in claim.asks.items():
-        walltime_ns = assumed_walltime_ns(ask, entry.tags, entry.queue)
+        walltime_ns = state.ends.run_times.of(ask, entry.tags, entry.queue)
         node_id = claim.node_of.get(key, "")
         yield RunningWork(key, ask.resource, node_id, levels, entry.user.name, group, begun_ns, walltime_ns)
     for level in entry.queue.above:

@@ -90,6 +90,19 @@ class SiblingView(NamedTuple):
     """The highest priority of the waiting asks, as it counts among the siblings."""
 
 
+class JobView(NamedTuple):
+    """A waiting job below a queue that backfills: one ask, or all members of a gang that is placed whole."""
+
+    allocation_key: str
+    """The key of its first ask."""
+    application: ApplicationView
+    sizes: tuple[Resource, ...]
+    """The size of each ask."""
+    run_time_ns: int | None
+    """How long it runs in plans, `None` for ever."""
+    priority: int
+
+
 class Wait(NamedTuple):
     """The reason why something may not happen yet, and the time of the next question."""
 
@@ -108,6 +121,38 @@ class NodePolicy(Protocol):
         """
 
 
+class NodePolicyByClass(NodePolicy, Protocol):
+    """Orders the nodes of a partition differently for classes of asks; it has `node_key` as well."""
+
+    def ask_class(self, ask: AskView) -> str:
+        """Return the class of an ask, the empty text for the order by `node_key`.
+
+        It is asked for each search of a node. Up to 16 classes have an order of their own.
+        """
+
+    def node_key_for(self, ask_class: str, node: NodeView) -> float:
+        """Return the place of a node for the asks of a class, smallest first, then by id.
+
+        It is asked in a search about the nodes that have changed since the last one for the class.
+        """
+
+
+class ChangingNodePolicy(NodePolicyByClass, Protocol):
+    """A node order by class that depends on more than the node and the class."""
+
+    def class_version(self, ask_class: str) -> str:
+        """Return a text of up to 200 characters that changes when a key changes.
+
+        It is asked for each search. After a change `node_key_for` is asked about all nodes.
+        """
+
+    def placed(self, ask: AskView, node_id: str) -> None:
+        """Note that an ask was placed; the resource manager gets the placement later.
+
+        It is called for every ask of the partition.
+        """
+
+
 class NodeFilter(Protocol):
     """Excludes nodes for an ask: `policies: {filters: [NAME]}` of a partition."""
 
@@ -115,6 +160,16 @@ class NodeFilter(Protocol):
         """Return `None` if an ask may run on a node, otherwise why not.
 
         It is asked whenever the ask may get the node.
+        """
+
+
+class ClassNodeFilter(NodeFilter, Protocol):
+    """A filter with equal answers for all asks of a class."""
+
+    def filter_class(self, ask: AskView) -> str:
+        """Return the class of an ask, the empty text if it is in none.
+
+        An answer about a class holds until the node changes.
         """
 
 
@@ -143,6 +198,36 @@ class AdmissionPolicy(Protocol):
 
     def may_start(self, application: ApplicationView, now_ns: int) -> Wait | None:
         """Return `None` if an application may start, otherwise why not, and when to ask again."""
+
+
+class RunTimePolicy(Protocol):
+    """Expects how long work runs: `runtime.expected: policy/NAME` of a leaf."""
+
+    def expected_run_time_ns(self, ask: AskView, application: ApplicationView) -> int | None:
+        """Return how long an ask runs in the plans of queues that backfill, `None` for its walltime.
+
+        It is asked once for each ask that is planned, and again after the ask changes. From 1 to 10^18.
+        """
+
+
+class BackfillPolicy(Protocol):
+    """Orders the jobs behind those with promises: `backfill.order: policy/NAME` of a queue that backfills."""
+
+    def backfill_key(self, job: JobView) -> Key:
+        """Return the place of a job behind those with promises, smallest first, then by age.
+
+        It is asked in each walk that comes to the job.
+        """
+
+
+class PromisePolicy(Protocol):
+    """Chooses the jobs that are promised a start: `backfill.promises: policy/NAME`."""
+
+    def promises(self, job: JobView) -> bool:
+        """Return whether a job that has to wait may be promised a start.
+
+        It is asked in each walk in which the job could get a promise.
+        """
 
 
 class VictimPolicy(Protocol):

@@ -8,7 +8,6 @@ answer, the start is held for a second. Each failure is reported.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from functools import partial
@@ -16,8 +15,31 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar, final
 
 from ..errors import LicorneError, error_text
-from .interface import ApplicationView, AskView, NodeView, SiblingView, VictimView, Wait
-from .watching import FAILURE_MAX, AnswerNote, PolicyCounts
+from .answers import (
+    TEXT_MAX,
+    KeyParts,
+    PolicyAnswerError,
+    checked_choice,
+    checked_class,
+    checked_cost,
+    checked_nothing,
+    checked_number,
+    checked_reason,
+    checked_run_time,
+    checked_wait,
+    chosen,
+    dearest,
+    held,
+    key_parts,
+    no_class,
+    no_key,
+    no_number,
+    no_run_time,
+    nothing,
+    refused,
+)
+from .interface import ApplicationView, AskView, JobView, NodeView, SiblingView, VictimView, Wait
+from .watching import AnswerNote, AnyThread, AskedThread, PolicyCounts
 
 POLICY_PREFIX: Final = "policy/"
 """The prefix, in a configuration, of the name of a policy that the program has given."""
@@ -40,17 +62,9 @@ class _HasWord(Protocol):
 
 
 R = TypeVar("R", bound=_HasWord)
-_Parts: TypeAlias = "tuple[int | float | str, ...]"
 _NAME_MAX: Final = 64
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-")
-_KEY_PARTS_MAX: Final = 16
-_TEXT_MAX: Final = FAILURE_MAX
-_BITS_MAX: Final = 1_024
-"""The limit of integers in keys: Python does not convert very large ones to text, as recordings need."""
-_COST_MAX: Final = 10**18
 _BEHIND_ALL: Final[PolicyKey] = (1,)
-HELD_NS: Final = 1_000_000_000
-"""The time for which a start is held after a failure, and work is spared by an answer without a time."""
 _DEPENDENCIES: Final = frozenset({"submission", "object", "time", "outside"})
 _EVERY_MIN_NS: Final = 1_000_000_000
 
@@ -67,9 +81,25 @@ class PolicyPoint(Enum):
     VICTIM_ORDER = "victim_cost"
     PROTECTION = "spares"
     QUEUE_ORDER = "queue_key"
+    RUN_TIME = "expected_run_time_ns"
+    BACKFILL_ORDER = "backfill_key"
+    PROMISES = "promises"
+    ASK_CLASS = "ask_class"
+    CLASS_NODE_ORDER = "node_key_for"
+    FILTER_CLASS = "filter_class"
+    CLASS_VERSION = "class_version"
+    PLACED = "placed"
 
 
 _NODE_ORDER: Final = PolicyPoint.NODE_ORDER
+_NEEDED: Final = {
+    PolicyPoint.ASK_CLASS: {PolicyPoint.CLASS_NODE_ORDER},
+    PolicyPoint.CLASS_NODE_ORDER: {PolicyPoint.ASK_CLASS, PolicyPoint.NODE_ORDER},
+    PolicyPoint.FILTER_CLASS: {PolicyPoint.FILTER},
+    PolicyPoint.CLASS_VERSION: {PolicyPoint.CLASS_NODE_ORDER},
+    PolicyPoint.PLACED: {PolicyPoint.CLASS_NODE_ORDER},
+}
+"""The points that have no use without others."""
 
 
 @final
@@ -83,6 +113,7 @@ class GuardedPolicy:
         counts: The counts of the policy, shared by all partitions.
         now_ns: Returns nanoseconds since 1970, for the failures to show.
         stopwatch_ns: Returns nanoseconds since any moment: no decision depends on it.
+        thread: The state of the current thread: while it answers, calls that wait for partitions are refused.
     """
 
     def __init__(
@@ -94,12 +125,14 @@ class GuardedPolicy:
         *,
         now_ns: Clock,
         stopwatch_ns: Clock,
+        thread: AskedThread,
     ) -> None:
         self.name = name
+        self._thread = thread
         self.note: AnswerNote | None = None
         """Called with each answer, if answers are recorded."""
         self._report = report
-        self._counts = counts
+        self.counts = counts
         self._now_ns = now_ns
         self._stopwatch_ns = stopwatch_ns
         self._methods: dict[PolicyPoint, Callable[..., object]] = {}
@@ -107,6 +140,8 @@ class GuardedPolicy:
             method = getattr(asked, point.value, None)
             if callable(method):
                 self._methods[point] = method
+        self.points: Final = frozenset(self._methods)
+        """The points whose method the policy has."""
         depends_on: Collection[str] = getattr(asked, "depends_on", ("object",))
         self.is_fixed = set(depends_on) == {"submission"}
         """Whether its key of an application is asked for only once."""
@@ -119,7 +154,7 @@ class GuardedPolicy:
 
     def node_key(self, node: NodeView) -> float:
         """Return the place of a node; infinite where the policy fails."""
-        return self._answer(_NODE_ORDER, node.node_id, (node,), _node_key, _infinite)
+        return self._answer(_NODE_ORDER, node.node_id, (node,), checked_number, no_number)
 
     def application_key(self, application: ApplicationView) -> PolicyKey:
         """Return the place of an application among those of its leaf."""
@@ -154,14 +189,18 @@ class GuardedPolicy:
         """
         noted: object
         began_ns = self._stopwatch_ns()
+        thread = self._thread
+        thread.questions += 1
         try:
             answer = noted = checked(self._methods[point](*shown))
         except Exception as error:  # noqa: BLE001 - whatever the code of a policy raises
             answer, noted = failed(error), error
-            self._counts.count_failure(point.value, subject, error, self._now_ns())
+            self.counts.count_failure(point.value, subject, error, self._now_ns())
             self._report(f"policy {self.name}.{point.value}", subject, error)
+        finally:
+            thread.questions -= 1
         took_ns = self._stopwatch_ns() - began_ns
-        counts = self._counts  # Counted inline: a call would cost as much as the rest.
+        counts = self.counts  # Counted inline: a call would cost as much as the rest.
         counts.answers += 1
         counts.total_ns += took_ns
         if took_ns > counts.longest_ns:  # noqa: PLR1730 - `max` takes twice the time
@@ -173,45 +212,77 @@ class GuardedPolicy:
     def refuses(self, ask: AskView, node: NodeView) -> str | None:
         """Return why an ask may not run on a node, `None` if it may."""
         subject = f"{ask.allocation_key} on {node.node_id}"
-        return self._answer(PolicyPoint.FILTER, subject, (ask, node), _reason_of, _refused)
+        return self._answer(PolicyPoint.FILTER, subject, (ask, node), checked_reason, refused)
 
     def victim_cost(self, victim: VictimView, now_ns: int) -> int:
         """Return the cost of ending a victim; the highest possible where the policy fails."""
         key = victim.ask.allocation_key
-        return self._answer(PolicyPoint.VICTIM_ORDER, key, (victim, now_ns), _cost_of, _dearest)
+        return self._answer(PolicyPoint.VICTIM_ORDER, key, (victim, now_ns), checked_cost, dearest)
 
     def spares(self, victim: VictimView, now_ns: int) -> Wait | None:
         """Return why a victim may not end yet, `None` if it may."""
         return self._wait(PolicyPoint.PROTECTION, victim.ask.allocation_key, victim, now_ns)
 
-    def decides(self, point: PolicyPoint) -> bool:
-        """Return whether the policy has the method of a point."""
-        return point in self._methods
+    def expected_run_time_ns(self, ask: AskView, application: ApplicationView) -> int | None:
+        """Return how long an ask is expected to run, `None` for its walltime."""
+        shown = ask, application
+        return self._answer(PolicyPoint.RUN_TIME, ask.allocation_key, shown, checked_run_time, no_run_time)
+
+    def backfill_key(self, job: JobView) -> PolicyKey:
+        """Return the place of a job among those behind promises."""
+        return self._key(PolicyPoint.BACKFILL_ORDER, job.allocation_key, job)
+
+    def promises(self, job: JobView) -> bool:
+        """Return whether a job may be promised a start; it may if the policy fails."""
+        return self._answer(PolicyPoint.PROMISES, job.allocation_key, (job,), checked_choice, chosen)
+
+    def ask_class(self, ask: AskView) -> str:
+        """Return the class of an ask for the order of nodes; empty for the order of the partition."""
+        return self._answer(PolicyPoint.ASK_CLASS, ask.allocation_key, (ask,), checked_class, no_class)
+
+    def node_key_for(self, ask_class: str, node: NodeView) -> float:
+        """Return the place of a node for a class of asks; infinite where the policy fails."""
+        shown = ask_class, node
+        return self._answer(PolicyPoint.CLASS_NODE_ORDER, node.node_id, shown, checked_number, no_number)
+
+    def class_version(self, ask_class: str) -> str:
+        """Return a text that changes with the keys for a class; empty without the method."""
+        if PolicyPoint.CLASS_VERSION not in self.points:
+            return ""
+        return self._answer(PolicyPoint.CLASS_VERSION, ask_class, (ask_class,), checked_class, no_class)
+
+    def placed(self, ask: AskView, node_id: str) -> None:
+        """Report a placement, if the policy has the method."""
+        if PolicyPoint.PLACED in self.points:
+            shown = ask, node_id
+            self._answer(PolicyPoint.PLACED, ask.allocation_key, shown, checked_nothing, nothing)
+
+    def filter_class(self, ask: AskView) -> str:
+        """Return the class of an ask for a filter; empty if each ask is a question of its own."""
+        return self._answer(PolicyPoint.FILTER_CLASS, ask.allocation_key, (ask,), checked_class, no_class)
 
     def _wait(self, point: PolicyPoint, subject: str, view: object, now_ns: int) -> Wait | None:
         """Ask whether something has to wait; after a failure it has to, for a while."""
-        return self._answer(point, subject, (view, now_ns), partial(_wait_of, now_ns), partial(_held, now_ns))
+        return self._answer(
+            point, subject, (view, now_ns), partial(checked_wait, now_ns), partial(held, now_ns)
+        )
 
     def _key(self, point: PolicyPoint, subject: str, view: object) -> PolicyKey:
         """Ask for a key of one or several parts; after a failure it is behind all others."""
-        parts = self._answer(point, subject, (view,), partial(self._checked_key, point), _no_key)
+        parts = self._answer(point, subject, (view,), partial(self._checked_key, point), no_key)
         return _BEHIND_ALL if parts is None else (0, parts)
 
-    def _checked_key(self, point: PolicyPoint, answer: object) -> _Parts | None:
+    def _checked_key(self, point: PolicyPoint, answer: object) -> KeyParts | None:
         """Return the parts of a key after checking that earlier keys can be compared with it."""
-        parts = _key_parts(answer)
+        parts = key_parts(answer)
         shape = tuple([type(part) is str for part in parts])
         first = self._shapes.setdefault(point, shape)
         if shape != first:
             expected, got = (", ".join("text" if each else "number" for each in of) for of in (first, shape))
             raise PolicyAnswerError(
-                f"expected a key like those before it ({expected}), got {parts!r:.{_TEXT_MAX}} ({got})"
+                f"expected a key like those before it ({expected}), got {parts!r:.{TEXT_MAX}} ({got})"
             )
         return parts
-
-
-class PolicyAnswerError(LicorneError):
-    """An answer of a policy is invalid: it has a wrong type for the point, or cannot be compared."""
 
 
 @final
@@ -226,7 +297,7 @@ class Policies:
 
     def decide(self, point: PolicyPoint) -> bool:
         """Return whether one of the policies has the method of a point."""
-        return any(policy.decides(point) for policy in self.by_name.values())
+        return any(point in policy.points for policy in self.by_name.values())
 
     def named(self, word: str) -> GuardedPolicy:
         """Return the policy with the name in a configuration, which was checked when it was read."""
@@ -277,7 +348,8 @@ class GivenPolicies:
     def __init__(self, factories: Mapping[str, PolicyFactory]) -> None:
         self._factories = dict(factories)
         self.facts: Mapping[str, PolicyFacts] = {
-            _checked_name(name): _facts_of(name, _made(name, factory)) for name, factory in factories.items()
+            _checked_name(name): _read_facts(name, _made(name, factory))
+            for name, factory in factories.items()
         }
         """The facts of each policy."""
         self.points: Mapping[str, frozenset[PolicyPoint]] = {
@@ -288,7 +360,12 @@ class GivenPolicies:
         """The counts of the answers of each policy in all partitions."""
 
     def make(
-        self, report: FailureReport, *, now_ns: Clock = _no_time, stopwatch_ns: Clock = _no_time
+        self,
+        report: FailureReport,
+        *,
+        now_ns: Clock = _no_time,
+        stopwatch_ns: Clock = _no_time,
+        thread: AskedThread | None = None,
     ) -> Policies:
         """Make the policies of a partition.
 
@@ -296,24 +373,31 @@ class GivenPolicies:
             report: Called with each failure.
             now_ns: Returns nanoseconds since 1970.
             stopwatch_ns: Returns nanoseconds since any moment, to time answers.
+            thread: The state of the current thread, see `GuardedPolicy`.
 
         Raises:
             LicorneError: An object cannot be made.
         """
         return Policies(
             {
-                name: self.make_one(name, report, now_ns=now_ns, stopwatch_ns=stopwatch_ns)
+                name: self.make_one(name, report, now_ns=now_ns, stopwatch_ns=stopwatch_ns, thread=thread)
                 for name in self._factories
             }
         )
 
     def make_one(
-        self, name: str, report: FailureReport, *, now_ns: Clock = _no_time, stopwatch_ns: Clock = _no_time
+        self,
+        name: str,
+        report: FailureReport,
+        *,
+        now_ns: Clock = _no_time,
+        stopwatch_ns: Clock = _no_time,
+        thread: AskedThread | None = None,
     ) -> GuardedPolicy:
         """Make one of the policies of a partition; see `make`."""
         made = _made(name, self._factories[name])
-        counts = self.counts[name]
-        return GuardedPolicy(name, made, report, counts, now_ns=now_ns, stopwatch_ns=stopwatch_ns)
+        clocks = {"now_ns": now_ns, "stopwatch_ns": stopwatch_ns}
+        return GuardedPolicy(name, made, report, self.counts[name], **clocks, thread=thread or AnyThread())
 
 
 def by_word(words: Sequence[str], *rules: R) -> Mapping[str, R]:
@@ -326,24 +410,6 @@ def by_word(words: Sequence[str], *rules: R) -> Mapping[str, R]:
 def is_policy_word(text: str) -> bool:
     """Return whether a word of a configuration names a policy, given or not."""
     return text.startswith(POLICY_PREFIX)
-
-
-def refused_name(word: str, point: PolicyPoint, points: Mapping[str, Collection[PolicyPoint]]) -> str | None:
-    """Return why a configuration may not name a policy at a point, `None` if it may.
-
-    Args:
-        word: The word in the configuration, with the prefix.
-        point: The point that the word is configured for.
-        points: The policies that the program has given, and at which points each decides.
-    """
-    name = word.removeprefix(POLICY_PREFIX)
-    if name not in points:
-        known = ", ".join(sorted(points)) or "none"
-        return f"no policy {name!r:.100} was given to the scheduler; given: {known}"
-    if point not in points[name]:
-        has = ", ".join(sorted(each.value for each in points[name]))
-        return f"the policy {name!r} has no method {point.value}; it has: {has}"
-    return None
 
 
 def _checked_name(name: object) -> str:
@@ -363,7 +429,17 @@ def _made(name: str, factory: object) -> object:
     try:
         return factory()
     except Exception as error:
-        raise LicorneError(f"the policy {name!r} cannot be made: {error_text(error)[:_TEXT_MAX]}") from error
+        raise LicorneError(f"the policy {name!r} cannot be made: {error_text(error)[:TEXT_MAX]}") from error
+
+
+def _read_facts(name: str, made: object) -> PolicyFacts:
+    """Return the facts of a policy; its attributes may be code as well."""
+    try:
+        return _facts_of(name, made)
+    except LicorneError:
+        raise
+    except Exception as error:
+        raise LicorneError(f"the policy {name!r} cannot be read: {error_text(error)[:TEXT_MAX]}") from error
 
 
 def _facts_of(name: str, made: object) -> PolicyFacts:
@@ -386,6 +462,10 @@ def _points_of(name: str, made: object) -> frozenset[PolicyPoint]:
             f"the policy {name!r}: expected one of the methods {methods}, "
             f"got {type(made).__name__} without any"
         )
+    for point, needed in _NEEDED.items():
+        if point in points and not needed <= points:
+            methods = ", ".join(sorted(each.value for each in needed))
+            raise LicorneError(f"the policy {name!r} has {point.value}: expected {methods} as well")
     depends_on = getattr(made, "depends_on", {"object"})
     if (
         isinstance(depends_on, str)
@@ -403,86 +483,3 @@ def _points_of(name: str, made: object) -> frozenset[PolicyPoint]:
             f"got {every_ns!r:.100}"
         )
     return points
-
-
-# ------------------------------------------------------------------------------------------------ answers
-
-
-def _node_key(answer: object) -> float:
-    if type(answer) is float and math.isfinite(answer):
-        return answer
-    part = _key_part(answer)
-    if isinstance(part, str):
-        raise PolicyAnswerError(f"expected a number, got {_shown(answer)}")
-    return float(part)  # This raises an error for an integer that is too large.
-
-
-def _infinite(_: Exception) -> float:
-    return math.inf
-
-
-def _key_parts(answer: object) -> _Parts:
-    if type(answer) is not tuple:
-        return (_key_part(answer),)
-    if not 0 < len(answer) <= _KEY_PARTS_MAX:
-        raise PolicyAnswerError(f"expected a key of 1 to {_KEY_PARTS_MAX} parts, got {len(answer)}")
-    return tuple([_key_part(part) for part in answer])
-
-
-def _no_key(_: Exception) -> _Parts | None:
-    return None
-
-
-def _key_part(part: object) -> int | float | str:
-    """Return a number or text as a built-in type of Python, which compares as expected."""
-    if type(part) is str or (type(part) is int and part.bit_length() <= _BITS_MAX):
-        return part
-    if isinstance(part, float):  # NumPy has subclasses of `float`.
-        number = float(part)
-        if math.isfinite(number):
-            return number
-    raise PolicyAnswerError(f"expected a finite number or a text, got {_shown(part)}")
-
-
-def _wait_of(now_ns: int, answer: object) -> Wait | None:
-    if answer is None:
-        return None
-    if not isinstance(answer, Wait) or type(answer.reason) is not str or not answer.reason:
-        raise PolicyAnswerError(f"expected None or Wait(reason), got {_shown(answer)}")
-    until_ns = answer.until_ns
-    if until_ns is not None and (type(until_ns) is not int or until_ns <= now_ns):
-        raise PolicyAnswerError(f"expected until_ns in nanoseconds, after {now_ns}, got {_shown(until_ns)}")
-    return Wait(answer.reason[:_TEXT_MAX], until_ns)
-
-
-def _held(now_ns: int, error: Exception) -> Wait | None:
-    return Wait(_failure_text(error), now_ns + HELD_NS)
-
-
-def _cost_of(answer: object) -> int:
-    if type(answer) is not int or not 0 <= answer <= _COST_MAX:
-        raise PolicyAnswerError(f"expected an integer from 0 to {_COST_MAX:,}, got {_shown(answer)}")
-    return answer
-
-
-def _dearest(_: Exception) -> int:
-    return _COST_MAX + 1
-
-
-def _reason_of(answer: object) -> str | None:
-    if answer is not None and (type(answer) is not str or not answer):
-        raise PolicyAnswerError(f"expected None or a reason, got {_shown(answer)}")
-    return None if answer is None else answer[:_TEXT_MAX]
-
-
-def _refused(error: Exception) -> str | None:
-    return _failure_text(error)
-
-
-def _failure_text(error: Exception) -> str:
-    return f"it has failed: {error_text(error)[:_TEXT_MAX]}"
-
-
-def _shown(answer: object) -> str:
-    """Return the text of an answer for a message; its `repr` may be code of the policy as well."""
-    return f"{type(answer).__name__} {answer!r:.{_TEXT_MAX}}"

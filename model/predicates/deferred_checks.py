@@ -27,7 +27,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import islice
 from typing import Final, final
 
-from ..nodes.order import NodeOrder
+from ..nodes.class_orders import OrderedNodes
 from ..resources.resource import Resource
 from ..values.allocation import Ask
 from ..values.messages import (
@@ -83,7 +83,7 @@ class DeferredChecks:
         self._by_class: dict[str, KeptAnswers] = {}
         """The answers for classes of asks, which stay until the RM reports that they change."""
         self._refusals = KeptRefusals()
-        self._windows: dict[tuple[Resource, int], tuple[tuple[str, ...], frozenset[str]]] = {}
+        self._windows: dict[tuple[str, Resource, int], tuple[tuple[str, ...], frozenset[str]]] = {}
         """The first nodes with room for a resource, as of this cycle."""
         self._passed_nodes = 0
         """How many refused nodes recent searches passed before the one that was allowed."""
@@ -145,7 +145,7 @@ class DeferredChecks:
 
     # ---------------------------------------------------------------------------------- the checks
 
-    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
+    def first_allowed(self, ask: Ask, nodes: OrderedNodes, *, without: Collection[str] = ()) -> NodeSearch:
         """Search by what is known; ask if it is not enough."""
         answers = self._known(ask)
         if answers is None:
@@ -264,7 +264,9 @@ class DeferredChecks:
 
     # ------------------------------------------------------------------------ questions and answers
 
-    def _ask_about_first(self, ask: Ask, nodes: NodeOrder, answers: KeptAnswers | None, passed: int) -> None:
+    def _ask_about_first(
+        self, ask: Ask, nodes: OrderedNodes, answers: KeptAnswers | None, passed: int
+    ) -> None:
         """Ask about the first nodes with room, more the more asks will be placed before this one."""
         if self._must_not_ask(ask):
             return
@@ -280,13 +282,13 @@ class DeferredChecks:
         self._open.add(question, as_set, self._now_ns, ask.predicate_class)
 
     def _window(
-        self, resource: Resource, nodes: NodeOrder, count: int
+        self, resource: Resource, nodes: OrderedNodes, count: int
     ) -> tuple[tuple[str, ...], frozenset[str]]:
         size = -(-count // NODES_PER_STEP) * NODES_PER_STEP
-        window = self._windows.get((resource, size))
+        window = self._windows.get((nodes.ask_class, resource, size))
         if window is None:
             names = tuple(node.node_id for node in islice(nodes.fitting(resource), size))
-            window = self._windows[resource, size] = names, frozenset(names)
+            window = self._windows[nodes.ask_class, resource, size] = names, frozenset(names)
         return window
 
     def _take(self, answer: PredicateAnswer) -> None:

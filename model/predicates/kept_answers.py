@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import nsmallest
 from typing import Final, NamedTuple, TypeAlias, final
 
-from ..nodes.order import NodeOrder
+from ..nodes.class_orders import OrderedNodes
 from ..resources.resource import Resource
 from ..values.allocation import Ask
 from ..values.messages import NumberedQuestion, PredicateQuestion, PreemptionQuestion
@@ -124,7 +124,7 @@ class KeptAnswers:
         asked, refused = self.nodes[allocate]
         return refused.get(node_id) if node_id in asked else Pending.PENDING
 
-    def conclude(self, ask: Ask, nodes: NodeOrder, without: Collection[str]) -> NodeSearch:
+    def conclude(self, ask: Ask, nodes: OrderedNodes, without: Collection[str]) -> NodeSearch:
         """Return that all nodes with room are refused, except those with the ids `without`.
 
         Where there are no such nodes it is kept until another one may have room.
@@ -139,7 +139,7 @@ class KeptAnswers:
             self.concluded_at, self.concluded_for = nodes.gains, ask.resource
         return conclusion
 
-    def concluded(self, ask: Ask, nodes: NodeOrder) -> NodeSearch | None:
+    def concluded(self, ask: Ask, nodes: OrderedNodes) -> NodeSearch | None:
         """Return the refusal of all nodes for an ask of this size, `None` if it has to be searched."""
         is_valid = (self.concluded_at, self.concluded_for) == (nodes.gains, ask.resource)
         return self.conclusion if is_valid else None

@@ -2,9 +2,6 @@
 
 A check of predicates that answer later may be pending. Pending is not a refusal: the cycle passes over the
 ask, which changes nothing, and continues with the next one (`licorne.model.predicates.deferred_checks`).
-
-While an ask avoids a node, the checks of its partition refuse that node for it, as the RM's predicates might.
-All else follows from that: the ask is tried on other nodes, and again from time to time if none takes it.
 """
 
 from __future__ import annotations
@@ -13,15 +10,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple, Protocol, final
 
-from ..nodes.order import NodeEntry, NodeOrder
-from ..resources.resource import Resource, fits
+from ..nodes.class_orders import OrderedNodes
+from ..nodes.entry import NodeEntry
+from ..resources.resource import Resource
 from ..values.allocation import Ask
 from ..values.messages import NumberedQuestion, PredicateAnswer
 
 QUESTIONS_MAX: Final = 128
 """How many questions of a partition are open at most."""
-AVOIDANCE_NS: Final = 30_000_000_000
-"""How long an ask avoids a node on which the RM could not start it."""
 
 
 class Pending(Enum):
@@ -72,7 +68,7 @@ class NodeChecks(Protocol):
     def keys_to_skip(self) -> Collection[str]:
         """Return the keys of asks that a cycle passes over; they may become more while it runs."""
 
-    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
+    def first_allowed(self, ask: Ask, nodes: OrderedNodes, *, without: Collection[str] = ()) -> NodeSearch:
         """Search the usable nodes with room in order, except those with the ids `without`."""
 
     def refuse(self, ask: Ask, node_id: str, *, allocate: bool) -> str | Pending | None:
@@ -163,7 +159,7 @@ class ImmediateChecks:
         """Return no keys: no answer is pending."""
         return ()
 
-    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
+    def first_allowed(self, ask: Ask, nodes: OrderedNodes, *, without: Collection[str] = ()) -> NodeSearch:
         """Ask about one node after the other until one is allowed."""
         answers = self._answers_for(ask.predicate_class)
         if answers is not None:
@@ -309,11 +305,6 @@ class _AllNodes:
         return start_index
 
 
-class _Avoidance(NamedTuple):
-    node_id: str
-    until_ns: int
-
-
 class WrappedChecks:
     """Checks of a partition by others, to which what extends this adds something.
 
@@ -370,94 +361,3 @@ class WrappedChecks:
     def next_due_ns(self) -> int | None:
         """Return when a question was open for too long, `None` without an open one."""
         return self._inner.next_due_ns()
-
-
-@final
-class AvoidedNodes(WrappedChecks):
-    """The checks of a partition in which asks avoid nodes; they are avoided as long, whatever the RM answers.
-
-    Args:
-        checks: The checks of the partition otherwise, `None` if every node is taken.
-    """
-
-    def __init__(self, checks: NodeChecks | None) -> None:
-        super().__init__(checks)
-        self.checks: Final = checks
-        self._by_key: dict[str, _Avoidance] = {}
-        """By the key of the ask; those that end first come first, since all last as long."""
-        self.ended = 0
-        """How many asks have avoided a node for long enough."""
-
-    def avoid(self, allocation_key: str, node_id: str, now_ns: int) -> None:
-        """Have an ask avoid a node from now on."""
-        self._by_key.pop(allocation_key, None)
-        self._by_key[allocation_key] = _Avoidance(node_id, now_ns + AVOIDANCE_NS)
-
-    @property
-    def are_none(self) -> bool:
-        """Whether asks have stopped avoiding nodes."""
-        return not self._by_key
-
-    def begin(self, now_ns: int) -> None:
-        """Begin a cycle: drop what is over."""
-        while self._by_key:
-            oldest = next(iter(self._by_key))
-            if now_ns < self._by_key[oldest].until_ns:
-                break
-            del self._by_key[oldest]
-            self.ended += 1
-        self._inner.begin(now_ns)
-
-    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
-        """Search without the node that the ask avoids."""
-        avoided = self._node_of(ask.allocation_key)
-        if avoided is not None:
-            without = (*without, avoided)
-        search = self._inner.first_allowed(ask, nodes, without=without)
-        if avoided is None or search.node is not None or search.pending:
-            return search
-        node = nodes.get(avoided)
-        if node is None or not fits(node.available, ask.resource):
-            return search
-        text = _text(avoided)
-        return NodeSearch(None, {**search.refusals, text: 1}, search.denied or text)
-
-    def refuse(self, ask: Ask, node_id: str, *, allocate: bool) -> str | Pending | None:
-        """Return why a node is refused, `None` if it is not."""
-        if node_id == self._node_of(ask.allocation_key):
-            return _text(node_id)
-        return self._inner.refuse(ask, node_id, allocate=allocate)
-
-    def preemption_index(
-        self, ask: Ask, node_id: str, victim_keys: tuple[str, ...], start_index: int
-    ) -> int | Pending | None:
-        """Return the index of the last victim that must end, `None` if the node is refused."""
-        if node_id == self._node_of(ask.allocation_key):
-            return None
-        return self._inner.preemption_index(ask, node_id, victim_keys, start_index)
-
-    def forget(
-        self, *, keys: Iterable[str] = (), node_ids: Collection[str] = (), gone: Collection[str] = ()
-    ) -> None:
-        """Drop what is known of asks and nodes that are gone, come again or have changed."""
-        keys = [*keys]
-        for key in keys:
-            self._by_key.pop(key, None)
-        if node_ids or gone:
-            changed = {*node_ids, *gone}
-            self._by_key = {key: each for key, each in self._by_key.items() if each.node_id not in changed}
-        self._inner.forget(keys=keys, node_ids=node_ids, gone=gone)
-
-    def next_due_ns(self) -> int | None:
-        """Return when an ask has avoided a node for long enough, or a question was open for too long."""
-        due_ns = next((each.until_ns for each in self._by_key.values()), None)
-        unanswered_ns = self._inner.next_due_ns()
-        return min((each for each in (due_ns, unanswered_ns) if each is not None), default=None)
-
-    def _node_of(self, allocation_key: str) -> str | None:
-        avoidance = self._by_key.get(allocation_key)
-        return None if avoidance is None else avoidance.node_id
-
-
-def _text(node_id: str) -> str:
-    return f"the resource manager could not start it on {node_id} a short time ago"

@@ -1,23 +1,25 @@
 """Nodes that policies refuse to asks: the filters that a partition's configuration names.
 
 A filter is asked about an ask and a node as it is, before the RM's predicates are, wherever those are: by the
-step that places an ask, for reservations, members of gangs, and nodes on which work would end. Nothing that
-it has answered is kept: what it refused everywhere is tried again as after a refusal by the RM, in each
-cycle that changes something, and after a second.
+step that places an ask, for reservations, members of gangs, and nodes on which work would end. Only answers
+about a class of asks are kept, until the node changes. An ask that is refused everywhere is tried again as
+after a refusal by the RM, in each cycle that changes something, and after a second.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from ..applications.life import view_of_ask
-from ..nodes.order import NodeEntry, NodeOrder
+from ..nodes.class_orders import OrderedNodes
+from ..nodes.entry import NodeEntry
+from ..nodes.order import NodeOrder
 from ..policies.interface import AskView, NodeView
-from ..policies.policies import GuardedPolicy, Policies
+from ..policies.policies import GuardedPolicy, Policies, PolicyPoint
 from ..values.allocation import Ask
-from .node_checks import NodeChecks, NodeSearch, Pending, WrappedChecks
+from .node_checks import CLASSES_MAX, NodeChecks, NodeSearch, Pending, WrappedChecks
 
 FILTER_RETRY_NS: Final = 1_000_000_000
 """After how long an ask that needs its node, which a filter refuses, may preempt there."""
@@ -38,12 +40,15 @@ class FilteredNodes(WrappedChecks):
         self._nodes = nodes
         self._policies = policies
         self._filters: Sequence[GuardedPolicy] = ()
+        self._kept: dict[tuple[str, str], dict[str, _KeptAnswer]] = {}
+        """By filter and class of asks, and by node."""
 
     def use(self, names: Sequence[str]) -> None:
         """Have the filters decide that a configuration names, in its order."""
         self._filters = [self._policies.by_name[name] for name in names]
+        self._kept.clear()
 
-    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
+    def first_allowed(self, ask: Ask, nodes: OrderedNodes, *, without: Collection[str] = ()) -> NodeSearch:
         """Search without the nodes that a filter refuses."""
         if not self._filters:
             return self._inner.first_allowed(ask, nodes, without=without)
@@ -94,10 +99,36 @@ class FilteredNodes(WrappedChecks):
     def _refusal_by_filter(self, ask: AskView, node: NodeEntry) -> str | None:
         shown = NodeView(node.node_id, node.attributes, node.capacity, node.available)
         for policy in self._filters:
-            reason = policy.refuses(ask, shown)
+            name = policy.filter_class(ask) if PolicyPoint.FILTER_CLASS in policy.points else ""
+            reason = self._answer_for(policy, name, ask, shown) if name else policy.refuses(ask, shown)
             if reason is not None:
                 return f"policy {policy.name}: {reason}"
         return None
+
+    def _answer_for(self, policy: GuardedPolicy, name: str, ask: AskView, shown: NodeView) -> str | None:
+        """Return the answer about a class and a node: the last one, unless the node has changed."""
+        answers = self._kept.get((policy.name, name))
+        if answers is None:
+            if len(self._kept) >= CLASSES_MAX:
+                del self._kept[next(iter(self._kept))]
+            answers = self._kept[policy.name, name] = {}
+        kept = answers.get(shown.node_id)
+        if kept is None or not kept.is_about(shown):
+            kept = answers[shown.node_id] = _KeptAnswer(policy.refuses(ask, shown), shown)
+        return kept.reason
+
+
+class _KeptAnswer(NamedTuple):
+    """An answer of a filter about a class of asks and a node."""
+
+    reason: str | None
+    node: NodeView
+
+    def is_about(self, node: NodeView) -> bool:
+        """Return whether the filter was shown the same node."""
+        before = self.node
+        same_room = node.available is before.available and node.capacity is before.capacity
+        return same_room and node.attributes is before.attributes
 
 
 def _search(node: NodeEntry | None, reasons: dict[str, str]) -> NodeSearch:

@@ -29,6 +29,9 @@ from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.messages import AllocationsReleased, Release, TerminationType
 from .victims import Victim
 
+FOR_ASK: Final = "preempting allocations to free up resources to run ask: "
+"""How the message to a victim begins, before the key of the ask."""
+
 
 def mark_all(victims: Sequence[Victim]) -> Victim | None:
     """Mark all victims as preempted, or none; return the first that cannot be marked, `None` on success."""
@@ -117,6 +120,8 @@ def victim_record(
         need=need,
         priorities=priorities,
         gives=tuple(sorted(gives)),
+        user=victim.entry.user.name,
+        begun_ns=victim.begun_ns,
     )
 
 

@@ -76,7 +76,7 @@ def work_text(victim: Victim, now_ns: int) -> str:
     """Return in words the work lost with a victim; the empty text if that does not decide."""
     if victim.lost is None or victim.policy:
         return ""
-    begun = "checkpoint" if _begun_ns(victim) > victim.allocation.bound_at_ns else "start"
+    begun = "checkpoint" if victim.begun_ns > victim.allocation.bound_at_ns else "start"
     return f"{short_duration_text(_since_ns(victim, now_ns))} of work since its {begun}"
 
 
@@ -88,14 +88,8 @@ def described_at(victim: Victim, now_ns: int) -> str:
     return f"{described(victim)}, it loses {work}" if work else described(victim)
 
 
-def _begun_ns(victim: Victim) -> int:
-    """Return the time since which the work of an allocation is lost if it ends."""
-    bound_ns = victim.allocation.bound_at_ns
-    return bound_ns if victim.checkpoint_ns is None else max(bound_ns, victim.checkpoint_ns)
-
-
 def _since_ns(victim: Victim, now_ns: int) -> int:
-    return max(0, now_ns - _begun_ns(victim))
+    return max(0, now_ns - victim.begun_ns)
 
 
 # ------------------------------------------------------------------------------------- whole jobs

@@ -14,7 +14,8 @@ from typing import NamedTuple, final
 from ..configuration.durations import short_duration_text
 from ..configuration.problems import Position
 from ..configuration.queue_properties import PREEMPTION_MIN_RUNTIME, PREEMPTION_VICTIMS_MAX
-from ..policies.policies import HELD_NS, GuardedPolicy
+from ..policies.answers import HELD_NS
+from ..policies.policies import GuardedPolicy
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..state.partition_state import PartitionState

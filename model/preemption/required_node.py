@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..applications.pending_asks import AskRecord
-from ..nodes.order import NodeEntry
+from ..nodes.entry import NodeEntry
 from ..predicates.node_filters import FILTER_RETRY_NS
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue

@@ -74,6 +74,12 @@ class Victim(NamedTuple):
         return self.entry.queue
 
     @property
+    def begun_ns(self) -> int:
+        """The time since which its work is lost if it ends."""
+        bound_ns = self.allocation.bound_at_ns
+        return bound_ns if self.checkpoint_ns is None else max(bound_ns, self.checkpoint_ns)
+
+    @property
     def is_free(self) -> bool:
         """Whether it may still be chosen: it is not ending, and is not bound to its node."""
         return not (self.preempted or self.released or self.allocation.ask.required_node)

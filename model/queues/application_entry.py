@@ -45,6 +45,7 @@ class ApplicationEntry:
         "rests_until_ns",
         "runnable_by_user",
         "runnable_in_queue",
+        "shortest_ns",
         "submission",
         "tags",
         "user",
@@ -74,11 +75,15 @@ class ApplicationEntry:
         self.policy_key: PolicyKey | tuple[float, ...] | None = None
         """The last key of the policy that orders its leaf."""
         self.held: HeldStart | None = None
-        """The policy that has last kept it from starting, `None` if none did."""
+        """The policy that has last kept it from starting, `None` if none did.
+
+        It has to be asked about even if it is no longer accepted, since it has lost its asks meanwhile."""
         self.rests_for: RestKind | None = None
         """While it rests: what may give it room."""
         self.rests_until_ns: int | None = None
         """While it rests: when the first ask that is too young for a reservation is old enough."""
+        self.shortest_ns = 0
+        """While it rests beside a promise: the shortest walltime of its asks."""
         self.backoff_until_ns: int | None = None
         self.user_is_listed = False
         """Its user's limits have been asked for in the queue, which lists the user there."""

@@ -13,13 +13,14 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from ..policies.policies import PolicyKey
+from ..resources.decayed_use import span_of
 from ..resources.quantities import INT32_MIN
 from ..resources.resource import EMPTY, Resource, is_any_positive
 from ..values.ordered_list import OrderedList
 from .application_entry import ApplicationEntry
 from .sleep import Sleep
 from .users import LeafUsers, ranked_by_users
-from .waiting import WaitingApplications
+from .waiting import WaitingApplications, move_resting, rests_on
 
 if TYPE_CHECKING:
     from .queue import Queue
@@ -33,11 +34,13 @@ class OrderStamp(NamedTuple):
     """The values that decide the places of children besides the children: a change of them moves places."""
 
     limits_version: int
-    now_ns: int
+    span: int = 0
+    """That of the half-life: places of two spans cannot be compared."""
+    now_ns: int = 0
     """The moment, 0 where time does not move them."""
 
 
-NEVER_ORDERED: Final = OrderStamp(-1, 0)
+NEVER_ORDERED: Final = OrderStamp(-1)
 
 
 @final
@@ -64,6 +67,8 @@ class ChildOrder:
         self._entries: dict[str, _ChildEntry] = {}
         self.stale: dict[str, Queue] = {}
         """Children that changed since they were given their places: most change often between walks."""
+        self.moving: dict[str, Queue] = {}
+        """Children that time alone moves."""
         self.stamp = NEVER_ORDERED
         """The stamp with which the places were found."""
 
@@ -74,12 +79,15 @@ class ChildOrder:
     def bring_up_to_date(
         self, parent: Queue, stamp: OrderStamp, place: Callable[[Queue, Queue], None]
     ) -> None:
-        """Find the places of the children that have changed, or of all if the limits or the moment have."""
+        """Find the places of the children that have changed or that time moves, or of all if limits have."""
         if self.stamp != stamp:
-            if self.stamp.limits_version != stamp.limits_version:
+            if self.stamp[:2] == stamp[:2]:
+                self.stale.update(self.moving)
+            else:
                 # Anew: keys of another rule cannot be compared with those before.
                 self._in_order, self._entries = OrderedList(), {}
-            self.stale.update(parent.children)
+                self.moving.clear()
+                self.stale.update(parent.children)
             self.stamp = stamp
         if self.stale:
             for child in self.stale.values():
@@ -253,17 +261,17 @@ class ApplicationOrder:
         self._priorities.note(name, facts.max_priority)
         if self.users is not None:
             self.users.count(entry)
-        held = facts.placeholder_allocated
-        if (
-            held is not EMPTY or self.placeholder_entries
-        ):  # Most have no placeholders: this is that object then.
-            _keep(self.placeholder_entries, entry, present=bool(held))
+        # Most have no placeholders: this is that object then.
+        if facts.placeholder_allocated is not EMPTY or self.placeholder_entries:
+            _keep(self.placeholder_entries, entry, present=bool(facts.placeholder_allocated))
         if facts.reserved or self.reserved_entries:
             _keep(self.reserved_entries, entry, present=bool(facts.reserved))
         self.unreported[name] = entry
         order = entry.order
         if facts.first is None or not order or entry.rests_for is not None:
             self._stale[name] = entry
+            if entry.rests_for is not None and entry.queue not in entry.queue.awake.leaves:
+                entry.queue.awake.wake(entry.queue)
             return
         rule = entry.queue.application_order
         if not rule.is_steady or rule.key(entry, entry.queue) != order:
@@ -277,6 +285,10 @@ class ApplicationOrder:
             entry.policy_key = order[0]
         if order == entry.order and entry.rests_for is None:
             return
+        if order and self.sleep is not None and rests_on(entry, self.sizes):
+            if order != entry.order:
+                move_resting(self._waiting, entry, order)
+            return
         self._unplace(entry)
         if order:
             entry.order = order
@@ -285,12 +297,13 @@ class ApplicationOrder:
     def rebuild(self) -> None:
         """Order everything anew: the policy of the queue may have changed."""
         by_users = self.users is not None
+        self._waiting.leave_all()
         self._waiting = WaitingApplications(
             by_users=by_users
         )  # Anew: what this may be undoing broke off at any point.
         for entry in self.by_id.values():
             entry.order = ()
-            entry.policy_key = entry.held = entry.rests_for = entry.rests_until_ns = None
+            entry.policy_key = entry.rests_for = entry.rests_until_ns = None
         self._stale.update(self.by_id)
 
     def _unplace(self, entry: ApplicationEntry) -> None:
@@ -317,8 +330,13 @@ def _keep(entries: dict[str, ApplicationEntry], entry: ApplicationEntry, *, pres
 
 def stamp_of(tree: QueueTree, parent: Queue) -> OrderStamp:
     """Return what the places below a queue depend on now: with a half-life they move with time."""
-    decays = parent.settings.fair_half_life_ns is not None
-    return OrderStamp(tree.version, parent.now_ns() if decays else 0)
+    half_life_ns = parent.settings.fair_half_life_ns
+    return OrderStamp(tree.version) if half_life_ns is None else _stamp_of_moment(tree, parent, half_life_ns)
+
+
+def _stamp_of_moment(tree: QueueTree, parent: Queue, half_life_ns: int) -> OrderStamp:
+    now_ns = parent.now_ns()
+    return OrderStamp(tree.version, span_of(now_ns, half_life_ns), now_ns)
 
 
 @final

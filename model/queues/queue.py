@@ -17,6 +17,7 @@ from ..configuration.policies import PriorityPolicy
 from ..configuration.problems import Position
 from ..configuration.queue_properties import QueueProperties, evaluate
 from ..configuration.schema import ChildTemplateConfig
+from ..configuration.shares import Share
 from ..marks import Marks
 from ..policies.policies import NO_POLICIES, Policies
 from ..resources.comparisons import is_zero, prune
@@ -36,16 +37,22 @@ from ..resources.resource import (
 )
 from ..values.states import ObjectEvent, ObjectState, next_object_state
 from .application_entry import ApplicationEntry
-from .application_orders import APPLICATION_ORDERS, ApplicationOrderRule, application_order
+from .child_orders import (
+    APPLICATION_ORDERS,
+    QUEUE_ORDERS,
+    ApplicationOrderRule,
+    QueueOrderRule,
+    application_order,
+    queue_order,
+)
 from .order import ApplicationOrder, ChildOrder, OrderStamp, PriorityCounts
-from .queue_orders import QUEUE_ORDERS, QueueOrderRule, queue_order
 from .sleep import AwakeLeaves
 from .use_order import DepartedUse, counted_use
 
 _DENY: Final = AccessControlList.parse("")
 _TAKEN_OVER: Final = (
     *("state", "children", "properties", "settings", "application_order", "queue_order", "template"),
-    *("submit_acl", "admin_acl", "guaranteed"),
+    *("submit_acl", "admin_acl", "guaranteed", "shares"),
     *("maximum", "max_applications", "positions", "allocated", "pending", "preempting", "held"),
     *("running", "accepted_allocating", "priority", "child_order", "child_priorities", "entries"),
     *("quota_preemption_due_ns", "awake", "_claimed", "now_ns", "decayed", "weighs_use"),
@@ -138,12 +145,13 @@ class Queue:
         children."""
         self.lending = False
         """Of the root: some queue keeps something back, or a dynamic queue might."""
-        self.max_applications = 0
+        # Its guarantee and its maximum, as parts of the maximum of its parent.
+        self.shares: tuple[Share | None, Share | None] = (None, None)
+        self.max_applications = self.running = 0
         self.positions: Mapping[str, Position] = {}
         """Where its settings stand in the configuration file."""
         self.allocated = self.pending = self.preempting = self.held = EMPTY
         """The last is room that is kept for asks that have preempted (`licorne.model.state.claims`)."""
-        self.running = 0
         self.accepted_allocating: dict[str, None] = {}
         """Applications that are Accepted and have placeholders placed: they count as running."""
         self.priority = INT32_MIN

@@ -332,6 +332,24 @@ def quota_changed(queue: Queue, old_maximum: Resource | None, old_delay_ns: int,
         queue.quota_preemption_due_ns = now_ns + delay_ns
 
 
+def take_shares(queues: Iterable[Queue]) -> bool:
+    """Set the quotas of queues that are parts of the maximum of their parents; return whether any are.
+
+    Parents come before their children.
+    """
+    are_any = False
+    for queue in queues:
+        guaranteed, maximum = queue.shares
+        if queue.parent is not None and (guaranteed is not None or maximum is not None):
+            whole = queue.parent.maximum
+            queue.set_quota(
+                queue.guaranteed if guaranteed is None else guaranteed.of(whole),
+                queue.maximum if maximum is None else maximum.of(whole),
+            )
+            are_any = True
+    return are_any
+
+
 def quota_settings(queues: Iterable[Queue]) -> dict[str, QuotaSettings]:
     """Return the settings of queues by path, to be kept while a configuration is applied to them."""
     return {
@@ -390,7 +408,7 @@ def ranked_children(tree: QueueTree, parent: Queue) -> Iterator[Queue]:
     def key(child: Queue) -> ChildKey | None:
         if not waits(child):
             return None
-        use = use_rank(child, limits, stamp.now_ns) if parent.weighs_use else 0.0
+        use = use_rank(child, limits, stamp.now_ns).value if parent.weighs_use else 0.0
         return parent.queue_order.key(child, fair_maximum(child), by_priority=by_priority, use=use)
 
     return parent.child_order.ranked(parent, stamp, key)

@@ -6,7 +6,8 @@ changes that may give something are the *stamp*: while it stands still, only tim
 A leaf whose applications were all tried without result sleeps until one of these comes:
 
 * A change that may give room, let an application start, or let one preempt, as the stamp counts them.
-  When it has moved, all leaves are awake, and each is looked at once.
+  When it has moved, all leaves are awake, and each is looked at once; but where it is known what bars each
+  application (`licorne.model.queues.bars`), what ends wakes only those leaves that it may help.
 * Its time: an ask is old enough for a reservation, an attempt to preempt is due, a back-off ends.
 * A change of the leaf itself: an ask, or an application in another state.
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from enum import IntEnum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias, final
 
 from ..resources.resource import Resource, is_any_positive
@@ -27,13 +28,16 @@ if TYPE_CHECKING:
     from .queue import Queue
     from .waiting import PreemptingAsk
 
-Stamp: TypeAlias = tuple[int, int, int]
-"""How often something ended or grew, a node could be reserved, and a node gained room."""
+Stamp: TypeAlias = tuple[int, int, int, int]
+"""How often something changed that may give anything room, a node could be reserved, something ended, and a
+node gained room."""
 
 
 class Wake(IntEnum):
     """After what another try is worthwhile; each contains those before it."""
 
+    BY_BAR = -1
+    """What bars one of the applications, each of which rests, has room for it, or may have."""
     BY_ROOM = 0
     """A size that waits has room, in the queues or on a node."""
     BY_ANY_CHANGE = 1
@@ -88,16 +92,19 @@ class Sleep:
 class AwakeLeaves:
     """The leaves of one queue tree that are awake, and those that sleep. Other queues are passed over."""
 
-    __slots__ = ("_due", "_stamp", "asleep", "leaves")
+    __slots__ = ("_by_stamp", "_due", "_stamp", "asleep", "leaves")
 
     def __init__(self) -> None:
         self.leaves: dict[Queue, None] = {}
         """Those that are awake, in no order; some may no longer have anything waiting."""
         self.asleep: dict[Queue, int | None] = {}
         """Those that sleep, with when time alone may give them something; `None`: it may not."""
+        self._by_stamp: dict[Queue, None] = {}
+        """Those of them that wake when anything has ended, with others that are awake since."""
         self._due: list[tuple[int, str, Queue]] = []
         """A heap of such times, with others of leaves that are awake since."""
-        self._stamp: Stamp = (0, 0, 0)
+        self._stamp: Stamp = (0, 0, 0, 0)
+        """The one at the last look."""
 
     def sleeps_on(self, leaf: Queue, stamp: Stamp, now_ns: int) -> bool:
         """Return whether a leaf would sleep on after a look; it changes nothing, and threads may share it."""
@@ -112,16 +119,24 @@ class AwakeLeaves:
         return 4 * len(self.leaves) <= len(self.asleep)
 
     def look(self, stamp: Stamp, now_ns: int) -> None:
-        """Wake all if the stamp has moved since they fell asleep, otherwise those whose time has come."""
+        """Wake those that the stamp wakes, if it has moved since the last look, and whose time has come."""
         if stamp != self._stamp:
-            self._wake_all()
+            self._follow(stamp)
         while (due_ns := self.next_due_ns()) is not None and due_ns <= now_ns:
             self.wake(heappop(self._due)[2])
 
-    def _wake_all(self) -> None:
-        self.leaves.update(dict.fromkeys(self.asleep))
-        self.asleep.clear()
-        self._due.clear()
+    def _follow(self, stamp: Stamp) -> None:
+        """Wake those that any end wakes, or all if something has changed that may give anything room."""
+        asleep = self.asleep
+        candidates = asleep if stamp[:2] != self._stamp[:2] else self._by_stamp
+        woken = [leaf for leaf in candidates if leaf in asleep]
+        self._stamp = stamp
+        self._by_stamp.clear()
+        for leaf in woken:
+            self.wake(leaf)
+        if len(self._due) > 2 * len(asleep):
+            self._due = [(due_ns, leaf.path, leaf) for leaf, due_ns in asleep.items() if due_ns is not None]
+            heapify(self._due)
 
     def next_due_ns(self) -> int | None:
         """Return when time alone may first give something to one that sleeps, `None` if it may not."""
@@ -133,14 +148,15 @@ class AwakeLeaves:
     def sleep(self, leaves: Sequence[Queue], stamp: Stamp) -> None:
         """Let leaves sleep that may be skipped, while the stamp is the one that they were looked at with."""
         if stamp != self._stamp:
-            self._wake_all()
-            self._stamp = stamp
+            self._follow(stamp)
         asleep, awake = self.asleep, self.leaves
         for leaf in leaves:
             sleep = leaf.entries.sleep
             if sleep is None or sleep.placed is not None:
                 continue  # A placement anywhere may give it room, and wakes no leaf.
             awake.pop(leaf, None)
+            if sleep.wakes is not Wake.BY_BAR:
+                self._by_stamp[leaf] = None
             asleep[leaf] = due_ns = sleep.until_ns
             if due_ns is not None:
                 heappush(self._due, (due_ns, leaf.path, leaf))
@@ -154,4 +170,5 @@ class AwakeLeaves:
     def forget(self, leaf: Queue) -> None:
         """Forget a leaf that is removed."""
         self.asleep.pop(leaf, None)
+        self._by_stamp.pop(leaf, None)
         self.leaves.pop(leaf, None)

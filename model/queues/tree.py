@@ -16,9 +16,10 @@ from ..values.events import ChangeType
 from ..values.facts import EventReports, unheard
 from ..values.messages import User
 from ..values.states import ObjectEvent, ObjectState
+from .bars import Bars
 from .order import NEVER_ORDERED, ChildKey, stamp_of
 from .queue import Queue, QueueTemplate, waits
-from .quota import fair_maximum, is_reached, leave, settle, settle_all, validate_lending
+from .quota import fair_maximum, is_reached, leave, settle, settle_all, take_shares, validate_lending
 from .use_order import KeptUse, take_up_use, use_rank
 from .users import after_reload
 
@@ -91,8 +92,12 @@ class QueueTree:
             self.root.departed.begin_with(kept)
         self.root.policies = policies
         self._by_path: dict[str, Queue] = {ROOT: self.root}
+        self.bars = Bars()
+        """What bars the applications that rest in the leaves."""
         self.version = 0
         """The version of all limits: shares that were computed before the last change are stale."""
+        self.has_shares = False
+        """Some queue has a quota that is a part of the maximum of its parent."""
         self._fair_max: dict[str, Resource | None] = {}
         self._events.note_queue(ChangeType.ADD, ROOT, managed=True)
         self.load(config)
@@ -125,6 +130,7 @@ class QueueTree:
     def load(self, config: QueueConfig) -> None:
         """Take a queue configuration: create, change and mark queues for removal by it."""
         self._apply(self.root, config)
+        self.has_shares = take_shares(self)
         self.limits_changed()
         for queue in self:
             take_up_use(queue)
@@ -153,6 +159,7 @@ class QueueTree:
         queue.user_weights = _user_weights(config)
         if queue.parent is not None:
             queue.set_quota(config.guaranteed, config.max)
+            queue.shares = (config.guaranteed_share, config.max_share)
             queue.lend = config.lend or None
         wanted = {child.name.lower(): child for child in config.queues}
         for name, child_config in wanted.items():
@@ -259,6 +266,7 @@ class QueueTree:
             leave(queue)
             parent.child_order.place(queue, None)
             parent.child_order.stale.pop(queue.name, None)
+            parent.child_order.moving.pop(queue.name, None)
             queue.awake.forget(queue)
             if queue.decayed is not None:
                 queue.departed.keep(queue.path, queue.decayed, queue.now_ns())
@@ -355,8 +363,18 @@ def _key_in(tree: QueueTree, parent: Queue, child: Queue, now_ns: int) -> ChildK
     if len(parent.children) == 1:
         return _ONLY_CHILD
     fair_max = tree._fair_maximum(child)  # noqa: SLF001 - of this module: the class has methods enough
-    use = use_rank(child, tree._fair_maximum(parent), now_ns) if parent.weighs_use else 0.0  # noqa: SLF001 - same
+    use = _use_in(tree, parent, child, now_ns) if parent.weighs_use else 0.0
     return parent.queue_order.key(child, fair_max, by_priority=parent.settings.priority_sorting, use=use)
+
+
+def _use_in(tree: QueueTree, parent: Queue, child: Queue, now_ns: int) -> float:
+    """Return the place of a child by its use; note whether time alone moves it."""
+    rank = use_rank(child, tree._fair_maximum(parent), now_ns)  # noqa: SLF001 - of this module
+    if rank.moves:
+        parent.child_order.moving[child.name] = child
+    else:
+        parent.child_order.moving.pop(child.name, None)
+    return rank.value
 
 
 def _take_up_users(tree: QueueTree, leaf: Queue) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from ..configuration.queue_properties import FAIR_WEIGHT
 from ..resources.comparisons import fair_share
@@ -19,6 +19,7 @@ from ..resources.decayed_use import (
     above,
     decayed_means,
     decayed_share,
+    grown_share,
     no_use,
     raised_to,
     with_half_life,
@@ -31,11 +32,21 @@ if TYPE_CHECKING:
 
 DEPARTED_MAX: Final = 10_000
 """Of how many queues and users that are gone the use is kept; the smallest means are dropped first."""
-_BELOW_GUARANTEE: Final = -1.0
 
 
-def use_rank(child: Queue, limits: Resource | None, now_ns: int) -> float:
-    """Return the place of a child by its use; the smallest goes first.
+class UseRank(NamedTuple):
+    """The place of a queue among its siblings by its use; the smallest goes first."""
+
+    value: float
+    moves: bool
+    """Time alone changes it, within one span of the half-life."""
+
+
+_BELOW_GUARANTEE: Final = UseRank(-1.0, moves=False)
+
+
+def use_rank(child: Queue, limits: Resource | None, now_ns: int) -> UseRank:
+    """Return the place of a child by its use.
 
     Args:
         child: The queue.
@@ -44,7 +55,15 @@ def use_rank(child: Queue, limits: Resource | None, now_ns: int) -> float:
     """
     if is_below_guarantee(child):
         return _BELOW_GUARANTEE
-    return decayed_share(mean_use(child, now_ns), limits, weight_of(child))
+    if child.decayed is None:
+        return UseRank(mean_share(child, limits, now_ns), moves=False)
+    share, moves = grown_share(child.decayed, limits, now_ns)
+    return UseRank(share / weight_of(child), moves)
+
+
+def mean_share(queue: Queue, limits: Resource | None, now_ns: int) -> float:
+    """Return the share of the limits that a queue uses, as far as it counts, divided by its weight."""
+    return decayed_share(mean_use(queue, now_ns), limits, weight_of(queue))
 
 
 def is_below_guarantee(queue: Queue) -> bool:

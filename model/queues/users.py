@@ -19,15 +19,17 @@ from ..resources.decayed_use import (
     DecayedUse,
     decayed_means,
     decayed_share,
+    grown_share,
     level_in_ns,
     no_use,
     raised_to,
+    span_of,
     with_half_life,
     with_past,
 )
 from ..resources.resource import EMPTY, Resource, add, subtract
 from ..values.ordered_list import OrderedList
-from .application_entry import ApplicationEntry
+from .application_entry import ApplicationEntry, EntryKey
 
 if TYPE_CHECKING:
     from .queue import Queue
@@ -82,8 +84,11 @@ class LeafUsers:
         """Application -> what of it is counted as used by its user."""
         self._stale: dict[str, UserPlace] = {}
         """Users whose use has changed since they were given their places."""
+        self._moving: dict[str, UserPlace] = {}
+        """Users whom time alone moves."""
         self._found_with: tuple[Resource | None, int] = (None, -1)
-        """The limits and the moment that the places were found with."""
+        """The limits and the span of the half-life that the places were found with."""
+        self._found_ns = 0
 
     def take_over(self, before: LeafUsers) -> None:
         """Go on from what users have used before a reload: another half-life counts from now on."""
@@ -149,23 +154,33 @@ class LeafUsers:
             return
         del self.places[place.name]
         self._stale.pop(place.name, None)
+        self._moving.pop(place.name, None)
         if place.decayed is not None:
             self._leaf.departed.keep(path_of_user(self._leaf, place.name), place.decayed, self._leaf.now_ns())
 
     def find_places(self) -> list[UserPlace]:
         """Bring the places of the users up to date; return those that have moved.
 
-        With a half-life all places move with time, otherwise those alone whose use has changed.
+        With a half-life those move with time that use something, otherwise those alone whose use has changed.
         """
-        found_with = (self._limits(), self._moment_ns())
+        now_ns, half_life_ns = self._moment_ns(), self._leaf.settings.fair_half_life_ns
+        limits = self._limits()
+        found_with = limits, 0 if half_life_ns is None else span_of(now_ns, half_life_ns)
         if found_with != self._found_with:
             self._found_with = found_with
             self._stale.update(self.places)
+        elif now_ns != self._found_ns:
+            self._stale.update(self._moving)
+        self._found_ns = now_ns
         if not self._stale:
             return []
         moved = []
         for place in self._stale.values():
-            key = self._key(place, *found_with)
+            key, moves = self._key(place, limits, now_ns)
+            if moves:
+                self._moving[place.name] = place
+            else:
+                self._moving.pop(place.name, None)
             if key != place.key:
                 place.key = key
                 moved.append(place)
@@ -174,7 +189,12 @@ class LeafUsers:
 
     def key_now(self, name: str) -> UserKey:
         """Return the place that a user has or would have now, and change nothing."""
-        return self._key(self.seen(name), self._limits(), self._moment_ns())
+        return self._key(self.seen(name), self._limits(), self._moment_ns())[0]
+
+    def share_now(self, name: str) -> float:
+        """Return the share of the limits that a user uses, divided by their weight."""
+        means = self.seen(name).mean(self._moment_ns())
+        return decayed_share(means, self._limits(), self.weight_of(name))
 
     def seen(self, name: str) -> UserPlace:
         """Return a user of the leaf, or what would be one if they came now; changes nothing."""
@@ -200,13 +220,15 @@ class LeafUsers:
         """Return the moment that the places depend on, 0 where time does not move them."""
         return 0 if self._leaf.settings.fair_half_life_ns is None else self._leaf.now_ns()
 
-    def _key(self, place: UserPlace, limits: Resource | None, now_ns: int) -> UserKey:
+    def _key(self, place: UserPlace, limits: Resource | None, now_ns: int) -> tuple[UserKey, bool]:
+        """Return a place, and whether time alone moves it."""
         weight = self.weight_of(place.name)
-        share = decayed_share(place.mean(now_ns), limits, weight)
+        used = decayed_share(place.used.as_dict(), limits, weight)
         if place.decayed is None:
-            return (share, 0.0, place.name)
+            return (used, 0.0, place.name), False
+        share, moves = grown_share(place.decayed, limits, now_ns)
         # The newest placements are not yet in a mean.
-        return (share, decayed_share(place.used.as_dict(), limits, weight), place.name)
+        return (share / weight, used, place.name), moves
 
 
 def path_of_user(leaf: Queue, user: str) -> str:
@@ -287,6 +309,16 @@ class UserLists:
     def __iter__(self) -> Iterator[ApplicationEntry]:
         """Walk all in order; the walk must end before the order changes."""
         for group in self._in_order:
+            yield from group.entries
+
+    def after(self, order: EntryKey) -> Iterator[ApplicationEntry]:
+        """Walk those behind a place in order, at which there need not be one."""
+        level, place = order[_LEVEL], order[_USER]
+        assert isinstance(place, UserPlace), "the place of an application has its user: please report"
+        own = self._in_order.find((level, place.key))
+        if own is not None:
+            yield from own.entries.after(order)
+        for group in self._in_order.after((level, place.key)):
             yield from group.entries
 
     def head(self) -> ApplicationEntry | None:

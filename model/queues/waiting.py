@@ -14,22 +14,29 @@ change the answer:
   for it.
 * The application itself has changed: then it is placed in the order anew, and rests no longer.
 
-Those that rest are kept by their sizes, so that a walk past thousands of them costs a step for each kind.
-An obstacle to one of a kind stops all of that kind, so that the walk tries the first one only.
+Those that rest are kept by their kinds: an obstacle to one of a kind stops all of that kind, so that the walk
+tries the first one only. A walk looks at the kinds in doubt alone: for each of the others it is known what
+bars it, and that has not gained room since (`licorne.model.queues.bars`).
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 
 from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited, total_of
 from ..values.allocation import Ask
+from ..values.domains import DomainTerms
 from ..values.ordered_list import OrderedList
-from .application_entry import ApplicationEntry
+from .application_entry import ApplicationEntry, EntryKey
+from .bars import Bar, Bars
 from .users import UserLists, UserPlace
+
+if TYPE_CHECKING:
+    from .queue import Queue
 
 _Entries: TypeAlias = OrderedList[ApplicationEntry] | UserLists
 
@@ -81,8 +88,9 @@ class Conditions(NamedTuple):
     """Sizes for which no node has room; may grow during the walk."""
     headroom: Resource | None
     """The room of the queues, `None` without a limit."""
-    node_changes: int
-    """The partition's count of changes after which a node may be reserved."""
+    changes: tuple[int, int]
+    """The partition's counts of changes that put all that rests in doubt: the second one is of those after
+    which a node may be reserved."""
     now_ns: int
     preemption_retry_ns: Callable[[PreemptingAsk], int | None]
     """Returns until when no attempt to preempt is made for such asks, `None` if one may be made now."""
@@ -93,6 +101,62 @@ class Conditions(NamedTuple):
     """Returns whether it is known that no nodes have room for a gang."""
     may_run: Callable[[ApplicationEntry], tuple[bool, bool]] | None = None
     """Returns whether an application may start, as in `RestKind.may_run`, `None` included."""
+    delaying: Mapping[Resource, int] | None = None
+    """By the size of an ask: from which walltime on it would delay a promise; may fall during the walk."""
+
+
+@final
+class RestingKind:
+    """The applications of one kind that rest in a leaf."""
+
+    __slots__ = ("_waiting", "barred_by", "bars", "entries", "kind", "leaf", "shortest_ns")
+
+    def __init__(self, kind: RestKind, leaf: Queue, entries: _Entries, waiting: WaitingApplications) -> None:
+        self.kind = kind
+        self.leaf = leaf
+        self.entries = entries
+        self._waiting = waiting
+        """All that waits in the leaf."""
+        self.bars: tuple[tuple[Bar, Resource], ...] = ()
+        """Its bars, each with a size that has no room there."""
+        self.barred_by: Bars | None = None
+        """Where its bars are noted, if they are known."""
+        self.shortest_ns: float = math.inf
+        """No application of this kind has an ask with a shorter walltime, where walltimes matter."""
+
+    def add(self, entry: ApplicationEntry) -> None:
+        """Add an application."""
+        self.entries.add(entry)
+        self.shortest_ns = min(self.shortest_ns, entry.shortest_ns)
+
+    def shorter(self, delaying: Mapping[Resource, int], after: EntryKey) -> Iterator[ApplicationEntry]:
+        """Walk those behind a place that are not known to delay a promise, see `Conditions.delaying`."""
+        shortest_ns, limit_ns = math.inf, _limit_ns(self.kind, delaying)
+        for entry in self.entries:
+            shortest_ns = min(shortest_ns, entry.shortest_ns)
+            if entry.shortest_ns < limit_ns and after < entry.order:
+                yield entry
+                limit_ns = _limit_ns(self.kind, delaying)
+        self.shortest_ns = shortest_ns
+
+    def doubt(self) -> None:
+        """Let the next walk try this kind."""
+        self._waiting.doubtful[self] = None
+        self.leaf.awake.wake(self.leaf)
+
+    def end_doubt(self) -> None:
+        """Let no walk try this kind: its bars have no room again."""
+        self._waiting.doubtful.pop(self, None)
+
+    def leave(self) -> None:
+        """Remove it from the bars: none of it rests now, or another object takes its place."""
+        self._waiting.doubtful.pop(self, None)
+        if self.barred_by is not None:
+            self.barred_by.gone.append(self)
+
+    def is_in_doubt(self, changes: tuple[int, int]) -> bool:
+        """Return whether the next walk looks at it, with those counts of changes (`Conditions`)."""
+        return self in self._waiting.doubtful or self._waiting.changes != changes
 
 
 @final
@@ -103,12 +167,17 @@ class WaitingApplications:
         by_users: The leaf orders its users, and the places of applications begin with theirs.
     """
 
-    __slots__ = ("_awake", "_by_users", "_conditions", "_due", "_node_changes", "_resting", "_unreservable")
+    __slots__ = (
+        *("_awake", "_by_users", "_conditions", "_due", "_resting", "_unreservable"),
+        *("changes", "doubtful"),
+    )
 
     def __init__(self, *, by_users: bool = False) -> None:
         self._by_users = by_users
-        self._awake = self._new_list()
-        self._resting: dict[RestKind, _Entries] = {}
+        self._awake = _new_list(by_users=by_users)
+        self._resting: dict[RestKind, RestingKind] = {}
+        self.doubtful: dict[RestingKind, None] = {}
+        """Those of which it is not known what bars them."""
         self._due: list[tuple[int, int, ApplicationEntry]] = []
         """A heap of those that rest until some time, with others that no longer do.
 
@@ -116,7 +185,8 @@ class WaitingApplications:
         """
         self._unreservable: set[Resource] = set()
         """Sizes for which no node could be reserved since the nodes last changed."""
-        self._node_changes = -1
+        self.changes = (-1, -1)
+        """The partition's counts of changes when all that rested was last put in doubt."""
         self._conditions: Conditions | None = None
         """Those of the walk under way."""
 
@@ -124,27 +194,25 @@ class WaitingApplications:
         """Walk all of them in order; the walk must end before the order changes."""
         if not self._resting:
             return iter(self._awake)
-        return self._merged([(None, self._awake), *self._resting.items()], all_of_them=True)
+        return self._merged(self._resting.values(), (), all_of_them=True)
 
-    def to_try(self, conditions: Conditions) -> Iterator[ApplicationEntry]:
-        """Walk those in order that are worth a try; the walk must end before the order changes."""
+    def to_try(self, conditions: Conditions, after: EntryKey = ()) -> Iterator[ApplicationEntry]:
+        """Walk those behind a place in order that are worth a try; it must end before the order changes."""
         if not self._resting:
-            return iter(self._awake)
+            return self._awake.after(after) if after else iter(self._awake)
         self._conditions = conditions
-        if conditions.node_changes != self._node_changes:
-            self._node_changes = conditions.node_changes
-            self._unreservable.clear()
+        self.doubt_since(conditions.changes)
         while self._due and self._due[0][0] <= conditions.now_ns:
             due_ns, _, entry = heappop(self._due)
             if entry.rests_for is not None and entry.rests_until_ns == due_ns:
                 self.wake(entry)
-        open_lists = [row for row in self._resting.items() if self._is_open(row[0])]
-        if not open_lists:
-            return iter(self._awake)
-        return self._merged([(None, self._awake), *open_lists], all_of_them=False)
+        open_kinds = [each for each in self.doubtful if self._is_open(each)]
+        if not open_kinds:
+            return self._awake.after(after) if after else iter(self._awake)
+        return self._merged(open_kinds, after, all_of_them=False)
 
     def first_to_place(
-        self, closed: Container[Resource], node_changes: int, now_ns: int
+        self, closed: Container[Resource], changes: tuple[int, int], now_ns: int
     ) -> ApplicationEntry | None:
         """Return the application that a walk tries first, `None` without one, or if a walk has to find it.
 
@@ -152,7 +220,7 @@ class WaitingApplications:
 
         Args:
             closed: Sizes for which no node has room.
-            node_changes: The partition's count of changes after which a node may be reserved.
+            changes: The partition's counts, as in `Conditions`.
             now_ns: The time.
         """
         first = self._awake.head()
@@ -160,26 +228,25 @@ class WaitingApplications:
             return first
         if self._due and self._due[0][0] <= now_ns:
             return None
-        for kind, entries in self._resting.items():
+        self.doubt_since(changes)
+        for resting in self.doubtful:
+            kind = resting.kind
             if kind.waits_for_any_change:
                 return None
             for size in kind.sizes:
                 if size not in closed:
-                    head = entries.head()
+                    head = resting.entries.head()
                     if first is None or (head is not None and head.order < first.order):
                         first = head
                     break
-                if kind.may_reserve and not self.is_unreservable(size, node_changes):
+                if kind.may_reserve and size not in self._unreservable:
                     return None
         return first
-
-    def _new_list(self) -> _Entries:
-        return UserLists() if self._by_users else OrderedList()
 
     def move_users(self, moved: Iterable[UserPlace]) -> None:
         """Move users whose places have changed, with what they have waiting."""
         for place in moved:
-            for entries in (self._awake, *self._resting.values()):
+            for entries in (self._awake, *[resting.entries for resting in self._resting.values()]):
                 assert isinstance(entries, UserLists), "only a leaf that orders its users moves them"
                 entries.move(place)
 
@@ -194,10 +261,33 @@ class WaitingApplications:
             self._awake.remove(entry)
             return
         resting = self._resting[kind]
-        resting.remove(entry)
-        if not resting:
+        resting.entries.remove(entry)
+        if not resting.entries:
             del self._resting[kind]
+            resting.leave()
         entry.rests_for = entry.rests_until_ns = None
+
+    def leave_all(self) -> None:
+        """Remove all resting kinds from the bars: another object takes its place."""
+        for resting in self._resting.values():
+            resting.leave()
+
+    def doubt_since(self, changes: tuple[int, int]) -> None:
+        """Look at all that rests if something has changed that may give anything room.
+
+        Args:
+            changes: The partition's counts, as in `Conditions`.
+        """
+        if changes != self.changes:
+            if changes[1] != self.changes[1]:
+                self._unreservable.clear()
+            self.changes = changes
+            self.doubtful.update(dict.fromkeys(self._resting.values()))
+
+    @property
+    def is_barred(self) -> bool:
+        """Whether it is known of all that waits what bars it."""
+        return not self.doubtful and not self._awake
 
     def wake(self, entry: ApplicationEntry) -> None:
         """Try a resting application again: what it rested for is not what it waits for."""
@@ -207,12 +297,12 @@ class WaitingApplications:
 
     def note_unreservable(self, size: Resource, node_changes: int) -> None:
         """Note that no node can be reserved for a size until the nodes change; also during a walk."""
-        if node_changes == self._node_changes:
+        if node_changes == self.changes[1]:
             self._unreservable.add(size)
 
     def is_unreservable(self, size: Resource, node_changes: int) -> bool:
         """Return whether it is known that no node can be reserved for a size until the nodes change."""
-        return node_changes == self._node_changes and size in self._unreservable
+        return node_changes == self.changes[1] and size in self._unreservable
 
     def rest(self, entry: ApplicationEntry, kind: RestKind, until_ns: int | None) -> None:
         """Have an application that was tried without result not tried before something changes.
@@ -223,10 +313,13 @@ class WaitingApplications:
             until_ns: When a node may be reserved for the first ask that is too young, if any.
         """
         self.remove(entry)
-        entry.rests_for, entry.rests_until_ns = kind, until_ns
-        if kind not in self._resting:
-            self._resting[kind] = self._new_list()
-        self._resting[kind].add(entry)
+        resting = self._resting.get(kind)
+        if resting is None:
+            resting = RestingKind(kind, entry.queue, _new_list(by_users=self._by_users), self)
+            self._resting[kind] = resting
+            self.doubtful[resting] = None
+        entry.rests_for, entry.rests_until_ns = resting.kind, until_ns
+        resting.add(entry)
         if until_ns is not None:
             heappush(self._due, (until_ns, id(entry), entry))
 
@@ -239,38 +332,37 @@ class WaitingApplications:
 
     def preempting(self) -> list[PreemptingAsk]:
         """Return the asks of those that rest until an attempt to preempt may be made."""
-        return [ask for kind in self._resting for ask in kind.preempting]
+        return [ask for resting in self.doubtful for ask in resting.kind.preempting]
 
     def waits_for_any_change(self) -> bool:
         """Return whether any rests that more than room in the queues or on a node may give something."""
-        return any(kind.waits_for_any_change for kind in self._resting)
+        return any(resting.kind.waits_for_any_change for resting in self.doubtful)
 
-    def _is_open(self, kind: RestKind) -> bool:
+    def _is_open(self, resting: RestingKind) -> bool:
         """Return whether those of a kind may be placed, have a node reserved, preempt, or start."""
-        conditions = self._conditions
+        conditions, kind = self._conditions, resting.kind
         assert conditions is not None, "a walk past those that rest has conditions: please report"
         if kind.holder is not None and self._is_released(kind, conditions):
             return True
-        if kind.gang is not None and kind.gang is not NO_GANG and self._has_gang_room(kind.gang, conditions):
+        if kind.gang is not None and kind.gang is not NO_GANG and _has_gang_room(kind.gang, conditions):
             return True
+        delaying = conditions.delaying
         for size in kind.sizes:
             has_way = size not in conditions.closed or (kind.may_reserve and size not in self._unreservable)
-            if has_way and fits_undefined_unlimited(conditions.headroom, size):
+            if (
+                has_way
+                and fits_undefined_unlimited(conditions.headroom, size)
+                and (delaying is None or resting.shortest_ns < delaying.get(size, math.inf))
+            ):
                 return True
         for ask in kind.preempting:  # noqa: SIM110 - a generator takes three times as long, and each walk asks
             if conditions.preemption_retry_ns(ask) is None:
                 return True
         return False
 
-    def _has_gang_room(self, gang: GangSizes, conditions: Conditions) -> bool:
-        """Return whether a whole gang may have room in the queues and on the nodes."""
-        return fits_undefined_unlimited(conditions.headroom, gang.total) and not conditions.is_gang_closed(
-            gang
-        )
-
     def _is_released(self, kind: RestKind, conditions: Conditions) -> bool:
         """Return whether limits that held those of a kind no longer do: one stands for all of them."""
-        first = self._resting[kind].head()
+        first = self._resting[kind].entries.head()
         assert first is not None, "a kind of which none rests is kept: please report"
         if kind.may_run is not None:
             return conditions.may_run is None or conditions.may_run(first) != kind.may_run
@@ -280,27 +372,71 @@ class WaitingApplications:
         return any(fits_undefined_unlimited(room, size) for size in kind.over_limit)
 
     def _merged(
-        self, lists: list[tuple[RestKind | None, _Entries]], *, all_of_them: bool
+        self, kinds: Iterable[RestingKind], after: EntryKey, *, all_of_them: bool
     ) -> Iterator[ApplicationEntry]:
-        """Merge lists in order, each until what is in it can no longer be placed."""
+        """Merge what does not rest with kinds behind a place, each until it can no longer be placed."""
+        delaying = None if all_of_them or self._conditions is None else self._conditions.delaying
         heap = []
-        for kind, entries in lists:
-            walk = iter(entries)
+        for resting in (None, *kinds):
+            if resting is not None and delaying is not None:
+                walk = resting.shorter(delaying, after)
+            else:
+                entries = self._awake if resting is None else resting.entries
+                walk = entries.after(after) if after else iter(entries)
             first = next(walk, None)
             if first is not None:
-                heap.append((first.order, first, walk, kind))
+                heap.append((first.order, first, walk, resting))
         heapify(heap)
         while heap:
-            _, entry, walk, kind = heap[0]
-            is_open = all_of_them or kind is None or self._is_open(kind)
+            _, entry, walk, resting = heap[0]
+            is_open = all_of_them or resting is None or self._is_open(resting)
             if is_open:
                 yield entry
-                is_open = all_of_them or kind is None or self._is_open(kind)
+                is_open = all_of_them or resting is None or self._is_open(resting)
             following = next(walk, None) if is_open else None
             if following is None:
                 heappop(heap)
             else:
-                heapreplace(heap, (following.order, following, walk, kind))
+                heapreplace(heap, (following.order, following, walk, resting))
+
+
+def rests_on(entry: ApplicationEntry, sizes: Mapping[Resource, int]) -> bool:
+    """Return whether an application still rests for its kind, though it has changed: no ask was added.
+
+    It does if the kind waits for room alone and has all sizes that wait in the leaf: whichever asks are
+    left, their sizes are among them.
+
+    Args:
+        entry: The application.
+        sizes: All sizes that wait in the leaf, each with the number of its asks.
+    """
+    kind = entry.rests_for
+    if kind is None or entry.rests_until_ns is not None or not kind.may_reserve:
+        return False
+    return kind == RestKind(kind.sizes, may_reserve=True) and sizes.keys() <= {*kind.sizes}
+
+
+def move_resting(waiting: WaitingApplications, entry: ApplicationEntry, order: EntryKey) -> None:
+    """Give a resting application that still rests another place."""
+    assert entry.rests_for is not None, f"{entry.application_id} does not rest: please report"
+    entries = waiting._resting[entry.rests_for].entries  # noqa: SLF001 - a function of its module
+    entries.remove(entry)
+    entry.order = order
+    entries.add(entry)
+
+
+def _limit_ns(kind: RestKind, delaying: Mapping[Resource, int]) -> float:
+    """Return the walltime from which on each ask of a kind would delay a promise, as far as that is known."""
+    return max((delaying.get(size, math.inf) for size in kind.sizes), default=math.inf)
+
+
+def _new_list(*, by_users: bool) -> _Entries:
+    return UserLists() if by_users else OrderedList()
+
+
+def _has_gang_room(gang: GangSizes, conditions: Conditions) -> bool:
+    """Return whether a whole gang may have room in the queues and on the nodes."""
+    return fits_undefined_unlimited(conditions.headroom, gang.total) and not conditions.is_gang_closed(gang)
 
 
 class GangSizes(NamedTuple):
@@ -309,13 +445,14 @@ class GangSizes(NamedTuple):
     counts: frozenset[tuple[Resource, str, int]]
     """Sizes, the node that members of that size need or the empty text, and how many there are of each."""
     total: Resource
+    domains: DomainTerms | None = None
 
     @classmethod
-    def of(cls, members: Iterable[Ask]) -> GangSizes:
+    def of(cls, members: Iterable[Ask], domains: DomainTerms | None = None) -> GangSizes:
         """Return the sizes of members."""
         counts = Counter((ask.resource, ask.required_node) for ask in members)
         total = total_of(size for (size, _), count in counts.items() for _ in range(count))
-        return cls(frozenset((size, node, count) for (size, node), count in counts.items()), total)
+        return cls(frozenset((size, node, count) for (size, node), count in counts.items()), total, domains)
 
 
 NO_GANG = GangSizes(frozenset(), EMPTY)

@@ -350,6 +350,7 @@ def _resize_ask(state: PartitionState, entry: ApplicationEntry, ask: Ask, resour
     resized = answer.asks[0].ask
     entry.add_pending(resized)
     state.claims.resize(resized)
+    state.ends.run_times.ask_anew(ask.allocation_key)
     reserved = state.reserved.get(ask.allocation_key)
     if reserved is not None:
         state.reserved.remove(ask.allocation_key)
@@ -385,6 +386,7 @@ def _resize_allocation(
     state.limits.decrease(path, entry.application_id, entry.user, before, remove_application=False)
     group = state.limits.increase(path, entry.application_id, entry.user, after)
     state.events.note_usage(before, after, path, entry.user.name, group)
+    state.ends.run_times.ask_anew(allocation.ask.allocation_key)
     state.ends.forget()
     state.changes += 1
     apply(state, entry, answer)

@@ -20,6 +20,7 @@ from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY, Resource, resource_from_json, strictly_greater_than_zero
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
+from ..state.gang_domains import keep_domain
 from ..state.partition_state import PartitionState
 from ..values.allocation import Allocation
 from ..values.events import ChangeDetail, ChangeType
@@ -45,6 +46,7 @@ from .quarantining import forget_quarantined
 from .reconfiguring import quota_of, report_quota
 from .submission_terms import (
     change_application_walltime,
+    domains_refusal,
     gang_refusal,
     gang_settings,
     gang_sum_refusal,
@@ -140,6 +142,7 @@ def _add(
     facts = application.facts()  # Nothing else knows it yet.
     entry = state.add_entry(application, state.host.adopt_application(application), facts, queue)
     entry.submission = submission
+    keep_domain(state, entry)
     if not quotas.warnings:
         return []
     state_text, now_ns = ApplicationState.NEW.value, state.now_ns()
@@ -263,7 +266,11 @@ def queue_refusal(
     forced = flag_of(_tag(submission, CREATE_FORCE_TAG)) is True
     whose = f"application {submission.application_id}"
     too_long = None if forced else walltime_refusal(whose, submission.tags, queue)
-    refusal = too_long or gang_refusal(submission, queue)
+    refusal = (
+        too_long
+        or gang_refusal(submission, queue)
+        or domains_refusal(submission, state.topology.levels, queue.settings.gang_placing)
+    )
     if refusal is not None:
         return refusal
     if forced or is_zero(submission.placeholder_ask):
@@ -394,7 +401,7 @@ def _reject(
     application = make_application(state, submission, refused.user, refused.path)
     handle = state.host.adopt_application(application)
     state.keep_rejected(application, handle, refused.reason, refused.rules)
-    state.ended[refused.path, ApplicationState.REJECTED] += 1
+    state.endings.counts[refused.path, ApplicationState.REJECTED] += 1
     return reason
 
 

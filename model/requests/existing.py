@@ -203,6 +203,7 @@ def place_externally(
     charge(state, entry, ask.resource)
     entry.remove_pending(ask)
     report_placed(state, entry, allocation, answer, count_placed(state, entry, allocation))
+    entry.held = None  # The RM has started it.
     end_claim(state, ask.allocation_key)
     drop_reservations(state, answer.reservations)
     apply(state, entry, answer)

@@ -7,8 +7,8 @@ from typing import Final
 
 from ..applications.effects import Answer
 from ..identifiers import id_refusal, names_refusal
-from ..nodes.node import Node
-from ..nodes.order import NodeEntry
+from ..nodes.entry import NodeEntry
+from ..nodes.node import CORDONED, Node
 from ..queues.application_entry import ApplicationEntry
 from ..queues.quota import release_charge
 from ..resources.resource import EMPTY, Resource, negative_text, subtract
@@ -35,7 +35,12 @@ from ..values.messages import (
 from ..values.states import ObjectState
 from .allocations import foreign_name_refusal, submission_refusal, submit_allocations
 from .quarantining import uncount_quarantined
+from .reconfiguring import change_capacity
 
+OUT_REASON_TAG: Final = "licorne/drain-reason"
+OUT_BY_TAG: Final = "licorne/drained-by"
+OUT_TAGS: Final = frozenset({OUT_REASON_TAG, OUT_BY_TAG})
+"""The attributes of an update that drains a node: why, and by whom."""
 CREATIONS: Final = frozenset({NodeAction.CREATE, NodeAction.CREATE_DRAIN})
 _KNOWN: Final = ", ".join(action.name for action in NodeAction if action.value)
 
@@ -132,16 +137,19 @@ def _create(state: PartitionState, update: NodeUpdate) -> RejectionReason | None
         )
         return RejectionReason(RejectionCode.NODE_EXISTS, text)
     schedulable = update.action is NodeAction.CREATE
-    reason = invalid(existing_refusal(state, update))
+    reason = invalid(existing_refusal(state, update) or state.topology.refusal(name, update.attributes))
     if reason is not None:
         return reason
     node = Node(name, update.attributes, update.resource or EMPTY, schedulable=schedulable)
     capacity = node.facts().capacity
     handle = state.host.adopt_node(node)
     entry = NodeEntry(
-        *(handle, name, node.instance_type, capacity), schedulable=schedulable, attributes=update.attributes
+        *(handle, name, node.instance_type, capacity), schedulable=schedulable, attributes=node.attributes
     )
+    entry.cordoned = update.attributes.get(CORDONED) == "true"
+    entry.out = None if schedulable and not entry.cordoned else _out(state, update)
     state.nodes.add(entry)
+    state.topology.add(name, entry.attributes)
     _note_schedulable(state, name, schedulable=schedulable)
     state.events.note(
         *(ChangeType.ADD, ChangeDetail.NONE, name),
@@ -149,7 +157,7 @@ def _create(state: PartitionState, update: NodeUpdate) -> RejectionReason | None
         message="Node added to the scheduler",
         resource=capacity,
     )
-    state.change_capacity(EMPTY, capacity)
+    change_capacity(state, EMPTY, capacity)
     if update.occupied is not None:
         _set_occupied(state, entry, update.occupied)
     if update.existing:
@@ -163,12 +171,24 @@ def _update(state: PartitionState, entry: NodeEntry, update: NodeUpdate) -> None
             _resize(state, entry, update)
         if update.occupied is not None:
             _set_occupied(state, entry, update.occupied)
+        if CORDONED in update.attributes:
+            _set_cordoned(state, entry, update)
     elif update.action is NodeAction.DRAIN_NODE:
+        if entry.schedulable or not OUT_TAGS.isdisjoint(update.attributes):
+            entry.out = _out(state, update)
         _set_schedulable(state, entry, schedulable=False)
     elif update.action is NodeAction.DRAIN_TO_SCHEDULABLE:
+        if not entry.cordoned:
+            entry.out = None
         _set_schedulable(state, entry, schedulable=True)
     elif update.action is NodeAction.DECOMISSION:
         remove_node(state, entry)
+
+
+def _out(state: PartitionState, update: NodeUpdate) -> tuple[int, str, str]:
+    """Return since when a drained node takes no work, why, and who has drained it."""
+    tags = update.attributes
+    return state.now_ns(), tags.get(OUT_REASON_TAG, ""), tags.get(OUT_BY_TAG, "")
 
 
 def _resize(state: PartitionState, entry: NodeEntry, update: NodeUpdate) -> None:
@@ -180,7 +200,7 @@ def _resize(state: PartitionState, entry: NodeEntry, update: NodeUpdate) -> None
     entry.capacity = entry.node.facts().capacity
     state.nodes.give(entry, available)
     state.events.note(ChangeType.SET, ChangeDetail.NODE_CAPACITY, entry.node_id, resource=entry.capacity)
-    state.change_capacity(before, entry.capacity)
+    change_capacity(state, before, entry.capacity)
 
 
 def _set_occupied(state: PartitionState, entry: NodeEntry, occupied: Resource) -> None:
@@ -191,6 +211,15 @@ def _set_occupied(state: PartitionState, entry: NodeEntry, occupied: Resource) -
 def _note_schedulable(state: PartitionState, node_id: str, *, schedulable: bool) -> None:
     text = f"schedulable: {str(schedulable).lower()}"
     state.events.note(ChangeType.SET, ChangeDetail.NODE_SCHEDULABLE, node_id, message=text)
+
+
+def _set_cordoned(state: PartitionState, entry: NodeEntry, update: NodeUpdate) -> None:
+    cordoned = update.attributes[CORDONED] == "true"
+    if entry.node.set_cordoned(cordoned=cordoned):
+        entry.cordoned = cordoned
+        if entry.schedulable:
+            entry.out = _out(state, update) if cordoned else None
+        _note_schedulable(state, entry.node_id, schedulable=entry.schedulable and not cordoned)
 
 
 def _set_schedulable(state: PartitionState, entry: NodeEntry, *, schedulable: bool) -> None:
@@ -211,6 +240,7 @@ def remove_node(state: PartitionState, entry: NodeEntry) -> None:
     """
     facts = entry.node.facts()
     state.nodes.remove(entry.node_id)
+    state.topology.remove(entry.node_id)
     state.nodes_removed += 1
     for key in facts.reservations:
         _unreserve(state, key)
@@ -221,7 +251,7 @@ def remove_node(state: PartitionState, entry: NodeEntry) -> None:
         state.foreign.pop(allocation.ask.allocation_key, None)
     if releases:
         state.host.announce(AllocationsReleased(tuple(releases)))
-    state.change_capacity(entry.capacity, EMPTY)
+    change_capacity(state, entry.capacity, EMPTY)
     _note_removed(state, entry.node_id)
     state.host.release(entry.node)
 
@@ -353,6 +383,7 @@ def exchange_counts(
         )
         answer.happened = (*answer.happened, fact)
     state.placed.exchange()
+    state.ends.run_times.forget(placeholder.ask.allocation_key)
     state.ends.forget()
     state.changes += 1
 

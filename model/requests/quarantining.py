@@ -18,6 +18,7 @@ from ..state.charges import count_victim_ended, end_claim, leave_node, uncount
 from ..state.partition_state import BrokenKind, PartitionState
 from ..state.placing import unreserve
 from ..values.allocation import Allocation
+from .reconfiguring import change_capacity
 
 # ----------------------------------------------------------------------------------- applications
 
@@ -166,6 +167,7 @@ def quarantine_node(state: PartitionState, node_id: str, reason: str) -> bool:
     if node is None:
         return False
     state.nodes.remove(node_id)
+    state.topology.remove(node_id)
     state.quarantine.nodes[node_id] = node
     state.quarantine.note(state.name, BrokenKind.NODE, node_id, reason, state.now_ns())
     for entry in list(state.entries.values()):
@@ -173,5 +175,5 @@ def quarantine_node(state: PartitionState, node_id: str, reason: str) -> bool:
             for reservation, _ in entry.application.reservations.with_asks():
                 if reservation.node_id == node_id:
                     unreserve(state, entry, reservation.allocation_key)
-    state.change_capacity(node.capacity, EMPTY)
+    change_capacity(state, node.capacity, EMPTY)
     return True

@@ -12,8 +12,9 @@ from typing import Final, NamedTuple, final
 from ..configuration.schema import PartitionConfig
 from ..nodes.node_orders import node_order
 from ..placement.placement import PlacementRules
+from ..queues.application_entry import wake
 from ..queues.queue import Queue
-from ..queues.quota import quota_settings, quotas_changed, settle_all
+from ..queues.quota import quota_settings, quotas_changed, settle_all, take_shares
 from ..queues.use_order import take_up_use
 from ..resources.resource import Resource
 from ..state.partition_state import PartitionState
@@ -23,7 +24,7 @@ from .submission_terms import runtime_settings, runtimes_changed
 
 _SETTINGS: Final = (
     *("state", "is_leaf", "managed", "properties", "settings", "template", "submit_acl", "admin_acl"),
-    *("guaranteed", "max_applications", "positions", "quota_preemption_due_ns"),
+    *("guaranteed", "shares", "max_applications", "positions", "quota_preemption_due_ns"),
     *("decayed", "user_weights", "lend", "application_order", "queue_order"),
 )
 """The settings of a queue in a configuration, without the maximum: that of the root comes from the nodes."""
@@ -65,6 +66,7 @@ class Savepoint:
             take_up_use(queue)
         for queue, users in self._users:
             queue.entries.users = users
+        state.tree.has_shares = take_shares(state.tree)  # Nodes may have come in between.
         settle_all(state.tree.root, state.tree)
         report_quotas(state, quotas)
         state.limits.restore(self._limits, self._config.root)
@@ -101,6 +103,20 @@ def _apply(state: PartitionState, config: PartitionConfig) -> None:
     for reserved in list(state.reserved.all()):
         if not reserved.entry.queue.is_leaf:  # No pass visits it: the node would be kept for ever.
             unreserve(state, reserved.entry, reserved.ask.allocation_key)
+
+
+def change_capacity(state: PartitionState, before: Resource, after: Resource) -> None:
+    """Count a node's capacity, and give queues their parts of the cluster as it is then."""
+    state.change_capacity(before, after)
+    if not state.tree.has_shares:
+        return
+    quotas = quota_settings(state.tree)
+    reported = {queue.path: quota_of(queue) for queue in state.tree}
+    take_shares(state.tree)
+    report_quotas(state, reported)
+    quotas_changed(state.tree, quotas, state.now_ns())
+    for queue in state.tree:
+        wake(queue)
 
 
 class QueueQuota(NamedTuple):

@@ -105,7 +105,7 @@ def _put_back(state: PartitionState, entry: ApplicationEntry, allocation_key: st
         return entry.application.allocations.get(allocation_key) is None  # It waits already, or is gone.
     for allocation in answer.allocations:
         leave_node(state, allocation)
-        state.avoid_node(allocation_key, allocation.node_id)
+        state.avoided_nodes().avoid(allocation_key, allocation.node_id, state.now_ns())
     count_ended(state, entry, answer, TerminationType.SCHEDULING_FAILED_ON_RM)
     asks = tuple(record.ask for record in answer.asks)
     entry.add_pending(*asks)

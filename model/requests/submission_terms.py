@@ -10,6 +10,7 @@ from typing import Final
 from ..applications.gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
 from ..applications.life import tag_refusal, walltime_of
 from ..configuration.durations import DurationError, duration_text, parse_duration_ns
+from ..configuration.names import flag_of
 from ..configuration.policies import GangPlacing
 from ..configuration.queue_properties import GANG_PLACING, RUNTIME_MAX, RuntimeSettings, read_gang_placing
 from ..queues.application_entry import ApplicationEntry
@@ -23,13 +24,18 @@ from ..state.expected_ends import assumed_walltime_ns
 from ..state.partition_state import PartitionState
 from ..state.rates import report_of_ask
 from ..values.allocation import WALLTIME_TAG, Ask
+from ..values.domains import DomainTerms
 from ..values.messages import ApplicationSubmission, RejectionCode, RejectionReason, User, invalid
 
 APPLICATION_CREATION_TAG: Final = "yunikorn.apache.org/creationTime"
 GANG_PLACING_TAG: Final = "gangPlacing"
 GANG_SIZE_TAG: Final = "gangSize"
 GANG_WAIT_TAG: Final = "gangWait"
-_GANG_TAGS: Final = frozenset({GANG_PLACING_TAG, GANG_SIZE_TAG, GANG_WAIT_TAG})
+TOPOLOGY_REQUIRED_TAG: Final = "topologyRequired"
+TOPOLOGY_PREFERRED_TAG: Final = "topologyPreferred"
+TOPOLOGY_BALANCED_TAG: Final = "topologyBalanced"
+GANG_TAGS: Final = frozenset({GANG_PLACING_TAG, GANG_SIZE_TAG, GANG_WAIT_TAG})
+TOPOLOGY_TAGS: Final = (TOPOLOGY_REQUIRED_TAG, TOPOLOGY_PREFERRED_TAG, TOPOLOGY_BALANCED_TAG)
 _NO_GANG: Final = GangSettings()
 _SECOND_NS: Final = 1_000_000_000
 _SIZE_MAX: Final = 1_000_000
@@ -64,6 +70,59 @@ def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> RejectionRe
     return None
 
 
+def domains_refusal(
+    submission: ApplicationSubmission, levels: Sequence[str], placing: GangPlacing
+) -> RejectionReason | None:
+    """Return why the domains of nodes that an application names are refused, `None` if they are not.
+
+    Args:
+        submission: The submission.
+        levels: The levels of the topology of its partition, the widest first.
+        placing: How its queue places gangs that do not choose it themselves.
+    """
+    if not any(tag in submission.tags for tag in TOPOLOGY_TAGS):
+        return None
+    text = _terms_refusal(submission.tags, levels) or _domains_refusal(
+        gang_settings(submission, None, placing)
+    )
+    return invalid(text and f"application {submission.application_id} asks for a domain of nodes: {text}")
+
+
+def _terms_refusal(tags: Mapping[str, str], levels: Sequence[str]) -> str | None:
+    known = f"its levels are {', '.join(levels)}" if levels else "it has no topology"
+    for tag in (TOPOLOGY_REQUIRED_TAG, TOPOLOGY_PREFERRED_TAG):
+        if tag in tags and tags[tag] not in levels:
+            return f"the tag {tag} is {tags[tag][:60]!r}, no level of the partition: {known}"
+    balanced = tags.get(TOPOLOGY_BALANCED_TAG)
+    if balanced is not None and flag_of(balanced) is None:
+        return f"the tag {TOPOLOGY_BALANCED_TAG} is {balanced[:60]!r}: it must be true or false"
+    required, preferred = tags.get(TOPOLOGY_REQUIRED_TAG, ""), tags.get(TOPOLOGY_PREFERRED_TAG, "")
+    if not (required or preferred):
+        return f"the tag {TOPOLOGY_BALANCED_TAG} needs {TOPOLOGY_REQUIRED_TAG} or {TOPOLOGY_PREFERRED_TAG}"
+    if required and preferred and levels.index(preferred) < levels.index(required):
+        return f"the preferred level {preferred} is wider than the required level {required}"
+    return None
+
+
+def _domains_refusal(settings: GangSettings) -> str | None:
+    if not settings.whole:
+        return f"only gangs that are placed whole can have one: see {GANG_SIZE_TAG} and {GANG_PLACING_TAG}"
+    if settings.required_level and settings.wait_ns is not None and not settings.hard:
+        return (
+            f"after {GANG_WAIT_TAG} a Soft gang is placed ask by ask, outside of the domain that it requires"
+        )
+    return None
+
+
+def _domains_of(tags: Mapping[str, str]) -> DomainTerms | None:
+    terms = DomainTerms(
+        tags.get(TOPOLOGY_REQUIRED_TAG, ""),
+        tags.get(TOPOLOGY_PREFERRED_TAG, ""),
+        flag_of(tags.get(TOPOLOGY_BALANCED_TAG, "")) is True,
+    )
+    return terms if terms.required or terms.preferred else None
+
+
 def gang_sum_refusal(
     state: PartitionState, whose: str, user: User, queue: Queue, total: Resource
 ) -> RejectionReason | None:
@@ -95,7 +154,7 @@ def gang_sum_refusal(
 def _tags_refusal(submission: ApplicationSubmission) -> str | None:
     """Return which tag of a gang makes no sense, and why; `None` if all do."""
     tags = submission.tags
-    if _GANG_TAGS.isdisjoint(tags):
+    if GANG_TAGS.isdisjoint(tags):
         return None
     whose = f"of application {submission.application_id}"
     forms = {
@@ -165,6 +224,7 @@ def gang_settings(
         whole=bool(size) or (announced and whole),
         size=size,
         wait_ns=_wait_ns_of(tags),
+        domains=_domains_of(tags),
     )
 
 
@@ -302,9 +362,11 @@ def _changed(
         before_ns: The walltimes of asks before, by key.
         keys: Those of asks and allocations with another walltime; `None` for all.
     """
+    state.ends.run_times.ask_anew(*(keys or ()))
     state.ends.forget()
     state.ends.unplanned += 1
     state.changes += 1
+    entry.queue.entries.refresh(entry)
     waiting = {record.ask.allocation_key: record.ask for record in entry.application.asks.waiting()}
     if any(
         was_ns is not None

@@ -55,8 +55,8 @@ class DecayedUse(NamedTuple):
     types: Mapping[str, TypeUse]
 
 
-def _span_of(now_ns: int, half_life_ns: int) -> int:
-    """Return the number of the span that a moment is in."""
+def span_of(now_ns: int, half_life_ns: int) -> int:
+    """Return the number of the span of 64 half-lives that a moment is in."""
     return now_ns // (half_life_ns * _SPAN_HALF_LIVES)
 
 
@@ -82,7 +82,7 @@ def _shifted(value: int, places: int) -> int:
 
 def no_use(half_life_ns: int, now_ns: int) -> DecayedUse:
     """Return the use of someone who has used nothing."""
-    return DecayedUse(half_life_ns, _span_of(now_ns, half_life_ns), {})
+    return DecayedUse(half_life_ns, span_of(now_ns, half_life_ns), {})
 
 
 def changed(use: DecayedUse, changes: Mapping[str, int], now_ns: int) -> DecayedUse:
@@ -93,7 +93,7 @@ def changed(use: DecayedUse, changes: Mapping[str, int], now_ns: int) -> Decayed
         changes: Resource type -> how much more is in use from then on, negative for less.
         now_ns: The moment; it may lie before that of other changes that are counted already.
     """
-    use = _in_span(use, max(use.span, _span_of(now_ns, use.half_life_ns)))
+    use = _in_span(use, max(use.span, span_of(now_ns, use.half_life_ns)))
     by = _growth(now_ns, use.half_life_ns, use.span)
     types = dict(use.types)
     for name, change in changes.items():
@@ -133,7 +133,7 @@ def with_half_life(use: DecayedUse, half_life_ns: int, now_ns: int) -> DecayedUs
 def carried(use: DecayedUse, from_ns: int, half_life_ns: int, to_ns: int) -> DecayedUse:
     """Return the use that has at another moment, and with its half-life, the means that this one has."""
     now, before = _seen(use, from_ns)
-    span = _span_of(to_ns, half_life_ns)
+    span = span_of(to_ns, half_life_ns)
     after = _growth(to_ns, half_life_ns, span)
     types = {name: TypeUse(amount, kept * after // before) for name, (amount, kept) in now.types.items()}
     return DecayedUse(half_life_ns, span, types)
@@ -144,7 +144,7 @@ def _seen(use: DecayedUse, now_ns: int) -> tuple[DecayedUse, int]:
 
     Where a clock was set back before the span of what has happened since, the beginning of that is seen.
     """
-    use = _in_span(use, max(use.span, _span_of(now_ns, use.half_life_ns)))
+    use = _in_span(use, max(use.span, span_of(now_ns, use.half_life_ns)))
     return use, max(_growth(now_ns, use.half_life_ns, use.span), 1 << _BITS)
 
 
@@ -174,6 +174,30 @@ def decayed_share(means: Mapping[str, float], limits: Resource | None, weight: i
     As in `fair_share`, types without a limit do not count, and any use of a limit of nothing is all of it.
     """
     return max(_shares(means, limits), default=0.0) / weight
+
+
+def grown_share(use: DecayedUse, limits: Resource | None, now_ns: int) -> tuple[float, bool]:
+    """Return the largest share of a limit that the means are, times the growth since the span began.
+
+    Those that share a half-life have the same growth, so this orders them as the share does. It is the same
+    at each moment of a span for those that use nothing.
+
+    Returns:
+        The product, and whether time alone changes it within the span.
+    """
+    span = span_of(now_ns, use.half_life_ns)
+    growth = _growth(now_ns, use.half_life_ns, span)
+    if use.span > span:  # The clock was set back.
+        return decayed_share(decayed_means(use, now_ns), limits, 1) * growth, True
+    most, moves = 0.0, False
+    for name, (amount, kept) in _in_span(use, span).types.items():
+        if limits is None or not limits.has(name):
+            continue
+        limit, grown = limits.get(name), amount * growth + kept
+        moves = moves or bool(amount) or limit <= 0
+        if grown > 0:
+            most = max(most, grown / limit if limit > 0 else float(growth))
+    return most, moves
 
 
 def _shares(means: Mapping[str, float], limits: Resource | None) -> Iterator[float]:

@@ -307,17 +307,6 @@ def fits_in_addition(limit: Resource, used: Resource, wanted: Resource, *, undef
     return True
 
 
-def fits_actual(limit: Resource | None, wanted: Resource | None) -> bool:
-    """Return whether the limit, taken as it stands, covers what is asked for; an absent type is unlimited.
-
-    A negative limit stays negative: zero does not fit in -1.
-    """
-    if limit is None or wanted is None:
-        return True
-    have = limit._quantities
-    return all(name not in have or quantity <= have[name] for name, quantity in wanted._quantities.items())
-
-
 def weighted_usage(capacity: Resource, available: Resource, weights: Iterable[tuple[str, float]]) -> float:
     """Return the weighted mean of how much of each type is used, from 0.0 to 1.0.
 

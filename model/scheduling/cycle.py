@@ -25,7 +25,7 @@ from typing import TypeVar
 
 from ..applications.effects import ApplicationState
 from ..nodes.order import forget_closed
-from ..predicates.node_checks import AvoidedNodes
+from ..predicates.avoided_nodes import AvoidedNodes
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
@@ -37,11 +37,12 @@ from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted, drop_left_reserved, finish_placing, set_runnable
 from ..values.allocation import Allocation, Ask
 from ..values.states import ObjectState
+from .barring import doubt_freed, is_barred
 from .giving import must_wait
 from .leaf_visit import place_first, visit_leaf
 from .planned_walk import PlannedWalk
 from .reserved_pass import place_reserved, replace_placeholder
-from .resting import conditions_in, retries_of_resting
+from .resting import conditions_in, may_hold_starts, retries_of_resting
 
 T = TypeVar("T")
 
@@ -123,15 +124,14 @@ def _regular(state: PartitionState) -> CycleOutcome:
     now_ns = state.host.now_ns()
     if len(state.nodes.closed) > state.nodes.closed_max:
         forget_closed(state.nodes, {size for queue in state.tree for size in queue.entries.sizes})
-    times = state.times
-    order_began_ns = times.stopwatch_ns() if times.detailed else None
+    order_began_ns = state.times.stopwatch_ns() if state.times.detailed else None
     skipped: list[Queue] = []
     stamp = None
     outcome = CycleOutcome.NOTHING
     planned = PlannedWalk(state, now_ns) if state.ends.is_on else None
     for leaf in _leaves(state, now_ns):
         if order_began_ns is not None:
-            times.add(TimedPart.QUEUE_ORDER, order_began_ns)
+            state.times.add(TimedPart.QUEUE_ORDER, order_began_ns)
             order_began_ns = None
         if planned is not None and planned.visits(leaf):
             if planned.is_over:
@@ -166,6 +166,8 @@ def _outcome_of(state: PartitionState, leaf: Queue, now_ns: int) -> CycleOutcome
 
 def _leaves(state: PartitionState, now_ns: int) -> Iterator[Queue]:
     """Walk the leaves that do not sleep, in the order of visits."""
+    if state.tree.bars.freed or state.tree.bars.open or state.tree.bars.gone or state.nodes.opened:
+        doubt_freed(state)
     awake = state.tree.root.awake
     if awake.asleep:
         awake.look(state.stamp, now_ns)
@@ -192,10 +194,11 @@ def _may_preempt_now(state: PartitionState, leaf: Queue, sleep: Sleep, now_ns: i
 
 def may_skip(state: PartitionState, leaf: Queue, sleep: Sleep, now_ns: int) -> bool:
     """Return whether nothing has changed for a leaf whose last walk was without result."""
-    changes, node_changes, _ = state.stamp
-    changes_before, node_changes_before, _ = sleep.stamp
-    if node_changes != node_changes_before or sleep.ends(now_ns):
+    stamp, before = state.stamp, sleep.stamp
+    if stamp[1] != before[1] or sleep.ends(now_ns):
         return False
+    if sleep.wakes is Wake.BY_BAR:
+        return is_barred(state, leaf, sleep, stamp)
     if sleep.wakes is Wake.BY_ANY_CHANGE:
         if sleep.stamp != state.stamp:
             return False
@@ -203,7 +206,7 @@ def may_skip(state: PartitionState, leaf: Queue, sleep: Sleep, now_ns: int) -> b
             state, leaf, sleep, now_ns
         )
     sizes, barred = leaf.entries.sizes, sleep.barred
-    if barred and changes_before != changes:  # Otherwise no headroom has grown.
+    if barred and stamp[:3] != before[:3]:  # Otherwise no headroom has grown.
         room = queue_quota.headroom(leaf)
         for size in sizes:
             if size in barred and fits_undefined_unlimited(room, size):
@@ -226,7 +229,7 @@ class ConcurrentOutcome(Enum):
 
 def place_concurrently(state: PartitionState) -> ConcurrentOutcome:
     """Place the first ask of the first leaf that no other thread has claimed."""
-    if is_idle(state) or state.node_checks is not None:
+    if is_idle(state) or state.node_checks is not None or state.class_orders is not None:
         return ConcurrentOutcome.ALONE
     if (
         state.reservations
@@ -234,6 +237,8 @@ def place_concurrently(state: PartitionState) -> ConcurrentOutcome:
         or state.placed.placeholders
         or state.ends.is_on
         or state.tree.root.lending
+        or state.tree.bars.freed
+        or state.nodes.opened
     ):
         return ConcurrentOutcome.ALONE
     now_ns = state.now_ns()
@@ -264,10 +269,10 @@ def _first(state: PartitionState, leaf: Queue) -> ApplicationEntry | None:
     """Return the first application, `None` if only a whole cycle can decide about it."""
     # Without the room of the queues: other threads change it, and a placement charges them anyway.
     entry = next(leaf.entries.waiting.to_try(conditions_in(state, leaf, None, state.now_ns())), None)
-    if entry is None or entry.backoff_until_ns is not None:
+    if entry is None or entry.backoff_until_ns is not None or entry.held is not None:
         return None
     if entry.facts.state is ApplicationState.ACCEPTED:
-        if state.limits.is_limited or any(level.max_applications for level in leaf.above):
+        if may_hold_starts(state, leaf):
             return None
         set_runnable(state, entry, in_queue=True, by_user=True)
     return entry

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, final
 
 from ..applications.ask_walk import Candidate, CandidateKind
 from ..nodes.gang_room import plan_on
+from ..nodes.topology import Domains
 from ..planning.planned_jobs import GangStart, gang_members
 from ..predicates.node_checks import Pending
 from ..preemption.guarantee.attempt import Asking, preempt_for_queue
@@ -30,7 +31,7 @@ from ..state.claims import PreemptionClaim
 from ..state.counters import TimedPart
 from ..state.partition_state import PartitionState
 from ..state.placing import commit_all, reserve
-from ..values.allocation import Ask, Refusal, RefusalReason
+from ..values.allocation import NO_GANG_ROOM, Ask, Refusal, RefusalReason
 from .giving import denied_by_rm
 from .resting import Rest
 
@@ -66,7 +67,7 @@ class GangPreemption(NamedTuple):
     """`None` where there can be none: no queue above it backfills."""
 
 
-_HELPED: Final = frozenset({RefusalReason.GANG_ROOM, RefusalReason.QUEUE_QUOTA, RefusalReason.USER_QUOTA})
+_HELPED: Final = NO_GANG_ROOM | {RefusalReason.QUEUE_QUOTA, RefusalReason.USER_QUOTA}
 """Refusals of a gang that preemption may remove."""
 
 
@@ -91,6 +92,7 @@ def place_gang(
             preempted beside promises is placed on its own nodes alone.
     """
     members = gang_members(entry)
+    domains = state.topology.domains(entry.application.gang_settings.domains)
     claim = _claim_of(state, entry, members)
     if not members:
         refusal = Refusal(reason=RefusalReason.GANG_INCOMPLETE, subject=entry.application_id)
@@ -105,10 +107,10 @@ def place_gang(
         user_room = user_headroom(state, entry, key)
         hold_nodes(state, claim)
         only_own = preempting is not None and preempting.promises is not None
-        search = _MemberSearch(state, members, start, claim, only_own=only_own)
+        search = _MemberSearch(state, members, domains, start, claim, only_own=only_own)
         tried = _place(entry, queue_room, user_room, search)
         return tried._replace(rest=None) if isinstance(tried, GangRefused) else tried
-    tried = _place(entry, queue_room, user_room, _MemberSearch(state, members, start))
+    tried = _place(entry, queue_room, user_room, _MemberSearch(state, members, domains, start))
     if preempting is None or not isinstance(tried, GangRefused) or tried.refusal.reason not in _HELPED:
         return tried
     found = preempt_for_gang(state, entry, members, preempting, queue_room=queue_room, user_room=user_room)
@@ -180,7 +182,7 @@ def _place(
     entry: ApplicationEntry, queue_room: Resource | None, user_room: Resource | None, search: _MemberSearch
 ) -> GangTry | GangRefused:
     state, members = search.state, search.members
-    sizes = GangSizes.of(members)
+    sizes = GangSizes.of(members, entry.application.gang_settings.domains)
     total, first = sizes.total, members[0].allocation_key
     if not fits_undefined_unlimited(user_room, total):
         rest = Rest(
@@ -208,7 +210,9 @@ def _place_on_nodes(
     state: PartitionState, entry: ApplicationEntry, search: _MemberSearch, sizes: GangSizes
 ) -> GangTry | GangRefused:
     members = search.members
-    refusal = _refusal(RefusalReason.GANG_ROOM, "", members[0].allocation_key, sizes.total, None)
+    level = entry.application.gang_settings.required_level
+    reason = RefusalReason.DOMAIN_ROOM if level else RefusalReason.GANG_ROOM
+    refusal = _refusal(reason, level, members[0].allocation_key, sizes.total, None)
     refused = GangRefused(refusal, _rest(gang=sizes))
     key = members[0].allocation_key
     if not search.own and state.closed_gangs.has(sizes, state.nodes.gains):
@@ -255,6 +259,7 @@ class _MemberSearch:
         self,
         state: PartitionState,
         members: Sequence[Ask],
+        domains: Domains | None,
         start: GangStart | None,
         claim: PreemptionClaim | None = None,
         *,
@@ -265,6 +270,7 @@ class _MemberSearch:
         self.own: Collection[str] = () if claim is None else _reserved_for(state, claim)
         """The nodes that are reserved for the gang."""
         self.members = members
+        self._domains = domains
         self._start = start
         self._sizes = [ask.resource for ask in members]
         self._pending: dict[tuple[int, str], None] = {}
@@ -288,10 +294,11 @@ class _MemberSearch:
         if self._only_own:
             left = {node.node_id: EMPTY for node in nodes if node.node_id not in self.own}
         needs_node = any(ask.required_node for ask in self.members)
-        plan = plan_on(nodes, self._sizes, self._needs if needs_node else None, left, self.own)
+        may_run = self._needs if needs_node else None
+        plan = plan_on(nodes, self._sizes, may_run, left, own=self.own, domains=self._domains)
         if plan is None or self.state.node_checks is None:
             return plan
-        return plan_on(nodes, self._sizes, self._is_allowed, left, self.own)
+        return plan_on(nodes, self._sizes, self._is_allowed, left, own=self.own, domains=self._domains)
 
     def asks(self) -> bool:
         """Ask the RM about the pairs of the last search that it has not answered; return if there are any.

@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from ..applications.ask_walk import Candidate, FailedTry
-from ..nodes.order import NodeEntry
+from ..nodes.entry import NodeEntry
 from ..predicates.node_checks import NO_ROOM, PENDING_SEARCH, NodeSearch, Pending, refuse_or_ask
 from ..preemption.required_node import can_be_served, room_on_node
 from ..queues.application_entry import ApplicationEntry
@@ -69,12 +69,14 @@ def try_place(
             return PENDING_SEARCH if isinstance(reason, Pending) else NodeSearch(None, {reason: 1}, reason)
         unreserve_all(state, instead_of)
         node = only
+    elif checks is None and not without and state.class_orders is None:
+        node = state.nodes.first_fit(ask.resource)
     elif checks is None:
-        node = state.nodes.first_fit(ask.resource) if not without else _first_fit(state, ask, without)
+        node = _first_fit(state, ask, without)
     elif state.nodes.first_fit(ask.resource) is None:
         return search
     else:
-        search = checks.first_allowed(ask, state.nodes, without=without)
+        search = checks.first_allowed(ask, state.nodes_for(ask), without=without)
         node = search.node
         if node is not None:
             report_refusals(state, entry.application, ask, search.refusals)
@@ -82,7 +84,9 @@ def try_place(
 
 
 def _first_fit(state: PartitionState, ask: Ask, without: Collection[str]) -> NodeEntry | None:
-    fitting = state.nodes.fitting(ask.resource)
+    if state.nodes.first_fit(ask.resource) is None:
+        return None
+    fitting = state.nodes_for(ask).fitting(ask.resource)
     return next((node for node in fitting if node.node_id not in without), None)
 
 

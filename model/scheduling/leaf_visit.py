@@ -35,6 +35,7 @@ from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted, report_checks, reserve, unreserve
 from ..state.rates import report_refusals
 from ..values.allocation import RefusalReason, refused
+from .barring import find_bars
 from .gang_pass import GangPreemption, GangRefused, GangTry, place_gang
 from .giving import PASSED_OVER, denied_by_rm, must_wait, refusal_of, try_place, try_required_node
 from .resting import (
@@ -82,13 +83,14 @@ def place_first(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
     """
     if state.times.detailed:
         return False  # Its parts are timed in a visit.
-    entry = leaf.entries.waiting.first_to_place(state.nodes.closed, state.node_changes, now_ns)
+    changes = state.changes, state.node_changes
+    entry = leaf.entries.waiting.first_to_place(state.nodes.closed, changes, now_ns)
     if entry is None or entry.backoff_until_ns is not None:
         return False
     starts = entry.facts.state is ApplicationState.ACCEPTED
     if starts and not (entry.runnable_in_queue and entry.runnable_by_user and all(may_run(state, entry))):
         return False  # A visit reports what has changed about that.
-    if starts and held_by_policy(state, entry) is not None:
+    if (starts or entry.held is not None) and held_by_policy(state, entry) is not None:
         return False
     placed = _place_first_of(state, entry, user_headroom(state, entry))
     if placed and starts:
@@ -154,11 +156,15 @@ def visit_leaf(state: PartitionState, leaf: Queue, now_ns: int) -> bool | None:
 def _let_sleep(visit: _Visit, blocked: Blocked) -> None:
     """Note after a visit without result until when the leaf may be skipped."""
     state, leaf, waiting = visit.state, visit.leaf, visit.leaf.entries.waiting
+    find_bars(state, leaf)
     for retry_ns in retries_of_resting(state, leaf, visit.headroom, visit.now_ns):
         blocked.wake_at(retry_ns)
     failed = tuple(visit.attempts.failed)
     if waiting.waits_for_any_change():
         blocked.wake(Wake.BY_ANY_CHANGE)
+    if waiting.is_barred:  # Then nothing that has stopped an application wakes it but its bars and time.
+        leaf.entries.sleep = Sleep(state.stamp, blocked.until_ns, Wake.BY_BAR)
+        return
     leaf.entries.sleep = Sleep(
         state.stamp,
         blocked.until_ns,
@@ -177,7 +183,7 @@ def _visit_applications(visit: _Visit, blocked: Blocked, rests: _Rests) -> bool 
             blocked.wake(Wake.BY_ANY_CHANGE)
             rests.append((entry, entry.facts, rest_of_held(state, entry)))
             continue
-        if entry.facts.state is ApplicationState.ACCEPTED:
+        if entry.facts.state is ApplicationState.ACCEPTED or entry.held is not None:
             held = held_by_policy(state, entry)
             if held is not None:
                 rests.append((entry, entry.facts, _rest_of(held, blocked)))
@@ -235,6 +241,7 @@ def visit_application(visit: _Visit, entry: ApplicationEntry, tried: Blocked, re
     if walk.backoff_due:
         entry.backoff_until_ns = visit.now_ns + visit.leaf.settings.backoff_delay_ns
         entry.application.asks.back_off(entry.backoff_until_ns)
+        state.setbacks.backoffs[visit.leaf.path] += 1
         tried.wake_at(entry.backoff_until_ns)
         tried.notes_before = state.notes.taken  # The application is not visited again until then.
     tried.is_pending = tried.is_pending or walk.passed_over

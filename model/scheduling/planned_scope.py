@@ -6,9 +6,9 @@ for it. The node, or each node of a gang, is reserved for as long as its claim l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from ..applications.ask_walk import Candidate, CandidateKind
 from ..planning.kept_plan import (
@@ -25,32 +25,40 @@ from ..planning.planned_jobs import (
     JobBesidePromises,
     JobOwner,
     PlannedJobs,
+    backfilling_queue,
     gang_members,
     job_of,
+    may_be_promised,
     next_correction_ns,
     running_work,
 )
+from ..policies.policies import PolicyKey
 from ..preemption.guarantee.attempt import Asking, preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
 from ..preemption.guarantee.limited import lets_end_inside
 from ..queues import quota as queue_quota
-from ..queues.application_entry import ApplicationEntry
+from ..queues.application_entry import ApplicationEntry, EntryKey
 from ..queues.queue import Queue
+from ..queues.waiting import RestKind, WaitingApplications
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import user_headroom
 from ..state.counters import TimedPart
-from ..state.expected_ends import NEVER_PASSED
+from ..state.expected_ends import NEVER_PASSED, Delays, PassedBy, assumed_walltime_ns
 from ..state.partition_state import PartitionState, promises_all
 from ..state.placing import count_accepted, reserve
 from ..values.allocation import Ask, Refusal
 from .gang_pass import GangPreemption, GangTry, preempt_for_gang
 from .giving import must_wait
+from .resting import conditions_in, may_hold_starts
+
+NEVER_NS: Final = 1 << 80
+"""The walltime of an ask that never ends in a plan, where walltimes are compared."""
 
 
 class WaitingJob(NamedTuple):
-    """An ask that is tried when all have been walked: by its walltime, or by its promise."""
+    """An ask that is tried when all have been walked: by its key behind promises, or by its promise."""
 
-    rank: tuple[float, int, int]
+    rank: tuple[float | PolicyKey, int, int]
     entry: ApplicationEntry
     ask: Ask
     job: JobInPlan
@@ -62,6 +70,9 @@ class PlannedScope:
 
     def __init__(self, state: PartitionState, queue: Queue) -> None:
         self.queue = queue
+        settings = queue.settings.backfill
+        assert settings is not None, "the caller has looked"
+        self.settings = settings
         self._state = state
         self._jobs: PlannedJobs | None = None
         self.visited: list[Queue] = []
@@ -89,9 +100,15 @@ class PlannedScope:
         self.standing = promised_jobs(state, queue, standing)
         """Those whose promises stand and that were not tried yet."""
         self._serials = {key: serial for serial, key in enumerate(self._promised)}
-        self._watch: PassWatch | None = None
-        self._oldest: Ask | None = None
-        """Of the asks that wait behind as many promises as there may be, the one that waits longest."""
+        self._watched: list[str] | None = None
+        """Those of them that may be passed, once a job was tried before the first of them."""
+        self._oldest: tuple[int, str] | None = None
+        """Of the asks that wait behind as many promises as there may be, the one that waits longest: when it
+        was created, and its key."""
+        self.tried_applications: set[ApplicationEntry] = set()
+        self._passes_by = False
+        """Applications that rest were not tried."""
+        self.delays = KnownDelays(state, queue)
 
     @property
     def has_promises(self) -> bool:
@@ -107,9 +124,7 @@ class PlannedScope:
     def jobs(self) -> PlannedJobs:
         """The plan; it is made when a job is refused, as most walks end before."""
         if self._jobs is None:
-            settings = self.queue.settings.backfill
-            assert settings is not None, "the caller has looked"
-            self._jobs = PlannedJobs(self._state, settings)
+            self._jobs = PlannedJobs(self._state, self.settings)
         return self._jobs
 
     def promise(self, job: JobInPlan) -> Promise | NoPlan | None:
@@ -128,25 +143,110 @@ class PlannedScope:
             if self._serials[key] < serial and not outranks(self._state.tree, job, promised.job(self._state))
         ]
 
-    def note_waiting(self, ask: Ask) -> None:
-        """Note an ask that would be promised a start if more jobs could have a promise."""
-        oldest = self._oldest
-        if oldest is None or (ask.created_at_ns, ask.allocation_key) < (
-            oldest.created_at_ns,
-            oldest.allocation_key,
-        ):
-            self._oldest = ask
+    def may_pass_by(self, leaf: Queue, *, may_preempt: bool) -> bool:
+        """Return whether applications without room on a node need no look while enough others have promises.
 
-    def watch(self, key: str) -> PassWatch | None:
+        They do where they may preempt, and where policies or limits may keep them from starting.
+        """
+        state = self._state
+        return not (
+            may_preempt
+            or may_hold_starts(state, leaf)
+            or self.keeps
+            or self.settings.promises_word
+            or state.ends.run_times.is_used
+            or state.claims.by_key
+        )
+
+    def to_try(self, leaf: Queue, now_ns: int) -> Iterator[ApplicationEntry]:
+        """Walk the applications of a leaf; once enough have promises, only those that may have room."""
+        state, waiting = self._state, leaf.entries.waiting
+        order: EntryKey = ()
+        if not self.is_full or self._drop_standing():
+            for entry in waiting:
+                yield entry
+                if self.is_full and not self._drop_standing():
+                    order = entry.order
+                    break
+            else:
+                return
+        self._passes_by = True
+        delaying = self.delays.in_leaf(leaf, self.jobs.promises)
+        conditions = conditions_in(state, leaf, queue_quota.headroom(leaf), now_ns)
+        yield from waiting.to_try(conditions._replace(delaying=delaying), order)
+
+    def lacks_room(self, entry: ApplicationEntry, ask: Ask) -> bool:
+        """Return whether an ask has to wait until it has room, or a promise is another one."""
+        if ask.required_node:
+            return False
+        return not _has_room(self._state, entry.queue, ask.resource) or self.delays.holds(entry, ask)
+
+    def _drop_standing(self) -> bool:
+        """Drop those whose promises stand and that no node has room for; return whether others are left."""
+        closed = self._state.nodes.closed
+        self.standing = {
+            key: promised
+            for key, promised in self.standing.items()
+            if len(promised.asks) > 1 or promised.asks[0].resource not in closed
+        }
+        return bool(self.standing)
+
+    def note_waiting(self, entry: ApplicationEntry, ask: Ask) -> None:
+        """Note an ask that would be promised a start if more jobs could have a promise."""
+        if self.settings.promises_word and not may_be_promised(
+            self._state, self.settings, job_of(self._state, JobOwner.of(entry), ask)
+        ):
+            return
+        rank = ask.created_at_ns, ask.allocation_key
+        self._oldest = rank if self._oldest is None else min(self._oldest, rank)
+
+    def rest(self, waiting: WaitingApplications, entry: ApplicationEntry, asks: Sequence[Ask]) -> None:
+        """Have an application rest until a node has room for one of its asks and it delays no promise."""
+        oldest: dict[Resource, Ask] = {}
+        for ask in sorted(asks, key=lambda ask: (ask.created_at_ns, ask.allocation_key)):
+            oldest.setdefault(ask.resource, ask)
+        entry.shortest_ns = min(_walltime_ns(entry, ask) for ask in asks)
+        waiting.rest(entry, RestKind(tuple(oldest), may_reserve=False), None)
+        passed_by = self._state.ends.passed_by.setdefault(self.queue.path, {})
+        for size, ask in oldest.items():
+            passed_by.setdefault((entry.queue.path, size), PassedBy()).add(ask, self._rests)
+
+    def _rests(self, key: str) -> bool:
+        entry = self._state.entries.get(self._state.keys.owner_of(key))
+        if entry is None or entry.rests_for is None or backfilling_queue(entry.queue) is not self.queue:
+            return False
+        record = entry.application.asks.record(key)
+        return record is not None and not record.placed
+
+    def _is_tried(self, key: str) -> bool:
+        return self._state.entries.get(self._state.keys.owner_of(key)) in self.tried_applications
+
+    def _longest_waiting(self) -> tuple[int, str] | None:
+        """Return the ask without room that waits longest of those that were tried, and of those that rest."""
+        passed_by = self._state.ends.passed_by.get(self.queue.path, {}) if self._passes_by else {}
+        oldest = self._oldest
+        for (path, size), asks in [*passed_by.items()]:
+            leaf = self._state.tree.find(path)
+            if not asks or leaf is None:
+                del passed_by[path, size]
+            elif (oldest is None or asks.bound < oldest) and not _has_room(self._state, leaf, size):
+                first = asks.first(self._rests, self._is_tried)
+                oldest = oldest if first is None else min(first, oldest or first)
+        return oldest
+
+    def note_try(self, key: str) -> None:
+        """Note that a job is tried, which may be before one that walks before have promised a start."""
+        if self._watched is None and next(iter(self._promised), key) != key:
+            self._watched = [*self._promised]
+
+    def watch(self) -> PassWatch | None:
         """Return what counts whom a job passes if it is started now, `None` if it cannot pass any.
 
-        It is made before anything is placed in this walk, and only if a job is tried before one with a
-        promise of walks before: most come in the order of their promises.
+        It is made before anything is placed in this walk.
         """
-        if self._watch is None and next(iter(self._promised), key) != key:
-            promised = promised_jobs(self._state, self.queue, self._promised)
-            self._watch = PassWatch(self._state, self.queue, promised)
-        return self._watch
+        keys = [*self._promised] if self._watched is None else self._watched
+        promised = promised_jobs(self._state, self.queue, keys)
+        return PassWatch(self._state, self.queue, promised) if promised else None
 
     def end_without_result(self) -> None:
         """Keep who has had a promise and waits still, and note when time alone changes something.
@@ -156,7 +256,8 @@ class PlannedScope:
         state, path = self._state, self.queue.path
         counts = state.ends.passed.get(path, {})
         promises = self._jobs.promises if self._jobs is not None else []
-        oldest = [] if self._oldest is None else [self._oldest.allocation_key]
+        longest = self._longest_waiting()
+        oldest = [] if longest is None else [longest[1]]
         had = promised_jobs(state, self.queue, counts)
         keys = [*had, *(promise.job.key for promise in promises), *oldest]
         state.ends.passed[path] = {key: counts.get(key, NEVER_PASSED) for key in keys}
@@ -166,6 +267,45 @@ class PlannedScope:
     def note_start(self, key: str) -> None:
         """Note that a job has started: it waits for no promise."""
         self._state.ends.passed.get(self.queue.path, {}).pop(key, None)
+
+
+@final
+class KnownDelays:
+    """The asks that have room and would delay the one promise below a queue, as far as walks have found.
+
+    They would as long as the promise is the same and nothing has ended: time, placements and new jobs leave
+    them no more room beside it.
+    """
+
+    def __init__(self, state: PartitionState, queue: Queue) -> None:
+        self._state = state
+        self._queue = queue
+        self._from_ns: dict[str, dict[Resource, int]] = {}
+        """By the path of a leaf whose applications may rest, see `Delays`."""
+
+    def in_leaf(self, leaf: Queue, promises: Sequence[Promise]) -> Mapping[Resource, int]:
+        """Return the walltimes from which on asks of each size in a leaf are known to delay the promise."""
+        promise, ends = promises[0], self._state.ends
+        job = promise.job
+        if len(promises) > 1 or len(job.sizes) > 1:
+            return {}  # What delays the first promise may let another one be earlier.
+        beside = (*self._state.stamp, job.key, promise.start_ns, job.total, job.walltime_ns)
+        known = ends.delays.get(self._queue.path)
+        if known is None or known.beside != beside:
+            known = ends.delays[self._queue.path] = Delays(beside, {})
+        return self._from_ns.setdefault(leaf.path, known.from_ns.setdefault(leaf.path, {}))
+
+    def note(self, leaf: Queue, job: JobInPlan) -> None:
+        """Note that a job of one size would delay a promise: so does each longer one in its leaf."""
+        delaying = self._from_ns.get(leaf.path)
+        if delaying is not None:
+            walltime_ns = NEVER_NS if job.walltime_ns is None else job.walltime_ns
+            delaying[job.total] = min(walltime_ns, delaying.get(job.total, NEVER_NS))
+
+    def holds(self, entry: ApplicationEntry, ask: Ask) -> bool:
+        """Return whether it is known that an ask would delay a promise."""
+        from_ns = self._from_ns.get(entry.queue.path, {}).get(ask.resource)
+        return from_ns is not None and _walltime_ns(entry, ask) >= from_ns
 
 
 @final
@@ -295,10 +435,17 @@ class PlannedPreemption:
             self.retry_ns = retry_ns
 
 
+def _walltime_ns(entry: ApplicationEntry, ask: Ask) -> int:
+    walltime_ns = assumed_walltime_ns(ask, entry.tags, entry.queue)
+    return NEVER_NS if walltime_ns is None else walltime_ns
+
+
 def has_room_for(state: PartitionState, entry: ApplicationEntry, size: Resource) -> bool:
     """Return whether a size fits the queues of an application, the limits of its user and a node."""
-    return (
-        state.nodes.first_fit(size) is not None
-        and fits_undefined_unlimited(queue_quota.headroom(entry.queue), size)
-        and fits_undefined_unlimited(user_headroom(state, entry), size)
+    return _has_room(state, entry.queue, size) and fits_undefined_unlimited(user_headroom(state, entry), size)
+
+
+def _has_room(state: PartitionState, leaf: Queue, size: Resource) -> bool:
+    return state.nodes.first_fit(size) is not None and fits_undefined_unlimited(
+        queue_quota.headroom(leaf), size
     )

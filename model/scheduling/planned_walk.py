@@ -21,9 +21,19 @@ from operator import itemgetter
 from typing import final
 
 from ..applications.ask_walk import Candidate, CandidateKind, FailedTry, TryingPass
-from ..applications.effects import ApplicationState
+from ..applications.effects import ApplicationFacts, ApplicationState
 from ..planning.kept_plan import KeptPlan
-from ..planning.planned_jobs import GangStart, JobOwner, backfilling_queue, gang_members, job_of
+from ..planning.planned_jobs import (
+    GangStart,
+    JobOwner,
+    backfilling_queue,
+    find_run_times,
+    gang_members,
+    job_of,
+    key_behind_promises,
+    may_be_promised,
+    orders_by_key,
+)
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry, HeldStart
 from ..queues.queue import Queue
@@ -31,24 +41,22 @@ from ..queues.quota import is_reached
 from ..queues.sleep import Sleep, Wake
 from ..resources.resource import fits_undefined_unlimited
 from ..state.charges import held_by_policy, user_headroom
+from ..state.expected_ends import WalkedQueue
 from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted
 from ..state.rates import report_refusals
-from ..values.allocation import Ask, RefusalReason
+from ..values.allocation import NO_GANG_ROOM, Ask, RefusalReason
 from .gang_pass import GangRefused, GangTry, place_gang
 from .giving import denied_by_rm, must_wait, try_place, try_required_node
 from .planned_scope import PlannedPreemption, PlannedScope, WaitingJob, has_room_for
-from .resting import earlier, starts_or_runs
+from .resting import earlier, may_hold_starts, starts_or_runs
 
 _ASKS_MAX = 1 << 40
-_PROMISED = frozenset(
-    {
-        RefusalReason.USER_QUOTA,
-        RefusalReason.QUEUE_QUOTA,
-        RefusalReason.GANG_ROOM,
-        RefusalReason.WOULD_DELAY,
-    }
-)
+_PROMISED = NO_GANG_ROOM | {
+    RefusalReason.USER_QUOTA,
+    RefusalReason.QUEUE_QUOTA,
+    RefusalReason.WOULD_DELAY,
+}
 """The refusals of a gang that is promised a start."""
 _LATER_NS = 1_000_000_000
 """How long what the RM's predicates refused waits for the next try."""
@@ -66,6 +74,9 @@ class PlannedWalk:
         self._preemption = PlannedPreemption(state)
         self.has_result = False
         """Something was placed, or a node reserved."""
+        self._run_times = state.ends.run_times
+        if self._run_times.is_used:
+            find_run_times(state)
 
     @property
     def is_over(self) -> bool:
@@ -88,26 +99,50 @@ class PlannedWalk:
 
     def _visit(self, scope: PlannedScope, leaf: Queue) -> None:
         scope.visited.append(leaf)
-        for entry in list(leaf.entries.waiting):
-            if not starts_or_runs(self._state, entry):
-                continue
-            held = self._held(entry)
-            if held is not None:
-                scope.held_until_ns = earlier(scope.held_until_ns, held.wait.until_ns)
-                continue
-            for ask in _asks(entry):
-                if scope.standing:
-                    self._try_standing(scope, entry, ask)
-                if not self.is_over and ask.allocation_key not in scope.tried:
-                    self.has_result = self._try(scope, entry, ask)
-                if self.is_over:
-                    return
+        may_pass_by = scope.may_pass_by(leaf, may_preempt=self._preemption.may(leaf))
+        lacking: list[tuple[ApplicationEntry, ApplicationFacts, list[Ask]]] = []
+        for entry in scope.to_try(leaf, self._now_ns) if may_pass_by else list(leaf.entries.waiting):
+            scope.tried_applications.add(entry)
+            asks = self._try_application(scope, entry)
+            if self.is_over:
+                break
+            if asks and may_pass_by and entry.rests_for is None:
+                lacking.append((entry, entry.facts, asks))
+        waiting = leaf.entries.waiting  # Those that changed get their places.
+        for entry, facts, asks in lacking:
+            if entry.facts is facts:
+                scope.rest(waiting, entry, asks)
+
+    def _try_application(self, scope: PlannedScope, entry: ApplicationEntry) -> list[Ask]:
+        """Try the asks of an application; return them if each of them may rest, see `PlannedScope.rest`."""
+        if not starts_or_runs(self._state, entry):
+            return []
+        held = _held(self._state, entry)
+        if held is not None:
+            scope.held_until_ns = earlier(scope.held_until_ns, held.wait.until_ns)
+            return []
+        asks: list[Ask] = []
+        for ask in _asks(entry):
+            if self._run_times.is_used:
+                for each in gang_members(entry) if entry.facts.gang_waits else (ask,):
+                    self._run_times.find(entry, each)
+            if scope.standing:
+                self._try_standing(scope, entry, ask)
+            if not self.is_over and ask.allocation_key not in scope.tried:
+                self.has_result = self._try(scope, entry, ask)
+            if self.is_over:
+                return []
+            asks.append(ask)
+        lacks = not entry.facts.gang_waits and all(scope.lacks_room(entry, ask) for ask in asks)
+        return asks if lacks else []
 
     def _try_standing(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> None:
         """Try the jobs whose promises stand before this ask, which is a later comer."""
         for key, promised in scope.standing_before(job_of(self._state, JobOwner.of(entry), ask)):
             del scope.standing[key]
-            starts = starts_or_runs(self._state, promised.entry) and self._held(promised.entry) is None
+            starts = (
+                starts_or_runs(self._state, promised.entry) and _held(self._state, promised.entry) is None
+            )
             if starts and is_reached(promised.entry.queue):
                 scope.tried.add(key)
                 self.has_result = self._try_behind(scope, promised.entry, promised.asks[0])
@@ -146,17 +181,11 @@ class PlannedWalk:
         if scope.is_unclear:
             until_ns, wakes = self._now_ns + _LATER_NS, Wake.IN_EACH_CYCLE
         until_ns = earlier(until_ns, scope.held_until_ns)
+        by_ends = any(self._preemption.may(leaf) or may_hold_starts(state, leaf) for leaf in scope.visited)
         sleep = Sleep(state.stamp, until_ns, wakes, placed=state.placed.allocations)
-        state.ends.rests[scope.queue.path] = sleep
+        state.ends.rests[scope.queue.path] = WalkedQueue(sleep, scope.queue.pending, by_ends)
         for leaf in scope.visited:
             leaf.entries.sleep = sleep
-
-    # ------------------------------------------------------------------------------- applications
-
-    def _held(self, entry: ApplicationEntry) -> HeldStart | None:
-        """Return the policy that keeps an application from starting, if any; `None` if it runs."""
-        starts = entry.facts.state is ApplicationState.ACCEPTED
-        return held_by_policy(self._state, entry) if starts else None
 
     # --------------------------------------------------------------------------------------- asks
 
@@ -168,11 +197,11 @@ class PlannedWalk:
             return self._preemption.preempts(scope, entry, ask, ())
         if ask.required_node and not entry.facts.gang_waits:
             return self._try_required(scope, entry, ask)
-        if scope.keeps or (scope.is_full and scope.jobs.shortest_first):
+        if scope.keeps or (scope.is_full and orders_by_key(scope.settings)):
             asks = (entry.facts.gang_waits and gang_members(entry)) or (ask,)
             job = job_of(self._state, JobOwner.of(entry), *asks)
-            walltime_ns = float("inf") if job.walltime_ns is None else job.walltime_ns
-            rank = (walltime_ns, ask.created_at_ns, len(scope.later))
+            key = 0.0 if scope.keeps else key_behind_promises(self._state, scope.settings, entry, job)
+            rank = (key, ask.created_at_ns, len(scope.later))
             scope.later.append(WaitingJob(rank, entry, ask, job))
             return False
         return self._try_behind(scope, entry, ask)
@@ -185,7 +214,7 @@ class PlannedWalk:
         """
         if self._starts_at_once(scope):
             return True
-        unplanned = {waiting.job.key for waiting in scope.later if _is_unplanned(waiting)}
+        unplanned = {waiting.job.key for waiting in scope.later if self._is_unplanned(scope, waiting)}
         without = unplanned.copy()
         while not must_wait(self._state):  # It may end with the first job.
             kept = KeptPlan(self._state, scope.queue, [each.job for each in scope.later], without)
@@ -203,6 +232,17 @@ class PlannedWalk:
                 break
             without |= refused
         return False
+
+    def _is_unplanned(self, scope: PlannedScope, waiting: WaitingJob) -> bool:
+        """Return whether a job is promised no start, and tried without one.
+
+        A policy promises it none, or it is a gang that is not all there, or of which a member needs its node.
+        """
+        if waiting.entry.facts.gang_waits:
+            members = gang_members(waiting.entry)
+            if not members or any(ask.required_node for ask in members):
+                return True
+        return not may_be_promised(self._state, scope.settings, waiting.job)
 
     def _try_promised(
         self, scope: PlannedScope, kept: KeptPlan, unplanned: Collection[str]
@@ -258,27 +298,32 @@ class PlannedWalk:
 
         If it is placed, whom it passes is counted.
         """
-        watch = scope.watch(ask.allocation_key)
-        job = None if watch is None else job_of(self._state, JobOwner.of(entry), ask)
-        placed = self._place_or_promise(scope, entry, ask)
-        if placed and watch is not None and job is not None:
-            watch.note_start(job)
+        scope.note_try(ask.allocation_key)
+        has_room = not entry.facts.gang_waits and has_room_for(self._state, entry, ask.resource)
+        if has_room and scope.delays.holds(entry, ask):
+            return False
+        may_start = has_room or entry.facts.gang_waits or self._preemption.may(entry.queue)
+        watch = scope.watch() if may_start else None
+        placed = self._place_or_promise(scope, entry, ask, has_room=has_room)
+        if placed and watch is not None:
+            watch.note_start(job_of(self._state, JobOwner.of(entry), ask))
         if placed:
             scope.note_start(ask.allocation_key)
         return placed
 
-    def _place_or_promise(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
+    def _place_or_promise(
+        self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask, *, has_room: bool
+    ) -> bool:
         if entry.facts.gang_waits:
             return self._try_gang(scope, entry)
         state = self._state
-        has_room = has_room_for(self._state, entry, ask.resource)
         promised = scope.jobs.promises if scope.has_promises else ()
         if not has_room and self._preemption.preempts(scope, entry, ask, promised):
             return True
         if must_wait(self._state):
             return False
         if scope.is_full and not has_room:
-            scope.note_waiting(ask)
+            scope.note_waiting(entry, ask)
             return False
         if has_room and not scope.has_promises:
             return self._place(scope, entry, ask, frozenset())
@@ -292,7 +337,9 @@ class PlannedWalk:
             if standing.may_start:
                 return self._place(scope, entry, ask, standing.without)
             _note_delay(self._state, entry, ask.allocation_key)
-        if scope.promise(job) is None:
+            scope.delays.note(entry.queue, job)
+        is_same_for_all = scope.is_full or not scope.settings.promises_word
+        if scope.promise(job) is None and is_same_for_all:
             scope.refused.add(shape)
         return False
 
@@ -372,11 +419,23 @@ class PlannedWalk:
 
 def _rests(state: PartitionState, queue: Queue, now_ns: int) -> bool:
     """Return whether nothing below a queue may have another result than in the last walk."""
-    sleep = state.ends.rests.get(queue.path)
-    if sleep is None or not sleep.holds(state.stamp, now_ns) or sleep.placed != state.placed.allocations:
+    walked = state.ends.rests.get(queue.path)
+    if walked is None or walked.sleep.placed != state.placed.allocations:
+        return False
+    by_ends = walked.by_ends or walked.pending is not queue.pending
+    changes, node_changes, local_changes, gains = state.stamp
+    if not by_ends:
+        local_changes = walked.sleep.stamp[2]
+    if not walked.sleep.holds((changes, node_changes, local_changes, gains), now_ns):
         return False
     leaves = [leaf for leaf in state.tree if leaf.is_leaf and queue in leaf.above]
     return all(not leaf.pending or leaf.entries.sleep is not None for leaf in leaves)
+
+
+def _held(state: PartitionState, entry: ApplicationEntry) -> HeldStart | None:
+    """Return the policy that keeps an application from starting, if any; `None` if it runs."""
+    starts = entry.facts.state is ApplicationState.ACCEPTED or entry.held is not None
+    return held_by_policy(state, entry) if starts else None
 
 
 def _asks(entry: ApplicationEntry) -> Iterator[Ask]:
@@ -406,11 +465,3 @@ def _keep(state: PartitionState, scope: PlannedScope, kept: KeptPlan) -> None:
 
 def _note_delay(state: PartitionState, entry: ApplicationEntry, allocation_key: str) -> None:
     state.notes.note(entry.application, allocation_key, RefusalReason.WOULD_DELAY.value, state.now_ns())
-
-
-def _is_unplanned(waiting: WaitingJob) -> bool:
-    """Return whether a gang is not all there, or a member needs its node: then it is promised nothing."""
-    if not waiting.entry.facts.gang_waits:
-        return False
-    members = gang_members(waiting.entry)
-    return not members or any(ask.required_node for ask in members)

@@ -16,7 +16,7 @@ from typing import Final, final
 from ..applications.effects import ApplicationState
 from ..applications.gang import SwapOffer, SwapWalk
 from ..applications.pending_asks import AskRecord, Reservation
-from ..nodes.order import NodeEntry
+from ..nodes.entry import NodeEntry
 from ..planning.planned_jobs import backfilling_queue
 from ..predicates.deferred_checks import NODES_PER_STEP
 from ..predicates.node_checks import NodeChecks, NodeSearch, Pending
@@ -92,26 +92,35 @@ class _WorthTrying:
     * The RM is being asked about it: the pass is repeated then.
     """
 
-    __slots__ = ("_applications", "_leaves", "_stamp", "_state")
+    __slots__ = ("_applications", "_keys", "_leaves", "_stamp", "_state")
 
     def __init__(self, state: PartitionState) -> None:
         self._state = state
         self._find()
 
     def __bool__(self) -> bool:
-        return bool(self._leaves or self._applications)
+        return bool(self._leaves or self._applications or self._keys)
 
     def has(self, leaf: Queue, entry: ApplicationEntry) -> bool:
         """Return whether an application is one of them; the pass itself may change the answer."""
         if self._stamp != self._state.stamp:
             self._find()
-        return leaf in self._leaves or entry in self._applications
+        return leaf in self._leaves or entry in self._applications or entry in self._keys
+
+    def only_key(self, leaf: Queue, entry: ApplicationEntry) -> str:
+        """Return the key of the ask if it is the only one of an application, otherwise the empty text."""
+        keys = self._keys.get(entry, ())
+        return (
+            keys[0] if len(keys) == 1 and leaf not in self._leaves and entry not in self._applications else ""
+        )
 
     def _find(self) -> None:
         state = self._state
         self._stamp = state.stamp
         self._leaves: set[Queue] = set()
         self._applications: set[ApplicationEntry] = set()
+        self._keys: dict[ApplicationEntry, list[str]] = {}
+        """Asks that may run on their own nodes now, or preempt there."""
         self._find_by_quota()
         self._find_by_node()
         checks = state.node_checks
@@ -141,7 +150,7 @@ class _WorthTrying:
             worth = False
             for entry, _, ask in state.reserved.on_node(node.node_id):
                 if ask.required_node or (node.schedulable and _has_room(node, ask)):
-                    self._applications.add(entry)
+                    self._keys.setdefault(entry, []).append(ask.allocation_key)
                     worth = True
             if not worth:
                 del state.nodes.reserved_gains[node.node_id]
@@ -176,6 +185,8 @@ class _ReservedVisit:
                     continue  # A gang that is placed whole is tried in the regular pass.
                 if entry.facts.state is ApplicationState.ACCEPTED and not self._may_start(leaf, entry):
                     continue
+                if entry.held is not None and held_by_policy(self._state, entry) is not None:
+                    continue
                 if self._try_application(leaf, entry):
                     return True
         return False
@@ -190,7 +201,8 @@ class _ReservedVisit:
         user_room = user_headroom(state, entry)
         elsewhere: list[Ask] = []
         keys_to_skip = () if state.node_checks is None else state.node_checks.keys_to_skip()
-        for reservation, record in entry.application.reservations.with_asks():
+        only_key = self._worth_trying.only_key(leaf, entry)
+        for reservation, record in entry.application.reservations.with_asks(only_key):
             if must_wait(self._state):
                 return False
             if record is None:
@@ -386,8 +398,8 @@ def _swap_elsewhere(state: PartitionState, entry: ApplicationEntry, offer: SwapO
 
 def _first_allowed(state: PartitionState, ask: Ask, *, without: str) -> NodeEntry | None:
     if state.node_checks is not None:
-        return state.node_checks.first_allowed(ask, state.nodes, without=(without,)).node
-    fitting = state.nodes.fitting(ask.resource)
+        return state.node_checks.first_allowed(ask, state.nodes_for(ask), without=(without,)).node
+    fitting = state.nodes_for(ask).fitting(ask.resource)
     return next((node for node in fitting if node.node_id != without), None)
 
 

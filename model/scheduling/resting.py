@@ -75,7 +75,8 @@ def conditions_in(
         return state.closed_gangs.has(gang, state.nodes.gains)
 
     closed = state.nodes.closed
-    return Conditions(closed, headroom, state.node_changes, now_ns, preemption_retry_ns, None, is_gang_closed)
+    changes = state.changes, state.node_changes
+    return Conditions(closed, headroom, changes, now_ns, preemption_retry_ns, None, is_gang_closed)
 
 
 def with_limits(state: PartitionState, conditions: Conditions) -> Conditions:
@@ -99,6 +100,12 @@ def starts_or_runs(state: PartitionState, entry: ApplicationEntry) -> bool:
     in_queue, by_user = may_run(state, entry)
     set_runnable(state, entry, in_queue=in_queue, by_user=by_user)
     return entry.runnable_in_queue and entry.runnable_by_user
+
+
+def may_hold_starts(state: PartitionState, leaf: Queue) -> bool:
+    """Return whether limits, maxima of applications or policies may keep those of a leaf from starting."""
+    is_limited = state.limits.is_limited or any(level.max_applications for level in leaf.above)
+    return is_limited or bool(state.config.policies.admission)
 
 
 def rest_of_held(state: PartitionState, entry: ApplicationEntry) -> Rest:

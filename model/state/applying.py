@@ -75,7 +75,7 @@ def _stop_counting_as_starting(state: PartitionState, entry: ApplicationEntry) -
     """Free the place of an application that has lost what it began with: another one may start."""
     for level in entry.queue.above:
         level.forget_accepted(entry.application_id)
-    state.changes += 1
+    state.local_changes += 1
 
 
 def _may_move(before: ApplicationFacts, after: ApplicationFacts) -> bool:
@@ -98,10 +98,12 @@ def _may_move(before: ApplicationFacts, after: ApplicationFacts) -> bool:
 def _follow(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> None:
     releases = []
     terminated = False
+    reason = ""
     for effect in answer.effects:
         if isinstance(effect, StateEntered):
             _entered(state, entry, effect)
             terminated = effect.entered in _TERMINATED
+            reason = effect.reason or effect.text
         elif isinstance(effect, TimerSet):
             serial = state.serials[entry.application_id]
             timer = ApplicationTimer(entry.application_id, serial, effect.kind, effect.generation)
@@ -113,7 +115,7 @@ def _follow(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> N
     if releases:
         state.host.announce(AllocationsReleased(tuple(releases)))
     if terminated:
-        _retire(state, entry)
+        _retire(state, entry, reason)
 
 
 def _report(state: PartitionState, answer: Answer) -> None:
@@ -126,7 +128,7 @@ def _report(state: PartitionState, answer: Answer) -> None:
 def _entered(state: PartitionState, entry: ApplicationEntry, effect: StateEntered) -> None:
     queue = entry.queue
     if effect.left is ApplicationState.RUNNING:
-        state.changes += 1
+        state.local_changes += 1
         for level in queue.above:
             level.count_running(entry.application_id, -1)
     if effect.entered is ApplicationState.RUNNING:
@@ -134,7 +136,9 @@ def _entered(state: PartitionState, entry: ApplicationEntry, effect: StateEntere
             level.count_running(entry.application_id, 1)
     if effect.entered is ApplicationState.COMPLETING:
         _stop_counting_as_running(state, entry)
-    wake(queue)
+    ends_in_plan = effect.entered in _TERMINATED and any(level.settings.backfill for level in queue.above[1:])
+    if not ends_in_plan:  # Otherwise a walk of what waits there would find nothing new.
+        wake(queue)
     announce_state(state, entry.application_id, effect)
 
 
@@ -155,13 +159,13 @@ def _release(state: PartitionState, entry: ApplicationEntry, effect: ReleaseWant
     )
 
 
-def _retire(state: PartitionState, entry: ApplicationEntry) -> None:
+def _retire(state: PartitionState, entry: ApplicationEntry, reason: str) -> None:
     """Move an application that has terminated to the completed ones."""
     answer = entry.application.finish(state.now_ns())
     drop_asks(state, entry, answer, is_reported=False)
     if answer.summary is not None:
         state.host.summarise(answer.summary)
-    state.keep_terminated(entry)
+    state.keep_terminated(entry, reason)
 
 
 def _stop_counting_as_running(state: PartitionState, entry: ApplicationEntry) -> None:
@@ -173,7 +177,7 @@ def _stop_counting_as_running(state: PartitionState, entry: ApplicationEntry) ->
     if is_zero(entry.facts.allocated) and is_zero(entry.facts.placeholder_allocated):
         path = entry.queue.path
         state.limits.decrease(path, entry.application_id, entry.user, EMPTY, remove_application=True)
-        state.changes += 1
+        state.local_changes += 1
 
 
 @final

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Final
 from ..applications.effects import Answer
 from ..applications.pending_asks import AskRecord, Reservation
 from ..limits.usage_tree import Held
+from ..limits.user_limits import room_in_limit
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry, HeldStart
-from ..queues.application_orders import view_of
+from ..queues.bars import LimitBar
+from ..queues.child_orders import view_of
+from ..queues.queue import Queue
 from ..resources.resource import EMPTY, Resource, subtract
 from ..values.allocation import Allocation
 from ..values.events import ChangeType
@@ -35,6 +38,13 @@ def user_headroom(state: PartitionState, entry: ApplicationEntry, own_key: str =
     if not state.claims.by_key:
         return state.limits.headroom(*of_entry)
     return state.limits.headroom(*of_entry, held_of_holders(state, *of_entry, own_key))
+
+
+def room_at(state: PartitionState, bar: Queue | LimitBar) -> Resource | None:
+    """Return the room of a queue, or what a limit leaves; `None` without a maximum or a limit."""
+    if isinstance(bar, LimitBar):
+        return room_in_limit(state.limits, bar.kind, bar.name, bar.queue_path)
+    return bar.room()
 
 
 def holder_of(state: PartitionState, entry: ApplicationEntry) -> tuple[str, str | None]:
@@ -179,7 +189,12 @@ def uncount(
     state.placed.uncount(allocation.ask, entry.queue.path)
     if state.ends.is_on:
         state.ends.remove(allocation.ask, state.now_ns())
-    state.changes += 1
+    if state.claims.by_key or state.tree.root.lending:
+        state.changes += 1  # It may be room for any ask.
+        return group
+    state.local_changes += 1
+    if len(state.tree.bars):
+        state.tree.bars.free(entry.queue.above, entry.user.name, group)
     return group
 
 
@@ -218,6 +233,7 @@ def drop_asks(
         end_claim(state, record.ask.allocation_key)
         if not record.placed:
             entry.remove_pending(record.ask)
+            state.ends.run_times.forget(record.ask.allocation_key)
             if state.node_checks is not None:
                 state.node_checks.forget(keys=(record.ask.allocation_key,))
     drop_reservations(state, answer.reservations)

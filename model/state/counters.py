@@ -1,17 +1,27 @@
-"""The counters of a partition: placements, how long they waited, and how long cycles take."""
+"""The counters of a partition: placements and their waits, the times of cycles, and the newest ends."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Final, NamedTuple, final
+from functools import reduce
+from typing import Final, Generic, NamedTuple, TypeVar, final
 
+from ..applications.effects import ApplicationState
 from ..marks import Marks
 from ..values.allocation import Ask
+from ..values.messages import User
 
+T = TypeVar("T")
 BOUNDS_NS: Final = tuple(10**power for power in range(5, 13))
 """The upper bounds of the buckets: 0.1 ms, 1 ms, ... to 1,000 s; a last bucket has what took longer."""
+WAIT_BOUNDS_NS: Final = tuple(
+    seconds * 10**9 for seconds in (1, 10, 60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400)
+)
+"""Those of the waits in a queue: 1 s to 7 days."""
+_ALL_BOUNDS_NS: Final = tuple(sorted({*BOUNDS_NS, *WAIT_BOUNDS_NS}))
 
 
 class HistogramFigures(NamedTuple):
@@ -26,22 +36,43 @@ class HistogramFigures(NamedTuple):
         """How many durations there were."""
         return sum(self.counts)
 
+    def plus(self, other: HistogramFigures) -> HistogramFigures:
+        """Return the sum with the figures of another histogram of the same buckets."""
+        counts = tuple(map(sum, zip(self.counts, other.counts, strict=True)))
+        return HistogramFigures(counts, self.total_ns + other.total_ns)
+
+    def coarser(self, bounds_ns: Sequence[int]) -> HistogramFigures:
+        """Return figures with all bounds in the buckets of some of them."""
+        counts = [0] * (len(bounds_ns) + 1)
+        for bound_ns, count in zip(_ALL_BOUNDS_NS, self.counts, strict=False):
+            counts[bisect_left(bounds_ns, bound_ns)] += count
+        counts[-1] += self.counts[-1]
+        return HistogramFigures(tuple(counts), self.total_ns)
+
+    def since(self, before: HistogramFigures | None) -> HistogramFigures:
+        """Return what was counted after earlier figures; all, if the histogram was made anew since."""
+        if before is None or before.durations > self.durations:
+            return self
+        counts = tuple(one - other for one, other in zip(self.counts, before.counts, strict=True))
+        return HistogramFigures(counts, self.total_ns - before.total_ns)
+
 
 @final
 class Histogram:
     """Counts durations by the bucket that each falls into."""
 
-    __slots__ = ("counts", "total_ns")
+    __slots__ = ("_bounds_ns", "counts", "total_ns")
 
-    def __init__(self) -> None:
-        self.counts = [0] * (len(BOUNDS_NS) + 1)
+    def __init__(self, bounds_ns: tuple[int, ...] = BOUNDS_NS) -> None:
+        self._bounds_ns = bounds_ns
+        self.counts = [0] * (len(bounds_ns) + 1)
         self.total_ns = 0
 
     def add(self, duration_ns: int) -> None:
         """Count a duration; one below zero, as clocks that differ give it, counts as none."""
         if duration_ns < 0:  # noqa: PLR1730 - `max` takes longer, and each cycle comes here
             duration_ns = 0
-        self.counts[bisect_left(BOUNDS_NS, duration_ns)] += 1
+        self.counts[bisect_left(self._bounds_ns, duration_ns)] += 1
         self.total_ns += duration_ns
 
     def figures(self) -> HistogramFigures:
@@ -51,9 +82,7 @@ class Histogram:
 
 def merged(histograms: Iterable[HistogramFigures]) -> HistogramFigures:
     """Return the sum of histograms; of none, an empty one."""
-    rows = [Histogram().figures(), *histograms]
-    counts = zip(*(row.counts for row in rows), strict=True)
-    return HistogramFigures(tuple(map(sum, counts)), sum(row.total_ns for row in rows))
+    return reduce(HistogramFigures.plus, histograms, Histogram().figures())
 
 
 @final
@@ -65,8 +94,10 @@ class PlacedCounts:
     def __init__(self) -> None:
         self.allocations = 0
         self.placeholders = 0
-        self.waits = Histogram()
-        """From the creation of an ask to its placement."""
+        self._waits_in: defaultdict[str, Histogram] = defaultdict(_new_waits)
+        """From the creation of an ask to its placement, by leaf; until the leaf is removed."""
+        self._waits_elsewhere = Histogram().figures()
+        """The same of leaves that were removed."""
         self.placed_in: dict[str, int] = {}
         """How many allocations have come to a leaf, by its path; until the leaf is removed."""
         self.ended_in: dict[str, int] = {}
@@ -77,7 +108,7 @@ class PlacedCounts:
         self.allocations += 1
         self.placeholders += ask.placeholder
         if waited_ns is not None:
-            self.waits.add(waited_ns)
+            self._waits_in[queue_path].add(waited_ns)
         self.placed_in[queue_path] = self.placed_in.get(queue_path, 0) + 1
 
     def count_existing(self, number: int, queue_path: str, *, placeholders: int) -> None:
@@ -100,6 +131,87 @@ class PlacedCounts:
         """Forget what was counted for a leaf that is removed."""
         self.placed_in.pop(queue_path, None)
         self.ended_in.pop(queue_path, None)
+        waits = self._waits_in.pop(queue_path, None)
+        if waits is not None:
+            self._waits_elsewhere = self._waits_elsewhere.plus(waits.figures().coarser(BOUNDS_NS))
+
+    def waits(self) -> HistogramFigures:
+        """Return how long asks have waited from their creation to their placement."""
+        here = [waits.figures().coarser(BOUNDS_NS) for waits in self._waits_in.values()]
+        return merged([self._waits_elsewhere, *here])
+
+    def waits_in(self) -> dict[str, HistogramFigures]:
+        """Return the same by leaf, in longer buckets, without leaves that were removed."""
+        return {path: waits.figures().coarser(WAIT_BOUNDS_NS) for path, waits in self._waits_in.items()}
+
+
+def _new_waits() -> Histogram:
+    return Histogram(_ALL_BOUNDS_NS)
+
+
+@final
+class RecentLog(Generic[T]):
+    """The newest entries of a kind, and how many there have been: a reader asks for those since a number."""
+
+    def __init__(self, kept_max: int) -> None:
+        self._entries: deque[T] = deque(maxlen=kept_max)
+        self.added = 0
+        """How many were added, forgotten ones included."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[T]:
+        """Walk the entries, the oldest first."""
+        return iter(tuple(self._entries))
+
+    def add(self, entry: T) -> None:
+        """Add an entry; at the bound the oldest is forgotten."""
+        self._entries.append(entry)
+        self.added += 1
+
+    def since(self, added: int) -> tuple[T, ...]:
+        """Return those that were added after a number of them."""
+        return tuple(self._entries)[max(0, len(self._entries) - (self.added - added)) :]
+
+
+ENDINGS_MAX: Final = 4_096
+"""How many applications that ended are kept for a history."""
+
+
+class EndedApplication(NamedTuple):
+    """An application that has ended, was rejected or removed, as of its end."""
+
+    application_id: str
+    user: User
+    tags: Mapping[str, str]
+    queue_path: str
+    """Empty for one that was rejected."""
+    state: str
+    submitted_at_ns: int
+    time_ns: int
+    reason: str
+
+
+@final
+class Endings:
+    """The applications of a partition that have ended."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, ApplicationState]] = Counter()
+        """How many there were, by their queue and the state that they ended in."""
+        self.recent: RecentLog[EndedApplication] = RecentLog(ENDINGS_MAX)
+
+
+@final
+class Setbacks:
+    """The counts of what makes asks wait longer."""
+
+    def __init__(self) -> None:
+        self.backoffs: Counter[str] = Counter()
+        """How often an application backed off, by its leaf."""
+        self.promises_moved: Counter[str] = Counter()
+        """How many promised starts have moved back, by the queue that backfills."""
 
 
 DETAILED_EVERY: Final = 32

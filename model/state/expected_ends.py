@@ -4,26 +4,35 @@ An allocation is expected to end when it has run for its walltime. One that runs
 little later, by steps that grow, each time that it has not: the correction of Tsafrir, Etsion and Feitelson
 (2007). One without a walltime never ends in a plan.
 
+A leaf may name a policy that says how long its work runs (`RunTimes`).
+
 Nothing is kept while no queue backfills. Where a queue promises all jobs a start, the promises are kept here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, final
+from heapq import heapify, heappop, heappush
+from typing import Final, NamedTuple, TypeAlias, final
 
-from ..applications.life import walltime_of
+from ..applications.life import view_of_ask, walltime_of
+from ..policies.policies import Policies, PolicyPoint
 from ..queues.application_entry import ApplicationEntry
+from ..queues.child_orders import view_of
 from ..queues.queue import Queue
 from ..queues.sleep import Sleep
 from ..resources.resource import Resource
 from ..values.allocation import Allocation, Ask, Refusal
 
+HeldRows: TypeAlias = "Callable[[], Iterator[tuple[ApplicationEntry, Allocation, str | None]]]"
+"""Walks over the allocations that run, each with the group that it counts against."""
 _MINUTE_NS: Final = 60 * 1_000_000_000
 _CORRECTIONS_NS: Final = tuple(
     minutes * _MINUTE_NS for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000)
 )
 """How much longer than its walltime an allocation is expected to run, step by step."""
+_COMPACT_MIN: Final = 1024
+"""With fewer asks it is not looked up which of them still rest."""
 
 
 class RunningWork(NamedTuple):
@@ -78,13 +87,145 @@ NEVER_PASSED: Final = PassCount((), None)
 
 
 @final
+class RunTimes:
+    """How long work runs in plans: for its walltime, or as the policy of its leaf expects.
+
+    Only walks and placements call a policy, once for each ask, and again after `ask_anew`. Readers get the
+    last answer: a question of theirs would be missing in a recording.
+    """
+
+    def __init__(self, policies: Policies) -> None:
+        self.is_used = policies.decide(PolicyPoint.RUN_TIME)
+        """Whether a leaf can name a policy."""
+        self._policies = policies
+        self._answers: dict[str, int | None] = {}
+        """By the keys of asks that wait or run; `None` for the walltime."""
+        self._current: set[str] = set()
+        """The keys of the answers that are up to date."""
+
+    def of(self, ask: Ask, tags: Mapping[str, str], leaf: Queue) -> int | None:
+        """Return how long an ask runs in a plan, in nanoseconds; `None` for ever.
+
+        Args:
+            ask: The ask.
+            tags: The tags of its application.
+            leaf: Its leaf.
+        """
+        if leaf.settings.runtime.expected_word:
+            expected_ns = self._answers.get(ask.allocation_key)
+            if expected_ns is not None:
+                return expected_ns
+        return assumed_walltime_ns(ask, tags, leaf)
+
+    def find(self, entry: ApplicationEntry, ask: Ask) -> None:
+        """Ask the policy of a leaf about an ask, unless its answer is up to date."""
+        word, key = entry.queue.settings.runtime.expected_word, ask.allocation_key
+        if word and key not in self._current:
+            policy = self._policies.named(word)
+            self._answers[key] = policy.expected_run_time_ns(view_of_ask(ask), view_of(entry))
+            self._current.add(key)
+
+    def grows(self, entry: ApplicationEntry, ask: Ask) -> bool:
+        """Ask again about an ask whose answer is out of date; return whether it is expected to run longer."""
+        if ask.allocation_key not in self._answers:
+            return False
+        before_ns = self.of(ask, entry.tags, entry.queue)
+        self.find(entry, ask)
+        after_ns = self.of(ask, entry.tags, entry.queue)
+        return before_ns is not None and (after_ns is None or after_ns > before_ns)
+
+    def ask_anew(self, *keys: str) -> None:
+        """Forget the answers about some asks, without keys those about all, so that they are found again."""
+        if keys:
+            self._current.difference_update(keys)
+        else:
+            self._current.clear()
+
+    def forget(self, key: str) -> None:
+        """Forget the answer about an ask that is gone."""
+        self._current.discard(key)
+        self._answers.pop(key, None)
+
+    def forget_all(self) -> None:
+        """Forget all answers: no queue backfills."""
+        self._current.clear()
+        self._answers.clear()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the asks with answers."""
+        return tuple(self._answers)
+
+
+class WalkedQueue(NamedTuple):
+    """A queue with backfilling that was walked without result."""
+
+    sleep: Sleep
+    pending: Resource
+    """What waited below it: the same object until an ask comes or goes."""
+    by_ends: bool
+    """The end of an application may help, although it had nothing that gives a node room."""
+
+
+class Delays(NamedTuple):
+    """The asks that have room and would delay the one promise below a queue."""
+
+    beside: tuple[object, ...]
+    """The promise, and the counts of what may let one of them start beside it."""
+    from_ns: dict[str, dict[Resource, int]]
+    """By the path of a leaf, and the size of an ask: the shortest walltime of those that were refused."""
+
+
+@final
+class PassedBy:
+    """The asks of one size in one leaf that rest while enough others have promises, by their age."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, str]] = []
+        """When an ask was created, and its key; some no longer rest."""
+        self._compact_at = _COMPACT_MIN
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    @property
+    def bound(self) -> tuple[int, str]:
+        """The first that `first` may return."""
+        return self._heap[0]
+
+    def add(self, ask: Ask, rests: Callable[[str], bool]) -> None:
+        """Add the oldest such ask of an application; `rests` returns whether that of a key still does."""
+        heappush(self._heap, (ask.created_at_ns, ask.allocation_key))
+        if len(self._heap) > self._compact_at:
+            self._heap = [each for each in {*self._heap} if rests(each[1])]
+            heapify(self._heap)
+            self._compact_at = max(_COMPACT_MIN, 2 * len(self._heap))
+
+    def first(self, rests: Callable[[str], bool], tried: Callable[[str], bool]) -> tuple[int, str] | None:
+        """Return the oldest of those that rest and were not tried, `None` without one."""
+        heap, aside = self._heap, []
+        while heap:
+            key = heap[0][1]
+            if rests(key):
+                if not tried(key):
+                    break
+                aside.append(heap[0])
+            heappop(heap)
+        found = heap[0] if heap else None
+        for each in aside:
+            heappush(heap, each)
+        return found
+
+
+@final
 class ExpectedEnds:
     """The allocations that run in a partition, with their walltimes. Owned by the partition."""
 
-    def __init__(self, *, is_on: bool) -> None:
+    def __init__(self, policies: Policies, *, is_on: bool) -> None:
         self.is_on = is_on
         """Some queue backfills."""
-        self.rests: dict[str, Sleep] = {}
+        self.run_times = RunTimes(policies)
+        self.rests: dict[str, WalkedQueue] = {}
         """Queues with backfilling, by path, that were walked without result."""
         self.kept: dict[str, KeptPromises] = {}
         """Of the queues that promise all jobs a start, by path."""
@@ -92,6 +233,10 @@ class ExpectedEnds:
         """How many jobs have been promised a start where all are."""
         self.passed: dict[str, dict[str, PassCount]] = {}
         """By the path of a queue that promises starts: the jobs that had a promise and wait still, by key."""
+        self.passed_by: dict[str, dict[tuple[str, Resource], PassedBy]] = {}
+        """By the path of a queue that promises some jobs starts, and by the path of a leaf and a size."""
+        self.delays: dict[str, Delays] = {}
+        """By the path of a queue that promises one job a start: what would delay it."""
         self.unplanned = 0
         """Counts what gives room at another time than was planned: work that ends early or late, a reload."""
         self.denied: dict[str, Mapping[str, Refusal]] = {}
@@ -111,8 +256,13 @@ class ExpectedEnds:
         self.rests.clear()
         self.kept = {path: kept for path, kept in self.kept.items() if path in keeping}
         self.passed = {path: counts for path, counts in self.passed.items() if path in backfilling}
+        self.passed_by.clear()
+        self.delays.clear()
         self.unplanned += 1
         self.denied.clear()
+        self.run_times.ask_anew()
+        if not self.is_on:
+            self.run_times.forget_all()
         self.forget()
 
     def forget(self) -> None:
@@ -131,26 +281,65 @@ class ExpectedEnds:
 
     def add(self, entry: ApplicationEntry, allocation: Allocation, group: str | None) -> None:
         """Note an allocation that runs from now on."""
+        self.run_times.find(entry, allocation.ask)
         if not self._is_stale:
-            self._running[allocation.ask.allocation_key] = _work(entry, allocation, group)
+            self._running[allocation.ask.allocation_key] = self._work(entry, allocation, group)
 
     def remove(self, ask: Ask, now_ns: int) -> None:
         """Note that an allocation has ended; after a placeholder another one may run in its place."""
         work = self._running.pop(ask.allocation_key, None)
+        self.run_times.forget(ask.allocation_key)
         if work is None or work.walltime_ns is None or work.begun_ns + work.walltime_ns != now_ns:
             self.unplanned += 1
         if ask.placeholder:
             self.forget()
 
-    def running(
-        self, held: Callable[[], Iterator[tuple[ApplicationEntry, Allocation, str | None]]]
-    ) -> tuple[RunningWork, ...]:
+    def running(self, held: HeldRows) -> tuple[RunningWork, ...]:
         """Return all that runs; `held` walks over it if it has to be found anew."""
-        if self._is_stale:
-            works = [_work(*row) for row in held()]
-            self._running = {work.allocation_key: work for work in works}
-            self._is_stale = False
-        return tuple(self._running.values())
+        if not self._is_stale:
+            return tuple(self._running.values())
+        works = tuple([self._work(*row) for row in held()])
+        if not self.run_times.is_used:  # Otherwise it may be a reader, which does not call policies.
+            self._keep(works)
+        return works
+
+    def find_run_times(self, held: HeldRows, waiting: Callable[[], Iterator[ApplicationEntry]]) -> None:
+        """Call the policies about what runs, where that has to be found anew, and about outdated answers.
+
+        A job that is expected to run longer than before is promised a start anew.
+
+        Args:
+            held: Walks over all that runs.
+            waiting: Walks over the applications with waiting asks.
+        """
+        if not self._is_stale:
+            return
+        rows = [*held()]
+        for entry, allocation, _ in rows:
+            self.run_times.find(entry, allocation.ask)
+        self._keep([self._work(*row) for row in rows])
+        for entry in waiting():
+            asks = [record.ask for record in entry.application.asks.waiting()]
+            longer = {ask.allocation_key for ask in asks if self.run_times.grows(entry, ask)}
+            if longer and entry.facts.gang_waits:
+                longer = {ask.allocation_key for ask in asks}
+            self.forget_promises(longer)
+
+    def _keep(self, works: Iterable[RunningWork]) -> None:
+        self._running = {work.allocation_key: work for work in works}
+        self._is_stale = False
+
+    def _work(self, entry: ApplicationEntry, allocation: Allocation, group: str | None) -> RunningWork:
+        return RunningWork(
+            allocation.ask.allocation_key,
+            allocation.ask.resource,
+            allocation.node_id,
+            tuple(level.path for level in entry.queue.above),
+            entry.user.name,
+            group,
+            allocation.bound_at_ns,
+            self.run_times.of(allocation.ask, entry.tags, entry.queue),
+        )
 
     def validate(self, keys: Collection[str]) -> None:
         """Assert that what is kept are the allocations that run, given by their keys."""
@@ -158,19 +347,6 @@ class ExpectedEnds:
             assert self._running.keys() == {*keys}, (
                 f"run or are expected to end, and not both: {sorted(self._running.keys() ^ {*keys})}"
             )
-
-
-def _work(entry: ApplicationEntry, allocation: Allocation, group: str | None) -> RunningWork:
-    return RunningWork(
-        allocation.ask.allocation_key,
-        allocation.ask.resource,
-        allocation.node_id,
-        tuple(level.path for level in entry.queue.above),
-        entry.user.name,
-        group,
-        allocation.bound_at_ns,
-        assumed_walltime_ns(allocation.ask, entry.tags, entry.queue),
-    )
 
 
 def assumed_walltime_ns(ask: Ask, tags: Mapping[str, str], leaf: Queue) -> int | None:

@@ -6,7 +6,8 @@ from ..applications.effects import ApplicationState
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue, waits
 from ..resources.comparisons import equals
-from ..resources.resource import EMPTY, Resource, add, fits, total_of
+from ..resources.resource import EMPTY, Resource, add, fits, fits_undefined_unlimited, total_of
+from .charges import room_at
 from .partition_state import PartitionState
 
 
@@ -17,6 +18,7 @@ def validate_partition(state: PartitionState) -> None:
     state.limits.validate()
     _validate_nodes(state)
     _validate_queues(state)
+    _validate_bars(state)
     _validate_users(state)
     _validate_counters(state)
     waiting = {
@@ -25,8 +27,17 @@ def validate_partition(state: PartitionState) -> None:
         if (record := claim.entry.application.asks.record(key)) and not record.placed
     }
     state.claims.validate(state.tree, waiting)
-    running = (placed for entry in state.entries.values() for placed in entry.application.allocations.all())
-    state.ends.validate([placed.allocation.ask.allocation_key for placed in running])
+    running = [
+        placed.allocation.ask.allocation_key
+        for entry in state.entries.values()
+        for placed in entry.application.allocations.all()
+    ]
+    state.ends.validate(running)
+    if not state.quarantine.applications:
+        gone = {*state.ends.run_times.keys}
+        for entry in state.entries.values():
+            gone.difference_update(entry.application.asks.known_among(state.ends.run_times.keys))
+        assert not gone, f"run times of asks that are gone: {sorted(gone)}"
 
 
 def _validate_nodes(state: PartitionState) -> None:
@@ -81,6 +92,20 @@ def _validate_queues(state: PartitionState) -> None:
             asleep = queue in queue.awake.asleep
             assert asleep != (queue in queue.awake.leaves), f"{queue} is neither awake nor asleep, or both"
             assert not asleep or queue.entries.sleep is not None, f"{queue} sleeps for no reason"
+
+
+def _validate_bars(state: PartitionState) -> None:
+    """Assert that what bars the applications that rest still does, unless it is about to be looked at."""
+    changes, nodes = (state.changes, state.node_changes), state.nodes
+    for resting in state.tree.bars:
+        for bar, size in () if resting.is_in_doubt(changes) else resting.bars:
+            if bar is None:
+                waits_no_longer = size not in resting.leaf.entries.sizes
+                is_barred = size in nodes.closed or size in nodes.opened or waits_no_longer
+            else:
+                has_room = fits_undefined_unlimited(room_at(state, bar), size)
+                is_barred = bar in state.tree.bars.freed or not has_room
+            assert is_barred, f"{resting.leaf}: {size!r} rests for {bar or 'the nodes'}, which has room"
 
 
 def _entries(queue: Queue) -> list[ApplicationEntry]:

@@ -17,13 +17,18 @@ from ..applications.application import Application
 from ..applications.ask_walk import AskWalk
 from ..applications.effects import ApplicationFacts, ApplicationState, StateEntered, TimerSet
 from ..applications.handle import ApplicationHandle
+from ..applications.life import view_of_ask
 from ..configuration.schema import PartitionConfig
 from ..limits.user_limits import UserLimits
+from ..nodes.class_orders import ClassOrders, OrderedNodes, class_orders
+from ..nodes.entry import NodeEntry
 from ..nodes.node_orders import node_order
-from ..nodes.order import NodeEntry, NodeOrder
+from ..nodes.order import NodeOrder
+from ..nodes.topology import Topology
 from ..placement.placement import usable_rules
 from ..placement.rules import RuleOutcome
-from ..predicates.node_checks import AvoidedNodes, NodeChecks
+from ..predicates.avoided_nodes import AvoidedNodes
+from ..predicates.node_checks import NodeChecks
 from ..predicates.node_filters import FilteredNodes
 from ..queues.application_entry import ApplicationEntry, wake
 from ..queues.queue import Queue
@@ -32,14 +37,14 @@ from ..queues.tree import QueueTree
 from ..queues.waiting import ClosedGangs
 from ..resources.comparisons import prune
 from ..resources.resource import EMPTY, Resource, add, subtract
-from ..values.allocation import Allocation
+from ..values.allocation import Allocation, Ask
 from ..values.events import ChangeDetail, ChangeType
 from ..values.facts import EventReports, LeftFact
 from ..values.states import ObjectState
 from .applying import Expiries
 from .ask_parts import AskParts
 from .claims import PreemptionClaims, ReservedAsks
-from .counters import CycleTimes, PlacedCounts
+from .counters import CycleTimes, EndedApplication, Endings, PlacedCounts, Setbacks
 from .expected_ends import ExpectedEnds
 from .host import ApplicationTimer, PartitionHost, PartitionTimers, checks_of
 from .preemption_log import DisruptionLog, PreemptionLog
@@ -199,6 +204,11 @@ class PartitionState:
     """The last size whose types were found to have names that are allowed; equal sizes are one object."""
     policies_reviewed_ns: int = 0
     """When the policies were last asked for all keys because of time alone."""
+    class_orders: ClassOrders | None = None
+    """The orders of nodes by classes of asks, `None` if the policy of nodes has none."""
+    nodes_removed: int = 0
+    local_changes: int = 0
+    """Counts what has ended, which may turn a refusal on its own path or for its user into a placement."""
 
     def __init__(self, name: str, rm_id: str, config: PartitionConfig, host: PartitionHost) -> None:
         self.name = name
@@ -215,10 +225,11 @@ class PartitionState:
         self.rules = usable_rules(config.placement_rules)
         self.limits = host.instrument(UserLimits)(self.events)
         self.limits.update(config.root)
-        sorting = config.node_sort_policy
         self.nodes = host.instrument(NodeOrder)(
-            node_order(sorting.word, host.policies), sorting.resource_weights
+            node_order(config.node_sort_policy.word, host.policies), config.node_sort_policy.resource_weights
         )
+        self.class_orders = class_orders(self.nodes, config.node_sort_policy.word, host.policies)
+        self.topology = Topology(config.topology)
         self.capacity = EMPTY
         self.entries: dict[str, ApplicationEntry] = {}
         self.serials: dict[str, int] = {}
@@ -233,12 +244,11 @@ class PartitionState:
         self.parts = AskParts(self._keys_used_among)
         self.placed = host.instrument(PlacedCounts)()
         self.times = CycleTimes(host.stopwatch_ns)
-        self.ended: Counter[tuple[str, ApplicationState]] = Counter()
-        """How many applications have ended, by their queue and the state that they ended in."""
-        self.nodes_removed = 0
+        self.endings = Endings()
+        self.setbacks = Setbacks()
         self.reserved = ReservedAsks()
         self.changes = 0
-        """Counts what may turn a refusal into a placement, other than a node that gains room."""
+        """Counts what may turn any refusal into a placement, other than a node that gains room."""
         self.reserved_sleep: Sleep | None = None
         """Why the reserved asks need not be tried now."""
         self.node_changes = 0
@@ -253,7 +263,7 @@ class PartitionState:
         self.event_rates = EventRates()
         self.notes = RefusalNotes(kept=self.node_checks is not None)
         self.claims = PreemptionClaims()
-        self.ends = ExpectedEnds(is_on=_backfills(self.tree))
+        self.ends = ExpectedEnds(host.policies, is_on=_backfills(self.tree))
         """Running work with its expected ends: kept where a queue backfills."""
         self._serial = 0
 
@@ -267,7 +277,7 @@ class PartitionState:
     @property
     def stamp(self) -> Stamp:
         """The counts of changes that may give something to what was tried without result."""
-        return self.changes, self.node_changes, self.nodes.gains
+        return self.changes, self.node_changes, self.local_changes, self.nodes.gains
 
     @property
     def preemption_enabled(self) -> bool:
@@ -288,11 +298,17 @@ class PartitionState:
         """Return the time, nanoseconds since 1970."""
         return self.host.now_ns()
 
-    def avoid_node(self, allocation_key: str, node_id: str) -> None:
-        """Have an ask avoid a node for a while."""
+    def nodes_for(self, ask: Ask) -> OrderedNodes:
+        """Return the nodes in the order for an ask."""
+        if self.class_orders is None:
+            return self.nodes
+        return self.class_orders.order_for(view_of_ask(ask), self.now_ns())
+
+    def avoided_nodes(self) -> AvoidedNodes:
+        """Return the checks by which asks may not get some nodes; there are some from now on."""
         if not isinstance(self.node_checks, AvoidedNodes):
             self.node_checks = AvoidedNodes(self.node_checks)
-        self.node_checks.avoid(allocation_key, node_id, self.now_ns())
+        return self.node_checks
 
     # ---------------------------------------------------------------------------------- applications
 
@@ -321,7 +337,7 @@ class PartitionState:
             level.forget_accepted(entry.application_id)
         queue.entries.remove(entry)
         self.tree.refresh(queue)
-        self.changes += 1
+        self.local_changes += 1
         report = self.events.sink.report
         if report is not None:
             report(LeftFact(2, self.rm_id, self.now_ns(), entry.application_id, queue.path))
@@ -335,18 +351,24 @@ class PartitionState:
                 for level in entry.queue.above:
                     level.count_running(entry.application_id, -1)
             self.remove_entry(entry)
+            self._note_ended(entry, "Removed", "it was removed by its resource manager")
         self.limits.drop_unused(entry.queue.path, entry.user)
         self.completed.pop(serial, None)
         self.expiries.forget(serial)
         self.host.release(entry.application)
 
-    def keep_terminated(self, entry: ApplicationEntry) -> None:
+    def _note_ended(self, entry: ApplicationEntry, state: str, reason: str) -> None:
+        place = (entry.application_id, entry.user, entry.tags, entry.queue.path, state)
+        self.endings.recent.add(EndedApplication(*place, entry.facts.submitted_at_ns, self.now_ns(), reason))
+
+    def keep_terminated(self, entry: ApplicationEntry, reason: str) -> None:
         """Move an application to those that have terminated, until it expires."""
         ended_in = entry.facts.state
+        self._note_ended(entry, ended_in.value, reason)
         self.completed[self.serials[entry.application_id]] = TerminatedApplication(
             entry.application, ended_in.value
         )
-        self.ended[entry.queue.path, ended_in] += 1
+        self.endings.counts[entry.queue.path, ended_in] += 1
         self.remove_entry(entry)
 
     def keep_rejected(
@@ -357,14 +379,16 @@ class PartitionState:
         rules: tuple[RuleOutcome, ...],
     ) -> None:
         """Keep a rejected application for explanations until it expires."""
-        name = application.application_id
+        name, now_ns = application.application_id, self.now_ns()
         before = self.rejected.get(name)
         if before is not None:
             self.expiries.forget(before.serial)
             self.host.release(before.application)
         self._serial += 1
         self.rejected[name] = RejectedApplication(self._serial, handle, rules)
-        for effect in handle.reject(reason, self.now_ns()).effects:
+        place = (name, application.user, application.tags, "", ApplicationState.REJECTED.value)
+        self.endings.recent.add(EndedApplication(*place, now_ns, now_ns, reason))
+        for effect in handle.reject(reason, now_ns).effects:
             if isinstance(effect, StateEntered):
                 self.events.note(ChangeType.SET, ChangeDetail.APP_REJECT, name, message=reason)
             elif isinstance(effect, TimerSet):
@@ -395,6 +419,9 @@ class PartitionState:
         """Bring all orders and filters up to date with a configuration, and have every leaf visited again."""
         if self.filtered is not None:
             self.filtered.use(self.config.policies.filters)
+        self.class_orders = class_orders(self.nodes, self.config.node_sort_policy.word, self.host.policies)
+        if self.topology.levels != self.config.topology:
+            self.topology = Topology.of(self.config.topology, self.nodes)
         self.tree.limits_changed()
         backfilling = [queue for queue in self.tree if queue.settings.backfill is not None]
         keeping = {queue.path for queue in backfilling if promises_all(queue)}

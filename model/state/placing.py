@@ -7,8 +7,9 @@ from contextlib import ExitStack
 
 from ..applications.ask_walk import AskWalk
 from ..applications.effects import Answer, ApplicationState
+from ..applications.life import view_of_ask
 from ..applications.pending_asks import QUEUE_CHECK, USER_CHECK
-from ..nodes.order import NodeEntry
+from ..nodes.entry import NodeEntry
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
@@ -119,8 +120,7 @@ def _finish_placing_all(
         entry.remove_pending(ask)
         end_claim(state, ask.allocation_key)
         state.placed.count(ask, entry.queue.path, allocation.bound_at_ns - ask.created_at_ns)
-    if state.node_checks is not None:
-        state.node_checks.forget(keys=[allocation.ask.allocation_key for allocation in allocations])
+    _note_placed(state, allocations)
     if answer.reservations:
         drop_reservations(state, answer.reservations)
     apply(state, entry, answer)
@@ -136,8 +136,8 @@ def finish_placing(
         report_passed(state, entry, allocation.ask, answer.failed_checks)
     report_placed(state, entry, allocation, answer, group)
     entry.remove_pending(allocation.ask)
-    if state.node_checks is not None:
-        state.node_checks.forget(keys=(allocation.ask.allocation_key,))
+    if state.node_checks is not None or state.class_orders is not None:
+        _note_placed(state, (allocation,))
     ask = allocation.ask
     if state.claims.by_key:
         end_claim(state, ask.allocation_key)
@@ -146,6 +146,15 @@ def finish_placing(
         drop_reservations(state, answer.reservations)
     apply(state, entry, answer)
     state.host.announce(AllocationPlaced(allocation))
+
+
+def _note_placed(state: PartitionState, allocations: Sequence[Allocation]) -> None:
+    """Forget what is known of the waiting asks, and report the placements to the policy of nodes."""
+    if state.node_checks is not None:
+        state.node_checks.forget(keys=[allocation.ask.allocation_key for allocation in allocations])
+    if state.class_orders is not None:
+        for allocation in allocations:
+            state.class_orders.note_placed(view_of_ask(allocation.ask), allocation.node_id)
 
 
 def count_accepted(entry: ApplicationEntry) -> None:

@@ -10,7 +10,7 @@ kept is bounded by the budgets.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, final
 from ..queues.queue import Queue, priority_outside
 from ..resources.resource import EMPTY, Resource, add, subtract, total_of
 from .claims import EndingVictim
+from .counters import RecentLog
 
 RECORDS_MAX: Final = 256
 """Preemptions remembered for explanations; at the bound the oldest is forgotten."""
@@ -176,6 +177,13 @@ class VictimRecord:
     """`None` where a maximum is enforced: that compares none."""
     gives: tuple[str, ...] = ()
     """The types that it gives to the guarantee of a queue; empty without one."""
+    user: str = ""
+    begun_ns: int | None = None
+    """Since when its work is lost: its start, or its last checkpoint; `None` if that is not known."""
+
+    def lost_ns(self, now_ns: int) -> int:
+        """Return how much work is lost if it ends now."""
+        return 0 if self.begun_ns is None else max(0, now_ns - self.begun_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,29 +233,39 @@ class PreemptionLog:
     """
 
     def __init__(self) -> None:
-        self._records: deque[PreemptionRecord] = deque(maxlen=RECORDS_MAX)
+        self._records: RecentLog[PreemptionRecord] = RecentLog(RECORDS_MAX)
         self._last_of_asks: dict[tuple[str, str], PreemptionRecord] = {}
         """By application and key; some asks may be in it that wait no longer."""
         self._asks_max = RECORDS_MAX
         """With more of them those that wait no longer are forgotten."""
         self.loops = 0
         """Preemptions that repeated one without result, forgotten ones included."""
-
-        self.added = 0
-        """Preemptions that were remembered, forgotten ones included."""
+        self.victims: Counter[tuple[str, str, str]] = Counter()
+        """How many allocations ended, by the queue of the ask (or the one whose maximum is enforced), that of
+        the victim, and the name of the cause."""
+        self.lost_ns: Counter[tuple[str, str, str]] = Counter()
+        """How much work was lost with them."""
 
     def __len__(self) -> int:
         return len(self._records)
 
     def __iter__(self) -> Iterator[PreemptionRecord]:
         """Walk the preemptions, the oldest first."""
-        return iter(tuple(self._records))
+        return iter(self._records)
+
+    @property
+    def added(self) -> int:
+        """Preemptions that were remembered, forgotten ones included."""
+        return self._records.added
 
     def add(self, record: PreemptionRecord, waits: Callable[[PreemptionRecord], bool]) -> None:
         """Remember a preemption; `waits` tells whether the ask of one waits still."""
-        self._records.append(record)
-        self.added += 1
+        self._records.add(record)
         self.loops += bool(record.loop)
+        for victim in record.victims:
+            sides = (record.ask_queue_path or record.queue_path, victim.queue_path, record.cause.name)
+            self.victims[sides] += 1
+            self.lost_ns[sides] += victim.lost_ns(record.time_ns)
         if not record.allocation_key:
             return
         self._last_of_asks[record.application_id, record.allocation_key] = record
@@ -257,7 +275,7 @@ class PreemptionLog:
 
     def since(self, added: int) -> tuple[PreemptionRecord, ...]:
         """Return those that were remembered after a number of them."""
-        return tuple(self._records)[len(self._records) - min(self.added - added, len(self._records)) :]
+        return self._records.since(added)
 
     def last_for(self, allocation_key: str, application_id: str) -> PreemptionRecord | None:
         """Return the last preemption for an ask that waits, `None` without one."""

@@ -38,7 +38,7 @@ _KEPT_MAX: Final = 1024
 
 def change_stamp(state: PartitionState) -> ChangeStamp:
     """Return the counters that tell whether a failed attempt would fail again."""
-    return (state.changes, state.node_changes, state.placed.allocations)
+    return (state.changes + state.local_changes, state.node_changes, state.placed.allocations)
 
 
 class AttemptShape(NamedTuple):

@@ -229,6 +229,7 @@ class RefusalReason(Enum):
     NO_NODE_FITS = "No node has room"  # a reservation is made once the ask is old enough
     PREDICATES = "Predicates refused every node with room"  # tried again in the next cycle
     GANG_ROOM = "No room was found for all of the gang"  # until a node, queue, user or group gains room
+    DOMAIN_ROOM = "No domain of nodes has room for all of the gang"  # as above
     GANG_INCOMPLETE = "Not all of the gang has been asked for"  # until the rest is
     REQUIRED_NODE_UNKNOWN = "The required node is unknown"  # tried again when nodes change
     REQUIRED_NODE_FULL = "The required node has no room"  # the node is reserved for the ask
@@ -249,6 +250,10 @@ class RefusalReason(Enum):
     MANAGER_PAUSED = "The resource manager lost its connection"  # until it registers again
     MANAGER_STOPPED = "The resource manager has stopped"  # until it registers again
     STATE = "The application takes no work in its state"  # until the state changes
+
+
+NO_GANG_ROOM: Final = frozenset({RefusalReason.GANG_ROOM, RefusalReason.DOMAIN_ROOM})
+"""The reasons of a gang for which nodes have no room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

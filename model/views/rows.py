@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
 from ..applications.effects import ApplicationFacts, ApplicationState
 from ..limits.user_limits import holder_names
+from ..nodes.entry import NodeEntry
 from ..nodes.node import NodeFacts
-from ..nodes.order import NodeEntry, node_ids
+from ..nodes.order import node_ids
 from ..queues.queue import Queue
 from ..resources.resource import Resource
-from ..state.counters import HistogramFigures, TimedPart
+from ..state.counters import EndedApplication, HistogramFigures, TimedPart
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import Justification, PreemptionRecord, QueueBalance, VictimRecord
 from ..values.documents import Document, quantities_shown
@@ -56,12 +58,16 @@ class NodeRow(NamedTuple):
     capacity: Resource
     available: Resource
     schedulable: bool
+    """Whether it is neither drained nor cordoned."""
     reserved: bool
+    out: tuple[int, str, str] | None = None
+    """While it takes no work: since when, why, and who has drained it."""
 
     @classmethod
     def of(cls, entry: NodeEntry) -> Self:
         """Copy an entry."""
-        return cls(entry.node_id, entry.capacity, entry.available, entry.schedulable, entry.reserved)
+        schedulable = entry.schedulable and not entry.cordoned
+        return cls(entry.node_id, entry.capacity, entry.available, schedulable, entry.reserved, entry.out)
 
 
 class LiveApplication(NamedTuple):
@@ -72,6 +78,9 @@ class LiveApplication(NamedTuple):
     queue_path: str
     facts: ApplicationFacts
     backoff_until_ns: int | None
+    groups: tuple[str, ...] = ()
+    """Those of its user."""
+    tags: Mapping[str, str] = MappingProxyType({})
 
 
 class LiveEnded(NamedTuple):
@@ -126,8 +135,9 @@ def live_nodes(
             row is None
             or row.available is not entry.available
             or row.capacity is not entry.capacity
-            or row.schedulable is not entry.schedulable
+            or row.schedulable is not (entry.schedulable and not entry.cordoned)
             or row.reserved is not entry.reserved
+            or row.out is not entry.out
         ):
             changed.append(NodeRow.of(entry))
     return tuple(changed)
@@ -137,21 +147,6 @@ def live_node_facts(state: PartitionState, node_id: str) -> NodeFacts | None:
     """Return all that a node knows of itself, `None` if it is unknown."""
     entry = state.nodes.get(node_id)
     return None if entry is None else entry.node.facts()
-
-
-def live_reasons(state: PartitionState, application_ids: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return what was noted most often on the first waiting ask of applications, if anything was."""
-    reasons = []
-    for application_id in application_ids:
-        entry = state.entries.get(application_id)
-        if entry is None:
-            continue
-        for first in entry.application.asks.first_waiting(1):
-            record = entry.application.asks.record(first.ask.allocation_key)
-            log = record.log or {} if record is not None else {}
-            if log:
-                reasons.append((application_id, min(log, key=lambda text: (-log[text][0], text))))
-    return tuple(reasons)
 
 
 def live_applications(
@@ -172,6 +167,8 @@ def live_applications(
                     entry.queue.path,
                     entry.facts,
                     entry.backoff_until_ns,
+                    entry.user.groups,
+                    entry.tags,
                 )
             )
     return tuple(changed)
@@ -233,6 +230,16 @@ class PartitionFigures(NamedTuple):
     times: Mapping[TimedPart, HistogramFigures]
     waits: HistogramFigures
     """From the creation of an ask to its placement."""
+    waits_in: Mapping[str, HistogramFigures] = MappingProxyType({})
+    """The same by the path of the leaf, in longer buckets."""
+    preempted: Mapping[tuple[str, str, str], int] = MappingProxyType({})
+    """How many allocations were preempted, by both queues and the cause, as `PreemptionLog` counts."""
+    lost_ns: Mapping[tuple[str, str, str], int] = MappingProxyType({})
+    """How much work was lost with them."""
+    backoffs: Mapping[str, int] = MappingProxyType({})
+    """How often an application backed off, by its leaf."""
+    promises_moved: Mapping[str, int] = MappingProxyType({})
+    """How many promised starts have moved back, by the queue that backfills."""
 
 
 def partition_figures(state: PartitionState) -> PartitionFigures:
@@ -245,15 +252,59 @@ def partition_figures(state: PartitionState) -> PartitionFigures:
         placed_in=dict(state.placed.placed_in),
         ended_in=dict(state.placed.ended_in),
         active=Counter((entry.queue.path, entry.facts.state) for entry in state.entries.values()),
-        ended=dict(state.ended),
+        ended=dict(state.endings.counts),
         nodes=tuple(map(NodeRow.of, state.nodes)),
         nodes_removed=state.nodes_removed,
         allocations=state.placed.allocations,
         reservations=state.reservations,
         quarantined=len(state.quarantine.entries),
         times=state.times.figures(),
-        waits=state.placed.waits.figures(),
+        waits=state.placed.waits(),
+        waits_in=state.placed.waits_in(),
+        preempted=dict(state.preemptions.victims),
+        lost_ns=dict(state.preemptions.lost_ns),
+        backoffs=dict(state.setbacks.backoffs),
+        promises_moved=dict(state.setbacks.promises_moved),
     )
+
+
+class Seen(NamedTuple):
+    """How far a reader has read the logs of a partition."""
+
+    since_ns: int = 0
+    """When the partition was made: one that is made anew begins new logs."""
+    ends: int = 0
+    preemptions: int = 0
+
+
+class Happened(NamedTuple):
+    """What has happened in a partition since a reader has read it, and the names for its next questions."""
+
+    seen: Seen
+    ended: tuple[EndedApplication, ...]
+    preemptions: tuple[PreemptionRecord, ...]
+    missed: int
+    """How many ends and preemptions were forgotten in between."""
+    waits: Mapping[str, HistogramFigures]
+    """All waits by the path of the leaf."""
+    applications: tuple[str, ...]
+    """The ids of the active applications."""
+
+
+def happened(state: PartitionState, seen: Seen) -> Happened:
+    """Return what has happened since a reader has read the partition."""
+    now = Seen(state.state_since_ns, state.endings.recent.added, state.preemptions.added)
+    is_same = seen.since_ns == now.since_ns and seen.ends <= now.ends
+    known = seen if is_same and seen.preemptions <= now.preemptions else Seen()
+    ended = state.endings.recent.since(known.ends)
+    preemptions = state.preemptions.since(known.preemptions)
+    missed = now.ends - known.ends - len(ended) + now.preemptions - known.preemptions - len(preemptions)
+    return Happened(now, ended, preemptions, missed, state.placed.waits_in(), tuple(state.entries))
+
+
+def recent_preemptions(state: PartitionState) -> tuple[PreemptionRecord, ...]:
+    """Return the last preemptions, the oldest first."""
+    return tuple(state.preemptions)
 
 
 def preemption_document(record: PreemptionRecord) -> Document:

@@ -32,6 +32,8 @@ GANGS: Final = "root.gangs"
 """A leaf in some configurations: gangs in it are placed whole, and it has a large guarantee."""
 SPARE: Final = "root.spare"
 """A leaf next to `GANGS` without a guarantee: its work may be ended for the gangs."""
+LEVELS: Final = ("block", "rack")
+"""The levels of the topology of all partitions."""
 _NAMES: Final = ("a", "b", "c")
 _LEVELS_MAX: Final = 2
 """Levels below the root's children: three in total."""
@@ -107,7 +109,7 @@ def _partition(shape: _Shape, name: str, queues: list[Json]) -> dict[str, Json]:
         root["limits"] = _limits(shape, _share_of(_ROOM), _LEVELS_MAX + 2)
     if rng.random() < 0.25:
         root["properties"] = _minimum_runtime(rng)
-    document: dict[str, Json] = {"name": name, "queues": [root]}
+    document: dict[str, Json] = {"name": name, "topology": [*LEVELS], "queues": [root]}
     if rng.random() < 0.5:
         document["nodesortpolicy"] = {"type": rng.choice(["fair", "binpacking"])}
     if rng.random() < 0.3:

@@ -213,7 +213,7 @@ class Plan:
             steps = tuple(PlannedStep(*row) for row in document["steps"])
             return cls(**head, steps=steps)
         except (ValueError, TypeError, KeyError) as error:
-            raise LicorneError(f"{source}: this is no plan of licorne fuzz: {error}") from error
+            raise LicorneError(f"{source}: this is not a plan of licorne fuzz: {error}") from error
 
 
 def drawn_plan(seed: int, steps: int, engine: str, policies: Sequence[str] = ()) -> Plan:
@@ -223,13 +223,13 @@ def drawn_plan(seed: int, steps: int, engine: str, policies: Sequence[str] = ())
         seed: The seed.
         steps: How many steps it has.
         engine: An engine, or `REFERENCE`.
-        policies: The policies under test, only with an engine.
+        policies: The policies under test, only with an engine or `REFERENCE`.
 
     Raises:
         LicorneError: The engine does not exist, or it is another world and policies are given.
     """
     if policies:
-        tried = drawn_plan(seed, steps, engine_named(engine))
+        tried = drawn_plan(seed, steps, engine if engine == REFERENCE else engine_named(engine))
         return replace(tried, policies=tuple(policies))
     rng = random.Random(f"plan {seed}")  # noqa: S311 - it plays, and keeps no secret
     if engine in _ALONE:

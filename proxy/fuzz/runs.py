@@ -14,7 +14,7 @@ from typing import Final, final
 
 from loguru import logger
 
-from .plans import DOOR, FILES, HOSTILE, Plan, PlannedStep, drawn_plan
+from .plans import DOOR, FILES, HOSTILE, REFERENCE, Plan, PlannedStep, drawn_plan
 from .tried_policies import TriedPolicies
 from .world.cluster import Outcome, run_plan
 
@@ -84,8 +84,8 @@ def run_seeds(
         LicorneError: The engine does not exist, or a policy cannot be used.
     """
     for engine in engines:
-        drawn_plan(first, 0, engine, policies)  # A wrong name is refused before anything runs.
-    TriedPolicies(policies)
+        drawn_plan(first, 0, engine, policies)  # What is wrong is refused before anything runs.
+        TriedPolicies(policies, compared=engine == REFERENCE)
     work = (
         (seed, steps, engine, policies)
         for seed in islice(count(first), runs)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, TypeVar
 
 import msgspec
 
 _Object = TypeVar("_Object")
+
+
+def resolve_structs(module_name: str) -> None:
+    """Resolve the fields of all structs of a module; call it as the last statement of that module.
+
+    msgspec resolves them when a type is first decoded, without a lock. A second thread that decodes the type
+    at that time reads fields that do not exist yet, which ends the process with a segmentation fault.
+    """
+    for kind in tuple(vars(sys.modules[module_name]).values()):
+        if isinstance(kind, msgspec.StructMeta) and kind.__module__ == module_name:
+            msgspec.json.Decoder(kind)
 
 
 def decoded(decoder: msgspec.json.Decoder[_Object], raw: bytes | msgspec.Raw) -> _Object:

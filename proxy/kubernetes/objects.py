@@ -7,24 +7,15 @@ look at the tens of thousands of them.
 
 from __future__ import annotations
 
-import sys
 from typing import Final
 
 import msgspec
 
+from .decoding import resolve_structs
+from .placement_objects import Affinity, NodeSelector, Toleration, TopologySpreadConstraint
+
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 """The annotation of a claim with the node for which a volume is to be made."""
-
-
-def resolve_structs(module_name: str) -> None:
-    """Resolve the fields of all structs of a module; call it as the last statement of that module.
-
-    msgspec resolves them when a type is first decoded, without a lock. A second thread that decodes the type
-    at that time reads fields that do not exist yet, which ends the process with a segmentation fault.
-    """
-    for kind in tuple(vars(sys.modules[module_name]).values()):
-        if isinstance(kind, msgspec.StructMeta) and kind.__module__ == module_name:
-            msgspec.json.Decoder(kind)
 
 
 class _Read(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False, kw_only=True):
@@ -56,94 +47,6 @@ class ObjectMeta(_Read, frozen=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
-
-
-class LabelRequirement(_Read, frozen=True):
-    """A condition on one label, or on one field of a node."""
-
-    key: str
-    operator: str
-    """`In`, `NotIn`, `Exists`, `DoesNotExist`; of nodes also `Gt`, `Lt`."""
-    values: tuple[str, ...] = ()
-
-
-class LabelSelector(_Read, frozen=True):
-    """Conditions on labels, all of which must hold; an empty selector matches everything."""
-
-    match_labels: dict[str, str] = {}
-    match_expressions: tuple[LabelRequirement, ...] = ()
-
-
-class NodeSelectorTerm(_Read, frozen=True):
-    """Conditions on a node, all of which must hold; an empty term matches no node."""
-
-    match_expressions: tuple[LabelRequirement, ...] = ()
-    match_fields: tuple[LabelRequirement, ...] = ()
-
-
-class NodeSelector(_Read, frozen=True):
-    """Terms, one of which must hold."""
-
-    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
-
-
-class NodeAffinity(_Read, frozen=True):
-    """The nodes that a pod needs. Its preferences are not read: the scheduler orders the nodes."""
-
-    required: NodeSelector | None = msgspec.field(
-        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
-    )
-
-
-class PodAffinityTerm(_Read, frozen=True):
-    """Pods, and the label of nodes within one value of which a pod is to be near them, or not to be."""
-
-    topology_key: str = ""
-    label_selector: LabelSelector | None = None
-    """`None` matches no pod."""
-    namespaces: tuple[str, ...] = ()
-    namespace_selector: LabelSelector | None = None
-
-
-class PodAffinityTerms(_Read, frozen=True):
-    """The required terms, of affinity or of anti-affinity."""
-
-    required: tuple[PodAffinityTerm, ...] = msgspec.field(
-        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
-    )
-
-
-class Affinity(_Read, frozen=True):
-    """The places where a pod needs to run."""
-
-    node_affinity: NodeAffinity | None = None
-    pod_affinity: PodAffinityTerms | None = None
-    pod_anti_affinity: PodAffinityTerms | None = None
-
-
-class Toleration(_Read, frozen=True):
-    """Taints that a pod tolerates."""
-
-    key: str = ""
-    operator: str = ""
-    """`Equal`, which an empty text means too, `Exists`, `Lt` or `Gt`."""
-    value: str = ""
-    effect: str = ""
-    """An empty text tolerates every effect."""
-
-
-class TopologySpreadConstraint(_Read, frozen=True):
-    """How evenly pods are to be spread over the values of a label of nodes."""
-
-    max_skew: int
-    topology_key: str
-    when_unsatisfiable: str
-    """`DoNotSchedule` or `ScheduleAnyway`."""
-    label_selector: LabelSelector | None = None
-    min_domains: int | None = None
-    node_affinity_policy: str = "Honor"
-    node_taints_policy: str = "Ignore"
-    match_label_keys: tuple[str, ...] = ()
 
 
 class ContainerResources(_Read, frozen=True):
@@ -195,12 +98,28 @@ class EphemeralSource(_Read, frozen=True):
     """A claim that is made for the pod, with the name `<pod>-<volume>`."""
 
 
+class Disk(_Read, frozen=True):
+    """A disk that a pod names itself; it has only the fields of its kind."""
+
+    pd_name: str = ""
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    iqn: str = ""
+    monitors: tuple[str, ...] = ()
+    pool: str = "rbd"
+    image: str = ""
+    read_only: bool = False
+
+
 class Volume(_Read, frozen=True):
     """A volume of a pod."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: EphemeralSource | None = None
+    gce_persistent_disk: Disk | None = None
+    aws_elastic_block_store: Disk | None = None
+    iscsi: Disk | None = None
+    rbd: Disk | None = None
 
 
 class ObjectReference(_Read, frozen=True):
@@ -213,6 +132,12 @@ class ObjectReference(_Read, frozen=True):
     api_version: str = ""
 
 
+class SchedulingGroup(_Read, frozen=True):
+    """The group with which a pod starts."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(_Read, frozen=True):
     """The specification of a pod."""
 
@@ -221,6 +146,7 @@ class PodSpec(_Read, frozen=True):
     """The node that it is assigned to, empty if none."""
     priority: int | None = None
     priority_class_name: str = ""
+    service_account_name: str = ""
     preemption_policy: str | None = None
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
@@ -233,6 +159,7 @@ class PodSpec(_Read, frozen=True):
     """The resources of the pod as a whole, instead of the sum of its containers."""
     volumes: tuple[Volume, ...] = ()
     scheduling_gates: tuple[ObjectReference, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
     image_pull_secrets: tuple[ObjectReference, ...] = ()
     resource_claims: tuple[msgspec.Raw, ...] = ()
     host_network: bool = False
@@ -367,6 +294,7 @@ class ClaimSpec(_Read, frozen=True):
     volume_name: str = ""
     storage_class_name: str | None = None
     access_modes: tuple[str, ...] = ()
+    resources: ContainerResources = ContainerResources()
 
 
 class ClaimStatus(_Read, frozen=True):
@@ -463,6 +391,25 @@ class LeaseSpec(_Read, frozen=True):
     lease_transitions: int = 0
 
 
+class ApiUser(_Read, frozen=True):
+    """A user of the API server."""
+
+    username: str = ""
+    groups: tuple[str, ...] = ()
+
+
+class SelfReviewStatus(_Read, frozen=True):
+    """The answer to a `SelfSubjectReview`."""
+
+    user_info: ApiUser
+
+
+class SelfReview(_Read, frozen=True):
+    """A `SelfSubjectReview`: the user who creates it."""
+
+    status: SelfReviewStatus
+
+
 class Lease(_Read, frozen=True):
     """A lease, which one process holds at a time."""
 
@@ -483,6 +430,9 @@ class KubernetesEvent(_Read, frozen=True):
     """An event of an object, of `events.k8s.io/v1`."""
 
     metadata: ObjectMeta
+    reason: str = ""
+    note: str = ""
+    regarding: ObjectReference = ObjectReference()
     series: EventSeries | None = None
 
 

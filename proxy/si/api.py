@@ -163,6 +163,21 @@ class StateDumpPlugin(Protocol):
         ...
 
 
+@runtime_checkable
+class ExplainsRefusals(Protocol):
+    """An optional interface of a resource manager besides its callback: refused nodes, for explanations.
+
+    Without it an explanation has the reason that the predicates gave last, and only for nodes with room.
+    """
+
+    def refused_nodes(self, allocation_key: str) -> Mapping[str, str]:
+        """Return the nodes that are refused to an ask now, each with its first reason in a few words.
+
+        It is called on the thread that asks for an explanation, also while the predicates are called.
+        """
+        ...
+
+
 class ResourceManager:
     """A callback that agrees to everything and does nothing: extend it, and write what matters to you.
 

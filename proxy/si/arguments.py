@@ -30,7 +30,7 @@ _DEFERRED: Final = {
     "preemption_predicates": "ask_preemption_predicates",
 }
 """The methods of `DeferredPredicates`, by those that they replace; each takes two arguments."""
-_OPTIONAL: Final = {"get_state_dump": 0, "reconnected": 0, "replaced": 1}
+_OPTIONAL: Final = {"get_state_dump": 0, "reconnected": 0, "refused_nodes": 1, "replaced": 1}
 """The methods that a callback may have besides, with the number of their arguments."""
 
 

@@ -190,7 +190,7 @@ def _list_text(entries: Iterable[object]) -> Iterator[str]:
     yield "[]" if before == "[" else "\n  ]"
 
 
-class _PeriodicWriter(ABC):
+class PeriodicWriter(ABC):
     """Writes at equal intervals, on a thread; `with` starts and ends it."""
 
     def __init__(self, thread_name: str, interval_seconds: float) -> None:
@@ -217,7 +217,7 @@ class _PeriodicWriter(ABC):
 
 
 @final
-class PeriodicDumps(_PeriodicWriter):
+class PeriodicDumps(PeriodicWriter):
     """Writes a state dump of one scheduler every so often; `with` starts and ends it.
 
     Args:
@@ -353,7 +353,7 @@ def begun_at(begin_ns: int, at_ns: int, usage: Mapping[str, KeptUse]) -> dict[st
 
 
 @final
-class UsageFile(_PeriodicWriter):
+class UsageFile(PeriodicWriter):
     """Writes what was used into a file, every five minutes; `with` starts and ends that.
 
     Args:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import pytest
-from support.lockcheck import pykka_clerks
 from support.lockcheck.deadlocked import LEAVE_ALONE, deadlocks, found
 from support.lockcheck.lock_corpus import RECORD
 from support.programs import run_python
@@ -277,23 +276,6 @@ def test_it_is_found_within_100_milliseconds() -> None:
             return time.perf_counter() - began
 
     wait_until(lambda: work() < 0.1)
-
-
-def test_actors_of_pykka_and_of_ours_that_ask_each_other_are_broken() -> None:
-    """The ask that closes the cycle gets the error, if it is Pykka's, and the other asks are answered."""
-    with session(on=LEAVE_ALONE) as opened, Dispatcher(workers=1) as pooled:
-        plain, clerk = pykka_clerks.Clerk.start(), pooled.start(Clerk)
-
-        def asks_back() -> object:
-            with pytest.raises(DeadlockError):
-                plain.ask("never sent")
-            return "gave way"
-
-        assert "gave way" == plain.ask(lambda: clerk.call(Clerk.do, asks_back))
-        plain.stop()
-
-    assert [] == opened.faults
-    assert 1 == len(deadlocks(opened))
 
 
 NOTHING_CHECKED = """

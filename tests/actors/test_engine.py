@@ -299,7 +299,7 @@ def test_messages_get_their_turn_between_slices_of_work(automatic: ActorsEngine)
         for application_id in announcement.accepted
     }
     del placed_before["app"]
-    assert {"late-1": 1, "late-2": 3, "late-20": 31, "late-32": 47} == placed_before
+    assert {"late-1": 16, "late-2": 16, "late-20": 32, "late-32": 32} == placed_before
     assert 3 * CYCLES_PER_SLICE == site.placed()
 
 
@@ -309,7 +309,8 @@ def test_what_is_placed_after_a_rest_is_announced_before_the_walk_that_finds_not
     """Each time that the partition has rested; later slices are longer."""
     site = Site(automatic)
     site.submit()
-    site.ask(2)
+    site.ask(3)
+    automatic.dispatcher.run_pending()
     for _ in range(2):
         site.add_node(f"node-{site.placed()}", memory=10)
         site.flushed.clear()

@@ -6,15 +6,40 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.actors.services import rm_link
 from licorne.actors.services.rm_link import RmLink
 from licorne.model.values.messages import Announcement, NodesAnswered
 
 
+class Buffered:
+    """A buffer that counts its bursts.
+
+    Attributes:
+        free: whether it has room.
+        bursts: how many have ended.
+    """
+
+    def __init__(self) -> None:
+        self.free = True
+        self.bursts = 0
+
+    def has_room(self) -> bool:
+        return self.free
+
+    def begin_burst(self) -> None:
+        """Begin."""
+
+    def end_burst(self) -> None:
+        self.bursts += 1
+
+
 class Manager:
     """What is at the other end: remembers what it gets, and when it was relieved.
+
+    Args:
+        buffer: its buffer, if it has one.
 
     Attributes:
         got: the names of what it got, in order.
@@ -22,13 +47,13 @@ class Manager:
         react: called with each name, after it was noted.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, buffer: Buffered | None = None) -> None:
         self.got: list[str] = []
         self.threads: set[str] = set()
         self.reliefs: list[int] = []
         self.relieved = threading.Event()
         self.react: Callable[[str], object] = lambda _: None
-        self.link = RmLink("test", self._deliver, self._on_congestion_end)
+        self.link = RmLink("test", self._deliver, self._on_congestion_end, buffer=buffer)
 
     def _deliver(self, announcement: Announcement) -> None:
         assert isinstance(announcement, NodesAnswered)
@@ -124,6 +149,46 @@ def test_a_callback_that_raises_is_counted(manager: Manager) -> None:
 
     assert names(3) == manager.got
     assert 1 == manager.link.failures
+
+
+def _begun(buffer: Buffered) -> Manager:
+    """Return a manager whose link has begun: it takes what a thread that flushes delivers."""
+    manager = Manager(buffer)
+
+    def is_delivered_here() -> bool:
+        manager.tell("probe")
+        return threading.current_thread().name in manager.threads
+
+    wait_until(is_delivered_here)
+    manager.got.clear()
+    manager.threads.clear()
+    buffer.bursts = 0
+    return manager
+
+
+def test_a_manager_with_a_buffer_is_called_by_the_thread_that_flushes() -> None:
+    """There is no hand-over, and all that is announced by then is one burst."""
+    buffer = Buffered()
+    manager = _begun(buffer)
+    manager.tell(*names(3))
+
+    assert (names(3), 1) == (manager.got, buffer.bursts)
+    assert {threading.current_thread().name} == manager.threads
+    manager.link.close()
+
+
+def test_the_thread_that_flushes_does_not_wait_for_a_full_buffer() -> None:
+    """The thread of the link delivers then, behind what came before."""
+    buffer = Buffered()
+    manager = _begun(buffer)
+    manager.tell("first")
+    buffer.free = False
+    manager.tell(*names(3))
+    manager.link.close()
+
+    assert ["first", *names(3)] == manager.got
+    assert {threading.current_thread().name, "licorne-rm-test"} == manager.threads
+    assert 1 == buffer.bursts
 
 
 # -------------------------------------------------------------------------------------- congestion

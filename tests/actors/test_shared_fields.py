@@ -9,7 +9,7 @@ from licorne.proxy.core.resolvers.resolver import CachedResolver, StaticResolver
 def test_a_field_touched_without_its_lock_is_noted(shared_fields: list[str]) -> None:
     """Looks and changes, with slots and without."""
     link: RmLink[str] = RmLink("rm", lambda _: None, lambda: None)
-    link._sleeps = link._closed
+    link._delivers = link._closed
     with link._changed:
         link._closed = False
     link.close()
@@ -21,5 +21,5 @@ def test_a_field_touched_without_its_lock_is_noted(shared_fields: list[str]) -> 
     assert [
         "CachedResolver._outage is written without _guard",
         "RmLink._closed is read without _changed",
-        "RmLink._sleeps is written without _changed",
+        "RmLink._delivers is written without _changed",
     ] == found

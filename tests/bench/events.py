@@ -1,8 +1,9 @@
-"""Measure what events cost, and how many of them one reader can follow.
+"""Measure what events or a history cost, and how many events one reader can follow.
 
 `python tests/bench/events.py cost` runs a workload of `make bench` with events on and off, in turns in one
-process, each time on a fresh scheduler, and prints the paces and their ratio. The clock is processor time,
-so that other work of the machine matters little. `python tests/bench/events.py rate` reports events at a
+process, each time on a fresh scheduler, and prints the paces and their ratio; `--of history` with a history
+on and off. The clock is processor time, that of all threads, so that other work of the machine matters
+little. `python tests/bench/events.py rate` reports events at a
 given rate for some seconds while one stream is read and written as JSON, and prints what was lost.
 """
 
@@ -13,7 +14,10 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from driver import SelfRunning, Stepped
@@ -29,15 +33,17 @@ from licorne.model.values.facts import PlacedFact
 from licorne.proxy.core.events.log import EventLog
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback
+from licorne.proxy.views.history.recorder import HistoryWriter
 from licorne.proxy.views.rest.responses import LoggedEvents
 
 _TICKS_PER_SECOND: Final = 100
 
 
-def _pace(workload: BenchWorkload, engine: str, *, events: bool) -> float:
+def _pace(workload: BenchWorkload, engine: str, *, events: bool, history: bool) -> float:
     """Return allocations per second of processor time."""
     gauges = Gauges(clock_seconds=time.process_time)
-    with Scheduler(engine=engine) as scheduler:  # type: ignore[arg-type] # argparse has checked it
+    with ExitStack() as stack:
+        scheduler = stack.enter_context(Scheduler(engine=engine))  # type: ignore[arg-type] # argparse has checked it
         register = scheduler.register_resource_manager
 
         def register_so(
@@ -50,6 +56,9 @@ def _pace(workload: BenchWorkload, engine: str, *, events: bool) -> float:
             return register(request, callback, partitions=partitions)
 
         scheduler.register_resource_manager = register_so  # type: ignore[method-assign]
+        if history:
+            path = Path(stack.enter_context(TemporaryDirectory())) / "history.db"
+            stack.enter_context(HistoryWriter(scheduler, path, lambda *_: "the bench"))
         driver = Stepped(scheduler, gauges) if scheduler.stepped else SelfRunning(scheduler, gauges)
         pace = measure(workload, driver, gauges).pace_per_second
         assert scheduler.events.enabled is events
@@ -57,18 +66,19 @@ def _pace(workload: BenchWorkload, engine: str, *, events: bool) -> float:
     return pace
 
 
-def cost(name: str, engine: str, rounds: int) -> None:
-    """Print what events cost."""
+def cost(of: str, name: str, engine: str, rounds: int) -> None:
+    """Print what events or a history cost."""
     workload = workload_named(name)
     paces: dict[bool, list[float]] = {True: [], False: []}
     for number in range(rounds):
-        for events in (number % 2 == 0, number % 2 == 1):
-            paces[events].append(_pace(workload, engine, events=events))
+        for is_on in (number % 2 == 0, number % 2 == 1):
+            history = of == "history" and is_on
+            paces[is_on].append(_pace(workload, engine, events=of == "events" and is_on, history=history))
         on, off = paces[True][-1], paces[False][-1]
-        print(f"{name} {engine}: on {on:,.0f}, off {off:,.0f}, ratio {on / off:.3f}")
+        print(f"{of} {name} {engine}: on {on:,.0f}, off {off:,.0f}, ratio {on / off:.3f}")
     ratio = median(on / off for on, off in zip(paces[True], paces[False], strict=True))
     fastest = max(paces[True]) / max(paces[False])
-    print(f"{name} {engine}: the ratio in the middle {ratio:.3f}, of the fastest runs {fastest:.3f}")
+    print(f"{of} {name} {engine}: the ratio in the middle {ratio:.3f}, of the fastest runs {fastest:.3f}")
 
 
 def rate(per_second: int, seconds: float) -> None:
@@ -120,6 +130,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     costs = commands.add_parser("cost")
+    costs.add_argument("--of", default="events", choices=["events", "history"])
     costs.add_argument("--workload", default="u1000")
     costs.add_argument("--engine", default="actors", choices=["actors", "direct", "threads"])
     costs.add_argument("--rounds", type=int, default=7)
@@ -128,7 +139,7 @@ def main(arguments: Sequence[str]) -> int:
     rates.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args(arguments)
     if options.command == "cost":
-        cost(options.workload, options.engine, options.rounds)
+        cost(options.of, options.workload, options.engine, options.rounds)
     else:
         for per_second in options.per_second:
             rate(per_second, options.seconds)

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Lock, RLock
 from typing import Any, Final, final
 
@@ -21,18 +19,14 @@ from report import Figure
 
 from licorne import lockcheck
 from licorne.lockcheck.adoption.adopted import LOCKS, RLOCKS
-from licorne.lockcheck.findings.statistics import PENDING_MAX
 from licorne.lockcheck.locks.factories import ExclusiveLock
-from licorne.lockcheck.sessions.recording import recording
 
 CLASSES: Final = ("partition", "queue", "application", "node")
 ORDER: Final = " < ".join(CLASSES)
-TIMES: Final = PENDING_MAX + 1
-"""How often a round takes and releases a lock: so often that the checker sorts the times of a place once."""
+TIMES: Final = 1000
+"""How often a round takes and releases a lock."""
 _LEVELS: Final = (lockcheck.Level.ORDER, lockcheck.Level.FULL)
-_NAMED_LEVELS: Final = (*_LEVELS, lockcheck.Level.RECORD)
-_SEGMENT_BYTES: Final = 1 << 17
-"""More than a round writes: to begin a segment is not what a lock costs."""
+_NAMED_LEVELS: Final = (*_LEVELS, lockcheck.Level.CONFIRM)
 _CHAIN: Final = "a chain of four locks"
 
 
@@ -187,25 +181,22 @@ def _fastest(
     assert times > 0, times
     assert rounds > 0, rounds
     fastest: dict[str, float] = {}
-    with TemporaryDirectory() as folder:
-        trace = Path(folder) / "trace.lct"
-        for _ in range(rounds):
-            for kind in kinds:
-                with _checking(kind.level, trace):
-                    take = _take_by_name if kind.is_named else _take
-                    seconds = time_taking(kind.make(), clock_seconds, times, take=take)
-                fastest[kind.subject] = min(seconds, fastest.get(kind.subject, seconds))
+    for _ in range(rounds):
+        for kind in kinds:
+            with _checking(kind.level):
+                take = _take_by_name if kind.is_named else _take
+                seconds = time_taking(kind.make(), clock_seconds, times, take=take)
+            fastest[kind.subject] = min(seconds, fastest.get(kind.subject, seconds))
     return fastest
 
 
-def _checking(level: lockcheck.Level, trace: Path) -> AbstractContextManager[object]:
-    """Return the session in which locks of a level are timed; at `record` it writes a trace."""
-    if level is lockcheck.Level.OFF:
-        return nullcontext()
-    order = lockcheck.Order(ORDER)
-    if level is lockcheck.Level.RECORD:
-        return recording(trace, order, segment_bytes=_SEGMENT_BYTES, segments=2)
-    return lockcheck.session(order, level=level)
+def _checking(level: lockcheck.Level) -> AbstractContextManager[object]:
+    """Return the session in which locks of a level are timed."""
+    return (
+        nullcontext()
+        if level is lockcheck.Level.OFF
+        else lockcheck.session(lockcheck.Order(ORDER), level=level)
+    )
 
 
 def time_taking(

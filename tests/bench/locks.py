@@ -8,13 +8,11 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from time import perf_counter, sleep
-from typing import Final
 
 from lock_asks import checked_asks
 from lock_costs import LockCost, added_by_chain, measure_lock_costs
 from lock_load import checked_throughput
 from lock_memory import bytes_per_lock
-from lock_traces import analysis, recorded_events
 from report import Figure, figures_table, verdict
 from rich.table import Table
 from rich.text import Text
@@ -22,18 +20,14 @@ from thread_pace import LEAVES, PREDICATE_SECONDS, ThreadPace, measure_predicate
 
 from licorne.proxy.base.terminal.standard_output import is_for_people, output_console, print_table
 
-_TRACE_EVENTS: Final = 50_000
-_TRACE_EVENTS_MIN: Final = 1_000
-
 
 def main(arguments: Sequence[str]) -> None:
     """Measure, and print tables or JSON."""
     parser = argparse.ArgumentParser(prog="tests/bench/locks.py", description=__doc__)
-    parser.add_argument("--trace-events", type=_events, default=_TRACE_EVENTS, metavar="NUMBER")
     parser.add_argument("--json", action="store_true", help="write JSON instead of tables")
     options = parser.parse_args(arguments)
     costs = measure_lock_costs(perf_counter)
-    figures = _figures(perf_counter, options.trace_events)
+    figures = _figures(perf_counter)
     predicate_paces = measure_predicate_pace(perf_counter, sleep)
     shared_paces = measure_shared_pace(perf_counter)
     if options.json:
@@ -49,22 +43,12 @@ def main(arguments: Sequence[str]) -> None:
         print_table(table, console, plain=not is_for_people())
 
 
-def _events(text: str) -> int:
-    """Read how many events the trace has that is analysed."""
-    number = int(text)
-    if number < _TRACE_EVENTS_MIN:
-        raise argparse.ArgumentTypeError(f"at least {_TRACE_EVENTS_MIN:,} events are wanted, not {text}")
-    return number
-
-
-def _figures(clock_seconds: Callable[[], float], trace_events: int) -> tuple[Figure, ...]:
-    """Measure chains, threads, asks, recording, the analysis of a trace of so many events, and memory."""
+def _figures(clock_seconds: Callable[[], float]) -> tuple[Figure, ...]:
+    """Measure chains, threads, asks and memory."""
     return (
         *added_by_chain(clock_seconds),
         *checked_throughput(clock_seconds),
         *checked_asks(clock_seconds),
-        *recorded_events(clock_seconds),
-        *analysis(clock_seconds, events=trace_events),
         *bytes_per_lock(),
     )
 

@@ -6,19 +6,14 @@ import json
 import threading
 from collections.abc import Callable
 from itertools import count
-from pathlib import Path
 
 import pytest
 from condition_lock import ConditionRWLock
 from lock_asks import checked_asks
 from lock_costs import LockCost, added_by_chain, measure_lock_costs
 from lock_load import checked_throughput
-from lock_traces import analysis, recorded_events, write_cluster_trace
-from locks import costs_json, lock_costs_table, main
+from locks import costs_json, lock_costs_table
 from report import Figure, figures_table
-
-from licorne.lockcheck.prediction.prediction import predict
-from licorne.lockcheck.traces.trace import read_trace
 
 
 def test_every_kind_is_held_against_its_base() -> None:
@@ -100,27 +95,10 @@ def test_everything_else_is_measured_by_the_clock_that_is_given() -> None:
     chain = added_by_chain(ticking(), times=2, rounds=1)
     load = checked_throughput(ticking(), allocations=2, rounds=3)
     asks = checked_asks(ticking(), times=2, rounds=1)
-    records = recorded_events(ticking(), times=2, rounds=1)
-    found = analysis(ticking(), events=4_000)
 
     assert [0.0, 0.0] == [figure.value for figure in chain]
     assert [1.0, 1.0] == [figure.value for figure in load]
     assert [5e5, 0.0, 0.0, 5e5, 0.0, 0.0, 0.0, 0.0, 0.0] == [figure.value for figure in asks]
-    assert [0.0, 0.0] == [figure.value for figure in records]
-    assert [3_988, 0.003988, 0.003988] == [found[at].value for at in (0, 2, 3)]
-    assert found[-1].value > 0
-
-
-def test_the_trace_that_is_analysed_is_what_its_threads_do(tmp_path: Path) -> None:
-    """Chains of four locks and three that go wrong; each of those can deadlock."""
-    path = tmp_path / "locks.lct"
-    used_bytes = write_cluster_trace(path, 8_000)
-    trace = read_trace(path)
-
-    assert 8_000 - 3 * 4 == len(trace.events)
-    assert 8 * len(trace.events) < used_bytes < 12 * len(trace.events)
-    assert () == trace.notices
-    assert len(predict(trace).found) >= 3
 
 
 def test_a_lock_on_a_condition_keeps_writers_out_and_lets_them_go_first() -> None:
@@ -149,11 +127,3 @@ def test_a_lock_on_a_condition_keeps_writers_out_and_lets_them_go_first() -> Non
         thread.join(10)
 
     assert ["wants to write", "writes", "reads"] == order
-
-
-def test_a_trace_that_is_too_short_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is measured before the options are understood."""
-    with pytest.raises(SystemExit, match="2"):
-        main(["--trace-events", "5"])
-
-    assert "at least 1,000 events are wanted, not 5" in capsys.readouterr().err

@@ -37,7 +37,7 @@ SAID = "a fault of its own, please report: ZeroDivisionError: on purpose\n"
 )
 def test_a_fault_of_the_plugin_changes_how_no_test_ends(tmp_path: Path, name: str) -> None:
     """It is said on standard error."""
-    (tmp_path / "conftest.py").write_text(BROKEN.format(module="licorne.lockcheck.pytest_plugin", name=name))
+    (tmp_path / "conftest.py").write_text(BROKEN.format(module="licorne.lockcheck.pytest_runs", name=name))
     ran = run_pytest(tmp_path, MODULE, "--lockcheck=full")
 
     assert ("1 failed, 1 passed", 1) == (ran.stdout.splitlines()[-1].partition(" in ")[0], ran.returncode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.programs import run_python
 
 _LOADED = """
@@ -12,7 +13,7 @@ loaded = {{name.partition(".")[0] for name in set(sys.modules) - known}} - sys.s
 print("loaded:", *sorted(name for name in loaded if not name.startswith("_")))
 """
 _HELP = """
-sys.argv = ["licorne", "--help"]
+sys.argv = ["licorne", {arguments}"--help"]
 from licorne.proxy.shell.command_line import main
 try:
     main()
@@ -28,15 +29,35 @@ def loaded_by(statement: str) -> set[str]:
     return set(done.stdout.rpartition("loaded: ")[2].split())
 
 
-def test_importing_licorne_loads_its_log_alone() -> None:
-    """The scheduler, with protobuf, yaml and pykka, is loaded when it is used."""
-    assert loaded_by("import licorne") == {"licorne", "loguru"}
+def test_importing_licorne_loads_nothing_else() -> None:
+    """The scheduler, with protobuf, yaml, pykka and its log, is loaded when it is used."""
+    assert loaded_by("import licorne") == {"licorne"}
 
 
-def test_the_help_of_the_command_loads_nothing_of_the_scheduler() -> None:
-    """It loads what draws it, and the log that every import of the package loads."""
+@pytest.mark.parametrize("arguments", ["", '"validate", ', '"serve", ', '"kubernetes", "explain", '])
+def test_help_loads_only_what_draws_it(arguments: str) -> None:
+    """No part of the scheduler, no log, and not pydantic, with which typer reads values."""
     drawing = {"annotated_doc", "markdown_it", "mdurl", "pygments", "rich", "shellingham", "typer"}
-    loaded = loaded_by(_HELP)
+    loaded = loaded_by(_HELP.format(arguments=arguments))
 
     assert loaded >= {"licorne", "typer"}
-    assert not loaded - drawing - {"click", "licorne", "loguru"}
+    assert not loaded - drawing - {"click", "licorne"}
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"), [("", "0"), ("logger.enable('licorne')", "1"), ("logger.disable('licorne')", "0")]
+)
+def test_the_log_is_written_if_the_program_enables_it(before: str, expected: str) -> None:
+    """Also before it has loaded a part of the scheduler; otherwise it is not."""
+    program = f"""
+import licorne
+from loguru import logger
+written = []
+logger.remove()
+logger.add(written.append)
+{before}
+licorne.Scheduler
+exec("logger.warning('x')", {{"__name__": "licorne.part", "logger": logger}})
+print(len(written))
+"""
+    assert expected == run_python("-c", program).stdout.strip()

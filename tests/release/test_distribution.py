@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
+from email import message_from_string
+from email.message import Message
 from pathlib import Path
 from typing import Final
 
 import pytest
+from support.builds import NO_SOURCES, run_hook
 from support.programs import outcome_of, run_python
 from support.sources import ROOMS, ROOT
 from support.waiting import PROGRAM_SECONDS
 
-_NO_SOURCES: Final = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "conformance")
+PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 _IMPORT_ALL: Final = """
 import importlib, json, pkgutil, licorne
@@ -51,7 +56,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build needs, which is installed here.
     """
     folder = tmp_path_factory.mktemp("built")
-    shutil.copytree(ROOT, folder / "checkout", ignore=_NO_SOURCES)
+    shutil.copytree(ROOT, folder / "checkout", ignore=NO_SOURCES)
     run_hook("build_sdist", folder / "checkout", folder / "dist")
     (sources,) = (folder / "dist").glob("*.tar.gz")
     shutil.unpack_archive(sources, folder / "unpacked", filter="data")
@@ -60,19 +65,18 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "dist"
 
 
-def run_hook(name: str, sources: Path, target: Path) -> None:
-    """Run a hook of the build backend in a process, in the folder of the sources."""
-    project = tomllib.loads((sources / "pyproject.toml").read_text(encoding="utf-8"))
-    backend = project["build-system"]["build-backend"]
-    ran = run_python("-c", f"import {backend}; {backend}.{name}({str(target)!r})", folder=sources)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-
-
 @pytest.fixture(scope="module")
 def wheel(built: Path) -> Path:
     """Return the wheel."""
     (path,) = built.glob("*.whl")
     return path
+
+
+def metadata_of(wheel: Path) -> Message:
+    """Return the metadata of a wheel, whose body is the description."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [each for each in archive.namelist() if each.endswith(".dist-info/METADATA")]
+        return message_from_string(archive.read(name).decode())
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +146,37 @@ def test_the_wheel_holds_what_is_no_module(wheel: Path) -> None:
     assert "licorne/lockcheck/reports/report.schema.json" in others
 
 
+def test_an_index_of_packages_shows_a_readme_whose_links_lead_somewhere(wheel: Path) -> None:
+    """Each is absolute, and each into the repository names a file of the checkout."""
+    metadata = metadata_of(wheel)
+    source = PROJECT["urls"]["Source"]
+    links = re.findall(r"\]\(([^)\s]+)", str(metadata.get_payload()))
+    inside = re.compile(re.escape(source) + r"/(?:blob|raw)/v[\d.]+/([^#]+)")
+    paths = [found[1] for link in links if (found := inside.fullmatch(link.partition("#")[0]))]
+
+    assert "text/markdown" == metadata["Description-Content-Type"]
+    assert [] == [link for link in links if not link.startswith("https://")]
+    assert [] == [path for path in paths if not (ROOT / path).exists()]
+    assert len(paths) > 20
+    assert {f"{name}, {url}" for name, url in PROJECT["urls"].items()} == set(
+        metadata.get_all("Project-URL", ())
+    )
+
+
+def test_the_package_names_the_versions_of_python_that_ci_tests(wheel: Path) -> None:
+    """And no other one: what is not tested is not promised."""
+    start = "Programming Language :: Python :: 3."
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
+    tested = re.findall(r'"(3\.\d+)"', re.search(r"python: \[(.*)\]", workflow)[1])  # type: ignore[index]
+    named = [
+        "3." + each.removeprefix(start)
+        for each in metadata_of(wheel).get_all("Classifier", ())
+        if each.startswith(start)
+    ]
+
+    assert tested == named
+
+
 def test_what_measures_the_project_itself_is_not_released(wheel: Path, sources: set[str]) -> None:
     """It lies below `tests/`."""
     released = [name for name in (*zipfile.ZipFile(wheel).namelist(), *sources) if "/bench/" in name]
@@ -169,3 +204,15 @@ def test_the_installed_wheel_simulates_a_day(installed: Path, tmp_path: Path) ->
     assert Path(place).is_relative_to(installed)
     assert ("a day in a small cluster", "direct") == (report["workload"], report["engine"])
     assert report["decisions"] > 0
+
+
+@pytest.mark.parametrize("command", [["bin/licorne"], ["-m", "licorne"], ["-m", "licorne.lockcheck"]])
+def test_the_commands_of_the_installed_wheel_run(command: list[str], installed: Path, tmp_path: Path) -> None:
+    """As a script, and as modules."""
+    start = [str(installed / command[0])] if len(command) == 1 else command
+    ran = run_python(
+        *start, "--help", folder=tmp_path, environment={**os.environ, "PYTHONPATH": str(installed)}
+    )
+
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert "sage: " in ran.stdout

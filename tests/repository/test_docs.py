@@ -9,13 +9,22 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from support.model.state_diagrams import application_states, manager_states, object_states, recovery_states
+from support.model.state_diagrams import (
+    application_states,
+    manager_states,
+    object_states,
+    pod_application_states,
+    recovery_states,
+    task_states,
+)
 
+from licorne.proxy.base.files.plugins import LAUNCHERS, POLICIES
 from licorne.proxy.si import licorne_v1_pb2
 
 ROOT: Final = Path(__file__).parents[2]
 ARCHITECTURE: Final = ROOT / "docs" / "architecture.md"
 RECOVERY: Final = ROOT / "docs" / "recovery.md"
+PODS: Final = ROOT / "docs" / "design" / "005-kubernetes.md"
 INDEX: Final = ROOT / "docs" / "README.md"
 DOCUMENTS: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -28,6 +37,8 @@ _ELSEWHERE: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 _HEADING: Final = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _FILE: Final = re.compile(r"`((?:actors|docs|examples|lockcheck|model|proxy|tests)/[\w./-]*)`")
 _NAME: Final = re.compile(r"`(licorne(?:\.\w+)+)`")
+
+ENTRY_POINTS: Final = (LAUNCHERS, POLICIES)
 
 
 def diagram(text: str, name: str) -> str:
@@ -64,7 +75,9 @@ def missing(document: Path, links: Iterable[str]) -> list[str]:
 
 
 def exists(name: str) -> bool:
-    """Return whether a dotted name is a module, or something in a module, or a package of messages."""
+    """Return whether a dotted name is a module, something in one, or a group of messages or entry points."""
+    if name in ENTRY_POINTS:
+        return True
     if name.startswith("licorne.v1"):
         return name.rpartition(".")[2] in {"v1", *licorne_v1_pb2.DESCRIPTOR.services_by_name}
     parts = name.split(".")
@@ -88,6 +101,8 @@ def exists(name: str) -> bool:
         (ARCHITECTURE, "object states", object_states),
         (ARCHITECTURE, "manager states", manager_states),
         (RECOVERY, "recovery states", recovery_states),
+        (PODS, "task states", task_states),
+        (PODS, "states of an application of pods", pod_application_states),
     ],
 )
 def test_a_page_shows_the_states_that_the_table_has(page: Path, name: str, draw: Callable[[], str]) -> None:

@@ -36,7 +36,6 @@ REPEATS_OF_REPEATS: Final = {
     "lockcheck/locks/factories.py": "each round ends with a dot, which a name has not",
     "lockcheck/order/text.py": "each round begins with a hyphen, which a name has not",
     "proxy/core/resolvers/ldap.py": "a round ends with a plus sign that is not escaped, or begins with a dot",
-    "proxy/si/generator.py": "each round is a line",
     "proxy/play/simulation/workloads/swf.py": "each round begins with a colon, which a property has not",
 }
 """Modules with a literal that repeats a repeat, and why a text has one division into rounds alone."""

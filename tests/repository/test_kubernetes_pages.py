@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import typer
 
 from licorne.proxy.kubernetes.admission.settings import _READERS as _ADMISSION_READERS
 from licorne.proxy.kubernetes.admission.settings import AdmissionSettings, admission_settings
@@ -19,7 +18,6 @@ from licorne.proxy.kubernetes.mapping.settings import (
     settings_from_config_maps,
 )
 from licorne.proxy.kubernetes.objects import ConfigMap, ObjectMeta
-from licorne.proxy.shell.commands.kubernetes import kubernetes
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
@@ -50,16 +48,6 @@ def test_the_default_in_the_table_is_the_one_that_holds(key: str) -> None:
 
     assert KubernetesSettings() == settings_from_config_maps(None, configs).settings
     assert AdmissionSettings() == admission_settings(None, configs)
-
-
-def test_every_option_is_in_the_table() -> None:
-    """Those of the command; its subcommands say theirs with `--help`."""
-    table = PAGE.partition("\n| option | |\n")[2].partition("\n\n")[0]
-    command = typer.main.get_command(kubernetes)
-    options = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
-
-    of_typer = {"--install-completion", "--show-completion"}
-    assert options - of_typer == set(re.findall(r"--[a-z][a-z-]+", table))
 
 
 def test_every_file_that_is_installed_is_in_the_table() -> None:

@@ -52,7 +52,7 @@ ALLOWED: Final[Mapping[str, set[str]]] = {
     "proxy/views/page/test_reasons.py": {"scene.wait(31)"},
     # They set a pace, and decide nothing.
     "support/door/cluster_program.py": {"cluster.all_placed.wait(_TICK_SECONDS)"},
-    "proxy/wire/server/test_watchdog.py": {"threading.Event().wait(0.01)"},
+    "proxy/wire/server/test_watchdog.py": {"threading.Event().wait(0.01)", "process.wait(5)"},
     "support/proxy/listening.py": {"self._meeting.wait_for(lambda: self._inside > 1, _MOMENT_SECONDS)"},
 }
 

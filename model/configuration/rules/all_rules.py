@@ -49,6 +49,7 @@ def validate_partition(partition: PartitionConfig) -> list[RuleFinding]:
     findings.extend(_rules(partition))
     findings.extend(node_policy_is_known(partition))
     findings.extend(node_weights_are_not_negative(partition))
+    findings.extend(levels_are_names(partition))
     findings.extend(victims_are_known(partition))
     _levels(partition.root, {kind: ChainMap() for kind in LIMIT_KINDS}, ChainMap(), findings)
     return findings
@@ -62,6 +63,7 @@ def _queues(queue: QueueConfig, level: int) -> Iterator[RuleFinding]:
     yield from queues.child_names_are_unique(queue, level)
     yield from queues.application_maxima_fit(queue)
     yield from queues.template_resources_are_readable(queue)
+    yield from queues.shares_fit(queue)
     yield from queues.lend_fits_guarantee(queue)
     yield from queues.own_properties_are_readable(queue)
     for child in queue.queues:
@@ -184,6 +186,16 @@ def node_weights_are_not_negative(partition: PartitionConfig) -> Iterator[RuleFi
         if weight < 0:
             position = partition.positions[f"nodesortpolicy.resourceweights.{name}"]
             yield RuleFinding(position, f"negative resource weight for {name} is not allowed: {weight:g}")
+
+
+def levels_are_names(partition: PartitionConfig) -> Iterator[RuleFinding]:
+    """Refuse a level of the topology that has no name, or one twice."""
+    for index, level in enumerate(partition.topology):
+        if not level or level in partition.topology[:index]:
+            why = "is written twice" if level else "has no name: it is an attribute of nodes, as rack is"
+            yield RuleFinding(
+                partition.positions[f"topology[{index}]"], f"the level {level!r} of the topology {why}"
+            )
 
 
 def victims_are_known(partition: PartitionConfig) -> Iterator[RuleFinding]:

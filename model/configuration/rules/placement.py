@@ -233,7 +233,7 @@ def filter_names_match(rule: RuleConfig) -> Iterator[RuleFinding]:
             if len(entries) > 1 and not is_name(entry):
                 position = rule.positions.get(f"filter.{kind}s[{index}]", rule.position)
                 yield RuleFinding(
-                    position, f"{entry!r} is no {kind} name and has no effect in a list of several"
+                    position, f"{entry!r} is not a {kind} name and has no effect in a list of several"
                 )
 
 

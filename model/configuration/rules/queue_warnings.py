@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ...policies.policies import POLICY_PREFIX, PolicyPoint, is_policy_word, refused_name
+from ...policies.policies import POLICY_PREFIX, PolicyPoint, is_policy_word
 from ...resources.comparisons import is_zero
 from ..names import AccessControlError, AccessControlList, did_you_mean
 from ..policies import APPLICATION_ORDER_WORDS
@@ -18,6 +18,7 @@ from ..problems import Position, RuleFinding
 from ..queue_properties import (
     APPLICATION_SORT_POLICY,
     BACKFILL_ORDER,
+    BACKFILL_PROMISES,
     BACKFILL_RESERVATIONS,
     PREEMPTION_DELAY,
     PREEMPTION_POLICY,
@@ -26,6 +27,7 @@ from ..queue_properties import (
     QUOTA_PREEMPTION_DELAY,
     REFUSED_IF_UNREADABLE,
     RUNTIME_DEFAULT,
+    RUNTIME_EXPECTED,
     RUNTIME_MAX,
     RUNTIME_OVERRUN,
     evaluate,
@@ -42,7 +44,7 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _LEAF_ONLY: Final = (
     *(APPLICATION_SORT_POLICY, PREEMPTION_DELAY),
-    *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN),
+    *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN, RUNTIME_EXPECTED),
 )
 KNOWN_TYPES: Final = ("vcore", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu")
 """The types that resource managers commonly have; others are known where a file names them twice."""
@@ -154,7 +156,7 @@ def properties_are_readable(
             continue  # An invalid value is an error, not a warning.
         elif not reads(name, text):
             hint = did_you_mean(text, _WORDS.get(name, ()))
-            yield RuleFinding(position, f"{text!r} is no value of {name}, the default is used{hint}")
+            yield RuleFinding(position, f"{text!r} is not a value of {name}, the default is used{hint}")
         elif name == APPLICATION_SORT_POLICY and text == "stateaware":
             yield RuleFinding(position, "stateaware is served as fifo: write 'fifo'")
 
@@ -189,7 +191,8 @@ def backfilling_has_effect(queue: QueueConfig, above: _Above) -> Iterator[RuleFi
     if not queue.is_leaf:
         backfills = backfills or evaluate(properties, is_leaf=False).backfill is not None
     of_leaves = properties if queue.is_leaf else template
-    if backfills and not queue.queues and evaluate(of_leaves, is_leaf=True).runtime.assumed_ns is None:
+    runtime = evaluate(of_leaves, is_leaf=True).runtime
+    if backfills and not queue.queues and runtime.assumed_ns is None and not runtime.expected_word:
         where = "" if queue.is_leaf else " in a childtemplate"
         text = (
             f"queue {queue.name} has no {RUNTIME_DEFAULT}{where}, and a queue above its work backfills: "
@@ -202,7 +205,7 @@ def backfilling_has_effect(queue: QueueConfig, above: _Above) -> Iterator[RuleFi
 
 def _order_has_effect(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Warn of properties of backfilling at a leaf, and of an order where it does not matter."""
-    for name in (BACKFILL_RESERVATIONS, BACKFILL_ORDER):
+    for name in (BACKFILL_RESERVATIONS, BACKFILL_ORDER, BACKFILL_PROMISES):
         if queue.is_leaf and name in queue.properties:
             yield _at(queue, name, f"{name} has no effect at a leaf: it is for the queue above")
     if queue.is_leaf or BACKFILL_ORDER not in queue.properties:
@@ -305,6 +308,9 @@ def _placed(
 _POINTS: Final = {
     APPLICATION_SORT_POLICY: PolicyPoint.APPLICATION_ORDER,
     QUEUE_SORT_POLICY: PolicyPoint.QUEUE_ORDER,
+    RUNTIME_EXPECTED: PolicyPoint.RUN_TIME,
+    BACKFILL_ORDER: PolicyPoint.BACKFILL_ORDER,
+    BACKFILL_PROMISES: PolicyPoint.PROMISES,
 }
 """The properties of queues that name policies."""
 GivenPoints = Mapping[str, Collection[PolicyPoint]]
@@ -347,3 +353,21 @@ def _finding(word: str, point: PolicyPoint, position: Position, points: GivenPoi
     if refusal is not None:
         name = word.removeprefix(POLICY_PREFIX)
         yield RuleFinding(position, f"{refusal}{'' if name in points else did_you_mean(name, tuple(points))}")
+
+
+def refused_name(word: str, point: PolicyPoint, points: Mapping[str, Collection[PolicyPoint]]) -> str | None:
+    """Return why a configuration may not name a policy at a point, `None` if it may.
+
+    Args:
+        word: The word in the configuration, with the prefix.
+        point: The point that the word is configured for.
+        points: The policies that the program has given, and at which points each decides.
+    """
+    name = word.removeprefix(POLICY_PREFIX)
+    if name not in points:
+        known = ", ".join(sorted(points)) or "none"
+        return f"no policy {name!r:.100} was given to the scheduler; given: {known}"
+    if point not in points[name]:
+        has = ", ".join(sorted(each.value for each in points[name]))
+        return f"the policy {name!r} has no method {point.value}; it has: {has}"
+    return None

@@ -35,6 +35,7 @@ from ..problems import Position, RuleFinding
 from ..queue_properties import (
     BACKFILL_ORDER,
     BACKFILL_PASSES,
+    BACKFILL_PROMISES,
     BACKFILL_RESERVATIONS,
     FAIR_COUNT,
     FAIR_HALF_LIFE,
@@ -47,6 +48,7 @@ from ..queue_properties import (
     QUEUE_SORT_POLICY,
     REFUSED_IF_UNREADABLE,
     RUNTIME_DEFAULT,
+    RUNTIME_EXPECTED,
     RUNTIME_MAX,
     RUNTIME_OVERRUN,
     evaluate,
@@ -54,6 +56,7 @@ from ..queue_properties import (
     reads,
 )
 from ..schema import ChildTemplateConfig, QueueConfig, parse_resource
+from ..shares import WHOLE, Share
 
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     FAIR_COUNT: tuple(count.value for count in FairCount),
@@ -61,8 +64,10 @@ _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     PREEMPTION_WITHIN: tuple(within.value for within in PreemptionWithin),
     QUEUE_SORT_POLICY: (*QUEUE_ORDER_WORDS, f"{POLICY_PREFIX}NAME"),
     GANG_PLACING: tuple(placing.value for placing in GangPlacing),
-    BACKFILL_ORDER: tuple(order.value for order in BackfillOrder),
+    BACKFILL_ORDER: (*(order.value for order in BackfillOrder), f"{POLICY_PREFIX}NAME"),
+    BACKFILL_PROMISES: (f"{POLICY_PREFIX}NAME",),
     RUNTIME_OVERRUN: tuple(kind.value for kind in Overrun),
+    RUNTIME_EXPECTED: (f"{POLICY_PREFIX}NAME",),
 }
 """The values of properties that have few."""
 _FORMS: Final[Mapping[str, str]] = {
@@ -189,9 +194,30 @@ def resources_fit(
     return wanted if is_zero(queue.guaranteed) else queue.guaranteed
 
 
+def shares_fit(queue: QueueConfig) -> Iterator[RuleFinding]:
+    """Refuse parts of the cluster that do not fit; parts of known maxima are compared as quantities."""
+    if queue.max:
+        return
+    guaranteed, maximum = queue.guaranteed_share, queue.max_share
+    if guaranteed is not None and maximum is not None and guaranteed > maximum:
+        text = f"guaranteed {guaranteed} is larger than max {maximum} of queue {queue.name}"
+        yield RuleFinding(_place(queue, "guaranteed"), text)
+    wanted = sum(each.guaranteed_share.thousandths for each in queue.queues if each.guaranteed_share)
+    most = WHOLE
+    if guaranteed is not None and maximum is not None:
+        most = WHOLE * guaranteed.thousandths // maximum.thousandths
+    if wanted > most:
+        text = f"the children of queue {queue.name} are guaranteed {Share(wanted)} of its maximum together"
+        yield RuleFinding(_place(queue, "queues"), f"{text}, and may be guaranteed {Share(most)}")
+
+
 def lend_fits_guarantee(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse a queue, or the template of a parent, that lends more than its guarantee, or lacks one."""
-    yield from _lend_fits(queue, queue.guaranteed, queue.lend, f"queue {queue.name}")
+    if queue.guaranteed_share is not None and not queue.guaranteed and queue.lend:
+        text = f"lend of queue {queue.name} cannot be compared with a guarantee that is a part of the cluster"
+        yield RuleFinding(_place(queue, "lend"), text)
+    else:
+        yield from _lend_fits(queue, queue.guaranteed, queue.lend, f"queue {queue.name}")
     template = queue.child_template
     if template is not None and not queue.is_leaf:
         unreadable: list[RuleFinding] = []  # Refused by another rule.

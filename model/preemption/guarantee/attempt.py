@@ -12,7 +12,8 @@ from typing import Final, NamedTuple, final
 
 from ...applications.ask_walk import Candidate, CandidateKind
 from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
-from ...nodes.order import NodeEntry
+from ...nodes.entry import NodeEntry
+from ...nodes.topology import Domains
 from ...predicates.node_checks import NodeChecks
 from ...queues.application_entry import ApplicationEntry
 from ...resources.resource import Resource, fits, total_of
@@ -21,7 +22,8 @@ from ...state.placing import unreserve
 from ...state.preemption_log import Overdraft, PreemptionRecord
 from ...state.rates import AttemptShape, change_stamp, due_ns
 from ...values.allocation import Ask
-from ..acts import by_ask, ending_of, mark_all, release_all, remember, repeats, report_preempted
+from ...values.domains import DomainTerms
+from ..acts import FOR_ASK, by_ask, ending_of, mark_all, release_all, remember, repeats, report_preempted
 from ..protection import Protected, ProtectedVictims, Protection, sparing
 from ..victim_orders import measure_in
 from ..victims import Victim, orders_to_try, queue_order
@@ -451,14 +453,21 @@ class _Moment:
             unclaimed=unclaimed,
             members=self._members,
             promises=self._promises,
+            domains=_needed_domains(state, self._entry) if self._members else None,
         )
+
+
+def _needed_domains(state: PartitionState, entry: ApplicationEntry) -> Domains | None:
+    """Return the domains of nodes of which a gang needs one; those that it prefers do not count."""
+    level = entry.application.gang_settings.required_level
+    return state.topology.domains(DomainTerms(level) if level else None)
 
 
 def _carry_out(asking: Asking, decided: _Decided) -> None:
     state, entry = asking.state, asking.entry
     view, plan, record = decided.view, decided.plan, decided.record
     key, now_ns = view.ask.allocation_key, record.time_ns
-    release_all(state, plan.victims, f"preempting allocations to free up resources to run ask: {key}")
+    release_all(state, plan.victims, f"{FOR_ASK}{key}")
     report_preempted(state, plan.victims, by_ask(view.ask, entry))
     for ask in view.asks:
         entry.application.asks.note_preemption(ask.allocation_key, now_ns, triggered=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from ...nodes.order import NodeEntry
+from ...nodes.entry import NodeEntry
 from ...queues.queue import Queue
 from ...resources.resource import Resource, add, fits, total_of
 from ...state.claims import EndingVictim, ReservedAsk

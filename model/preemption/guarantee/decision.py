@@ -25,6 +25,7 @@ from itertools import combinations
 from typing import Final, Protocol
 
 from ...limits.usage_tree import LimitBlocker
+from ...nodes.topology import Domains
 from ...predicates.node_checks import NodeChecks, Pending, refuse_or_ask
 from ...queues.queue import Queue
 from ...resources.resource import Resource, add, fits
@@ -34,7 +35,14 @@ from ..losses import those_begun_first
 from ..victims import Need, Victim, first_enough, given_back, needed_only, queue_order
 from .attempt_budget import NoPreemption
 from .candidate_victims import CandidateVictims
-from .gang_nodes import SETS_OF_MAX, GangView, all_sets, nodes_for_members, nodes_once_ended
+from .gang_nodes import (
+    SETS_OF_MAX,
+    GangView,
+    all_sets,
+    nodes_for_members,
+    nodes_in_domains,
+    nodes_once_ended,
+)
 from .ledger import ProjectedUsage, QueueFacts
 from .nodes import CandidateNode, NodeChoice, NodeSolver, choose_in_order, choose_node
 
@@ -84,6 +92,8 @@ class PreemptionView:
     """The members of a gang, whose sum is `ask`; empty for a single ask."""
     promises: PromisesOfOthers | None = None
     """The promises that must be kept, `None` without backfilling."""
+    domains: Domains | None = None
+    """The domains of nodes of which the gang needs one; `None` if it may have all nodes."""
 
     @property
     def asks(self) -> tuple[Ask, ...]:
@@ -172,7 +182,7 @@ def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | 
         plan = _plan_on(view, node, checks)
         if plan not in _OTHER_NODES_MAY_DO or not fits(given_back(view.candidates.victims), view.lack):
             return plan
-        assert isinstance(plan, NoPreemption), "a plan is no reason"
+        assert isinstance(plan, NoPreemption), "a plan is not a reason"
         tried[node.node_id] = plan
     return next(iter(tried.values()))
 
@@ -181,7 +191,11 @@ def _decide_for_all(view: PreemptionView, checks: NodeChecks | None) -> Preempti
     """Decide for all members of a gang together: by all sets of possible victims, if these are few."""
     if checks is not None or len(view.candidates.victims) > SETS_OF_MAX:
         gang = GangView(view.members, view.ask, view.leaf, view.candidates, view.candidate_nodes)
-        choice = nodes_for_members(gang, checks)
+        choice = (
+            nodes_for_members(gang, checks)
+            if view.domains is None
+            else nodes_in_domains(gang, view.domains, checks)
+        )
         return (
             _without_node(view, choice)
             if isinstance(choice, NoPreemption)
@@ -215,7 +229,9 @@ def _nodes_if_ended(view: PreemptionView, victims: Sequence[Victim]) -> tuple[st
 
     def nodes_with(some: Sequence[Victim]) -> tuple[str, ...] | None:
         has_room = fits(given_back(some), view.lack)
-        return nodes_once_ended(view.members, view.candidate_nodes, some) if has_room else None
+        if not has_room:
+            return None
+        return nodes_once_ended(view.members, view.candidate_nodes, some, view.domains)
 
     if not fits(given_back(victims), view.lack):
         return None

@@ -16,6 +16,7 @@ from itertools import combinations
 from typing import Final, NamedTuple, TypeAlias, final
 
 from ...nodes.gang_room import NodeRoom, assign, by_size, slots
+from ...nodes.topology import Domains, Path
 from ...predicates.node_checks import NodeChecks, Pending
 from ...resources.resource import add, subtract, total_of
 from ...values.allocation import Ask
@@ -34,7 +35,10 @@ the number of victims chosen before; and the victims that it needs."""
 
 
 def nodes_once_ended(
-    members: Sequence[Ask], nodes: Iterable[CandidateNode], victims: Iterable[Victim]
+    members: Sequence[Ask],
+    nodes: Iterable[CandidateNode],
+    victims: Iterable[Victim],
+    domains: Domains | None = None,
 ) -> tuple[str, ...] | None:
     """Return a node for each member once some victims have ended, `None` if no room is found."""
     rooms = {node.node_id: node.available for node in nodes}
@@ -42,7 +46,8 @@ def nodes_once_ended(
         node_id = victim.allocation.node_id
         if node_id in rooms:
             rooms[node_id] = add(rooms[node_id], victim.resource)
-    return assign([ask.resource for ask in members], [NodeRoom(*room) for room in rooms.items()])
+    sizes = [ask.resource for ask in members]
+    return assign(sizes, [NodeRoom(*room) for room in rooms.items()], domains=domains)
 
 
 def all_sets(victims: Sequence[Victim]) -> Iterator[tuple[Victim, ...]]:
@@ -60,6 +65,23 @@ class GangView(NamedTuple):
     leaf: QueueFacts
     candidates: CandidateVictims
     nodes: Sequence[CandidateNode]
+
+
+def nodes_in_domains(
+    gang: GangView, domains: Domains, checks: NodeChecks | None
+) -> NodeChoice | NoPreemption:
+    """Return nodes for all members in the domain where the mildest victims make room, or why not."""
+    inside: dict[Path, list[CandidateNode]] = {}
+    for node in gang.nodes:
+        domain = domains.required_domain(node.node_id)
+        if domain is not None:
+            inside.setdefault(domain, []).append(node)
+    found = [nodes_for_members(gang._replace(nodes=nodes), checks) for _, nodes in sorted(inside.items())]
+    choices = [choice for choice in found if isinstance(choice, NodeChoice)]
+    if NoPreemption.PENDING in found or not choices:
+        reasons = (NoPreemption.PENDING, NoPreemption.REFUSED)
+        return next((reason for reason in reasons if reason in found), NoPreemption.NO_NODE)
+    return min(choices, key=lambda choice: choice.severity)
 
 
 def nodes_for_members(gang: GangView, checks: NodeChecks | None) -> NodeChoice | NoPreemption:

@@ -53,10 +53,11 @@ _FILE_NAMES: Final = (".yaml", ".yml", ".json")
 _DEPTH_MAX: Final = 100
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, *, comment: str = "") -> str:
     """Return the text of a UTF-8 file, with or without a byte order mark and with any line ends.
 
-    A file that gzip, bzip2 or xz has made is unpacked, whatever its name is.
+    A file that gzip, bzip2 or xz has made is unpacked, whatever its name is. If comments have a mark, lines
+    that begin with it may contain other bytes, for example names in Latin-1: these become `\ufffd`.
 
     Raises:
         InputError: The file cannot be read or unpacked, has more than 1 GiB of text, or is not UTF-8; or it
@@ -64,7 +65,7 @@ def read_text(path: Path) -> str:
     """
     try:
         with path.open("rb") as file, unpacked(file) as text:
-            return _text(text, path, file if text is not file else None)
+            return _text(text, path, file if text is not file else None, comment)
     except PACKING_ERRORS as error:
         raise InputError(path, f"cannot be unpacked: {error}") from error
     except OSError as error:
@@ -86,7 +87,7 @@ def read_standard_input() -> str:
         raise InputError(path, f"cannot be read: {error.strerror or error}") from error
 
 
-def _text(file: BinaryIO, path: Path, packed: BufferedReader | None = None) -> str:
+def _text(file: BinaryIO, path: Path, packed: BufferedReader | None = None, comment: str = "") -> str:
     """Return the text of an open file, which is unpacked from another one if that is given."""
     content = bytearray()
     # In pieces: the size of some files is unknown, and some have no end.
@@ -99,7 +100,7 @@ def _text(file: BinaryIO, path: Path, packed: BufferedReader | None = None) -> s
             read = packed.tell() if packed.seekable() else _UNPACKED_MAX_BYTES
             _check_unpacked(len(content), read, path)
     try:
-        text = content.decode("utf-8-sig")
+        text = _without_foreign_bytes(bytes(content), comment).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # The position is counted from the end of the byte order mark.
         raw = error.object
@@ -108,6 +109,17 @@ def _text(file: BinaryIO, path: Path, packed: BufferedReader | None = None) -> s
         message = f"byte 0x{raw[error.start]:02x} is not UTF-8 text"
         raise InputError(path, message, line=line, column=column) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _without_foreign_bytes(content: bytes, comment: str) -> bytes:
+    """Return a text whose lines with the mark of comments are UTF-8."""
+    if not comment:
+        return content
+    mark = comment.encode()
+    lines = content.split(b"\n")
+    return b"\n".join(
+        line.decode(errors="replace").encode() if line.startswith(mark) else line for line in lines
+    )
 
 
 def _check_unpacked(size: int, packed_size: int, path: Path) -> None:

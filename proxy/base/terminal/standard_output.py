@@ -26,13 +26,21 @@ _ESCAPES: Final = "licorne-escapes"
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
 """The status of a program that was ended by Ctrl-C."""
+CLOSED_PIPE: Final = 141
+"""The status of a program that was ended by a write to a closed pipe."""
 
 
 class OutputError(Exception):
     """Standard output cannot be written to.
 
-    It is not an `OSError`: libraries end the process without a message when they find that a pipe is closed.
+    `is_closed` tells whether its reader has closed it, such as `head` when it has enough.
+
+    It is not an `OSError`: libraries end the process with a status of their own when a pipe is closed.
     """
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error.strerror))
+        self.is_closed = error.errno == errno.EPIPE
 
 
 @final
@@ -50,13 +58,14 @@ class _Output(io.FileIO):
         try:
             return super().write(content)
         except OSError as error:
-            closed = error.errno == errno.EPIPE
-            raise OutputError("its reader has closed it" if closed else str(error.strerror)) from error
+            raise OutputError(error) from error
 
 
 @contextmanager
 def checked_output(who: str) -> Iterator[None]:
     """End the process with a line on standard error if standard output cannot be written to.
+
+    If its reader has closed it, the process ends without a line, with the status `CLOSED_PIPE`.
 
     Characters that the encoding does not have are written as JSON escapes, so that a document stays valid.
 
@@ -89,6 +98,8 @@ def checked_output(who: str) -> Iterator[None]:
         finally:
             checked.flush()
     except OutputError as error:
+        if error.is_closed:
+            raise SystemExit(CLOSED_PIPE) from error
         write_error(f"{who}: standard output cannot be written to: {error}")
         raise SystemExit(BAD_INPUT) from error
     finally:

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Required
 from typing_extensions import TypedDict
 
 from ....model.applications.report import ApplicationSummary, ShownApplication, ShownAsk, ShownTaskGroup
-from ....model.state.preemption_log import PreemptionCause, VictimNeed
+from ....model.state.preemption_log import PreemptionCause, PreemptionRecord, VictimNeed
 from ....model.values.allocation import Allocation
 from ....model.values.documents import quantities_shown
 from ....model.values.messages import short_partition_name
@@ -361,6 +361,50 @@ class JustificationDocument(TypedDict):
     nodes: list[NodeRoomDocument]
     takenOver: Names
     """Allocations that ended already for no ask, and end for this one from now on."""
+
+
+class PreemptedDocument(TypedDict):
+    """An allocation that was preempted, and the ask that it made room for."""
+
+    time: TimeNs
+    cause: Annotated[str, names_of(PreemptionCause)]
+    queueName: str
+    """The queue of the ask, or the one whose maximum is enforced."""
+    applicationID: str
+    """Empty where a maximum is enforced."""
+    allocationKey: str
+    victimQueueName: str
+    victimUser: str
+    victimApplicationID: str
+    victimAllocationKey: str
+    nodeID: str
+    """The node of the victim."""
+    resource: Quantities
+    reason: str
+    lostNs: Int64
+    """How long it has worked since its start, or its last checkpoint."""
+
+
+def preempted_documents(record: PreemptionRecord) -> list[PreemptedDocument]:
+    """Return the documents of the victims of a preemption."""
+    return [
+        {
+            "time": record.time_ns,
+            "cause": record.cause.name,
+            "queueName": record.ask_queue_path or record.queue_path,
+            "applicationID": record.application_id,
+            "allocationKey": record.allocation_key,
+            "victimQueueName": victim.queue_path,
+            "victimUser": victim.user,
+            "victimApplicationID": victim.application_id,
+            "victimAllocationKey": victim.allocation_key,
+            "nodeID": victim.node_id,
+            "resource": victim.resource.as_dict(),
+            "reason": victim.reason,
+            "lostNs": victim.lost_ns(record.time_ns),
+        }
+        for victim in record.victims
+    ]
 
 
 class PreemptionDocument(TypedDict):

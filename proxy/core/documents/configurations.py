@@ -16,6 +16,7 @@ from ....model.configuration.schema import (
     RuleConfig,
     SchedulerConfig,
 )
+from ....model.configuration.shares import ALL_TYPES
 from ....model.values.documents import Document, Json
 from .declarations import Names, Texts, whole
 
@@ -59,6 +60,7 @@ class ConfiguredPartitionDocument(TypedDict, total=False):
     Queues: Required[list[ConfiguredQueueDocument]]
     PlacementRules: list[ConfiguredRuleDocument]
     Limits: list[ConfiguredLimitDocument]
+    Topology: list[str]
     Preemption: Required[ConfiguredPreemptionDocument]
     NodeSortPolicy: Required[ConfiguredNodeSortDocument]
     UserGroupResolver: Required[ConfiguredResolverDocument]
@@ -67,8 +69,8 @@ class ConfiguredPartitionDocument(TypedDict, total=False):
 class ConfiguredResourcesDocument(TypedDict, total=False):
     """The guarantee and the maximum of a queue, as texts."""
 
-    Guaranteed: Texts
-    Max: Texts
+    Guaranteed: Texts | str
+    Max: Texts | str
     Lend: Texts
 
 
@@ -178,6 +180,7 @@ class _Writer:
                 Queues=[self._queue(partition.root)],
                 PlacementRules=[self._rule(rule) for rule in partition.placement_rules],
                 Limits=self._limits(partition.limits),
+                Topology=list(partition.topology),
             )
             | self._group(
                 "Preemption",
@@ -246,4 +249,5 @@ class _Writer:
 
 
 def _texts(texts: Mapping[str, str]) -> Json:
-    return dict(texts.items())
+    """Return texts by their names; a percentage of all types is a text alone."""
+    return texts[ALL_TYPES] if ALL_TYPES in texts else dict(texts.items())

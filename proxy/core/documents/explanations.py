@@ -113,6 +113,10 @@ class NodeAnswersDocument(TypedDict):
     """The node that would be taken."""
     refusing: list[RefusingNodesDocument]
     nearest: NearestNodeDocument | None
+    available: int
+    """How many nodes the ask could use now."""
+    reasons: dict[str, int]
+    """How many of the other nodes have which first reason; each node counts once."""
 
 
 class ExplainedTaskGroupDocument(TypedDict):
@@ -208,6 +212,8 @@ class ExplainedAskDocument(TypedDict):
     nodes: NodeAnswersDocument | None
     noted: list[NotedDocument]
     """The notes of cycles on it."""
+    sentence: NotRequired[str]
+    """Why it waits, in one line; absent if it does not wait."""
     plannedStart: NotRequired[PlannedStartDocument]
     """When it is expected to start; absent where nothing is planned for it."""
     ending: NotRequired[list[VictimDocument]]
@@ -407,6 +413,8 @@ class WaitingDocument(TypedDict):
 
     key: str
     text: str
+    sentence: str
+    """Why they wait, in one line."""
     free: bool
     """Nothing blocks them."""
     reserved: str

@@ -290,6 +290,8 @@ class TimelineDocument(TypedDict):
     """Milliseconds between two points."""
     span: float
     """How long points are kept in milliseconds."""
+    kept: float
+    """How far back a history reaches in milliseconds; 0 without one."""
     types: list[str]
     """The resource types of the quantities below."""
     times: list[int]
@@ -318,8 +320,8 @@ DETAIL_WORDS: Final[Mapping[int, str]] = MappingProxyType(
     {
         ChangeDetail.REQUEST_CANCEL: "request withdrawn",
         ChangeDetail.REQUEST_TIMEOUT: "request timed out",
-        ChangeDetail.APP_ALLOC: "allocation",
-        ChangeDetail.APP_REQUEST: "request",
+        ChangeDetail.APP_ALLOC: "allocation {}",
+        ChangeDetail.APP_REQUEST: "request {}",
         ChangeDetail.APP_REJECT: "rejected",
         ChangeDetail.APP_NEW: "new",
         ChangeDetail.APP_ACCEPTED: "accepted",
@@ -335,27 +337,34 @@ DETAIL_WORDS: Final[Mapping[int, str]] = MappingProxyType(
         ChangeDetail.APP_CANNOTRUN_QUOTA: "may not run: its user or group has its maximum of applications",
         ChangeDetail.APP_RUNNABLE_QUOTA: "may run for its user and group",
         ChangeDetail.NODE_DECOMISSION: "decommissioned",
-        ChangeDetail.NODE_SCHEDULABLE: "schedulable",
-        ChangeDetail.NODE_ALLOC: "allocation",
-        ChangeDetail.NODE_CAPACITY: "capacity",
-        ChangeDetail.NODE_OCCUPIED: "occupied",
-        ChangeDetail.NODE_RESERVATION: "reservation",
-        ChangeDetail.QUEUE_DYNAMIC: "dynamic queue",
-        ChangeDetail.QUEUE_TYPE: "kind of queue",
-        ChangeDetail.QUEUE_MAX: "maximum",
-        ChangeDetail.QUEUE_GUARANTEED: "guarantee",
-        ChangeDetail.QUEUE_APP: "application",
+        ChangeDetail.NODE_SCHEDULABLE: "state changed",
+        ChangeDetail.NODE_ALLOC: "allocation {}",
+        ChangeDetail.NODE_CAPACITY: "capacity {}",
+        ChangeDetail.NODE_OCCUPIED: "use by others {}",
+        ChangeDetail.NODE_RESERVATION: "reservation {}",
+        ChangeDetail.QUEUE_DYNAMIC: "dynamic queue {}",
+        ChangeDetail.QUEUE_TYPE: "kind of queue {}",
+        ChangeDetail.QUEUE_MAX: "maximum {}",
+        ChangeDetail.QUEUE_GUARANTEED: "guarantee {}",
+        ChangeDetail.QUEUE_APP: "application {}",
         ChangeDetail.QUEUE_PREEMPTION: "preemption for a lowered maximum",
         ChangeDetail.ALLOC_CANCEL: "allocation ended by the resource manager",
         ChangeDetail.ALLOC_PREEMPT: "allocation preempted",
         ChangeDetail.ALLOC_TIMEOUT: "allocation timed out",
         ChangeDetail.ALLOC_REPLACED: "placeholder replaced",
         ChangeDetail.ALLOC_NODEREMOVED: "allocation ended with its node",
-        ChangeDetail.UG_USER_LIMIT: "limit of the user",
-        ChangeDetail.UG_GROUP_LIMIT: "limit of the group",
-        ChangeDetail.UG_APP_LINK: "application counted for the group",
-        ChangeDetail.UG_USER_RESOURCE: "use of the user",
-        ChangeDetail.UG_GROUP_RESOURCE: "use of the group",
+        ChangeDetail.UG_USER_LIMIT: "limit of the user {}",
+        ChangeDetail.UG_GROUP_LIMIT: "limit of the group {}",
+        ChangeDetail.UG_APP_LINK: "application {} in the group",
+        ChangeDetail.UG_USER_RESOURCE: "use of the user changed",
+        ChangeDetail.UG_GROUP_RESOURCE: "use of the group changed",
     }
 )
-"""The part of the object that changed, by the number of the detail."""
+"""What happened, by the number of the detail; `{}` stands for the word of the change."""
+
+
+def change_text(event: EventDocument) -> str:
+    """Return what happened in an event, in words; numbers without words as they are."""
+    detail, change = event.get("eventChangeDetail", 0), event.get("eventChangeType", 0)
+    word = CHANGE_WORDS.get(change, "")
+    return DETAIL_WORDS.get(detail, str(detail)).replace("{}", word).strip() if detail else word

@@ -305,7 +305,7 @@ class EventDelivery:
             self.deliver()
 
     def deliver(self) -> None:
-        """Send each RM what has happened to it since the last time."""
+        """Send each RM its events since the last time."""
         with self._lock:
             for receiver in self._receivers():
                 self._deliver_to(receiver)
@@ -329,7 +329,7 @@ class EventDelivery:
             receiver.send(records[start : start + _MESSAGE_RECORDS_MAX])
 
     def close(self) -> None:
-        """End the thread, and deliver what has happened up to now."""
+        """End the thread, and deliver the events up to now."""
         self._stop.set()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():

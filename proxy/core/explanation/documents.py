@@ -10,7 +10,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
 from ....model.errors import LicorneError
-from ....model.explanation import AskExplanation, Blocker, Explanation, Lack, NodeSummary, NodeTally, Place
+from ....model.explanation import (
+    AskExplanation,
+    AskStatus,
+    Blocker,
+    Explanation,
+    Lack,
+    NodeSummary,
+    NodeTally,
+    Place,
+)
 from ....model.explanation.dry_run import DryRun, NextAsk, NextAsks, Prospect
 from ....model.explanation.planned_starts import PlannedStart
 from ....model.placement import RuleOutcome
@@ -40,6 +49,7 @@ from ..documents.explanations import (
     RefusingNodesDocument,
     RuleAnswerDocument,
 )
+from .one_line import ask_line
 from .text import (
     TextLine,
     Where,
@@ -77,7 +87,7 @@ def document_of(explanation: Explanation, where: Where) -> ExplainedDocument:
         "blockers": [blocker_document(blocker, where, now_ns) for blocker in explanation.blockers],
         "places": [place_document(place, where) for place in explanation.places],
         "gang": _gang(explanation),
-        "asks": [_ask(ask, where, now_ns) for ask in explanation.asks],
+        "asks": [_ask(ask, explanation, where) for ask in explanation.asks],
         "preemptions": [_preemption(record) for record in explanation.preemptions],
         "preemptionLoops": explanation.loops,
     }
@@ -134,6 +144,8 @@ def nodes_document(nodes: NodeSummary) -> NodeAnswersDocument:
         "first": nodes.first or None,
         "refusing": [_refusing(tally) for tally in nodes.tallies],
         "nearest": nearest,
+        "available": nodes.available,
+        "reasons": dict(nodes.reasons),
     }
 
 
@@ -238,7 +250,8 @@ def _gang(explanation: Explanation) -> GangDocument | None:
     }
 
 
-def _ask(ask: AskExplanation, where: Where, now_ns: int) -> ExplainedAskDocument:
+def _ask(ask: AskExplanation, explanation: Explanation, where: Where) -> ExplainedAskDocument:
+    now_ns = explanation.time_ns
     document: ExplainedAskDocument = {
         "allocationKey": ask.allocation_key,
         "status": ask.status.name,
@@ -255,6 +268,8 @@ def _ask(ask: AskExplanation, where: Where, now_ns: int) -> ExplainedAskDocument
         "nodes": nodes_document(ask.nodes) if ask.nodes is not None else None,
         "noted": [{"text": noted.text, "count": noted.count, "last": noted.last_ns} for noted in ask.noted],
     }
+    if ask.status is AskStatus.WAITING:
+        document["sentence"] = ask_line(ask, explanation)
     if ask.planned_start is not None:
         document["plannedStart"] = planned_start_document(ask.planned_start)
     if ask.ending:

@@ -29,7 +29,7 @@ from ....model.resources.resource import quantity_text, resource_text
 from ....model.state.preemption_log import PreemptionRecord
 from ....model.values.allocation import RefusalReason
 from ...base.terminal.standard_output import counted
-from ...si.arguments import check_type
+from .one_line import ask_line, sentence
 
 Where: TypeAlias = "Callable[[Position], str]"
 """Returns where a position of the configuration is in a file; the empty text if it is not in a file."""
@@ -42,6 +42,7 @@ _AGREEING: Final = "the resource manager, or the policy, must agree"
 _CHANGES: Final = {
     RefusalReason.NO_NODE_FITS: "a node must gain room, or one with enough must come",
     RefusalReason.GANG_ROOM: "nodes must gain room for all of it at once, or nodes with enough must come",
+    RefusalReason.DOMAIN_ROOM: "one domain must gain room for all of it at once, or nodes must come there",
     RefusalReason.GANG_INCOMPLETE: "the rest of the gang must be asked for",
     RefusalReason.PREDICATES: f"{_AGREEING}: asked again in every cycle",
     RefusalReason.WAITS_FOR_PLACEHOLDER: "a placeholder must be placed, or all of them must end",
@@ -71,33 +72,6 @@ def what_blocks(blocker: Blocker, now_ns: int) -> str:
     since = "" if blocker.since_ns is None else f" {short_duration_text(now_ns - blocker.since_ns)} ago"
     until = "" if blocker.until_ns is None else f" (until {_in_time(blocker.until_ns - now_ns)})"
     return f"{sentence(blocker)}{since}{detail}{until}"
-
-
-def sentence(blocker: Blocker) -> str:
-    """Return what blocks, without its detail and without times."""
-    subject, kind = blocker.subject, blocker.kind.value
-    reason = blocker.reason
-    if reason is RefusalReason.QUEUE_QUOTA:
-        return f"queue {subject} has no room"
-    if reason is RefusalReason.USER_QUOTA:
-        return f"{kind} {subject} has no room left in {blocker.queue_path}"
-    if reason is RefusalReason.QUEUE_APPLICATIONS:
-        return f"queue {subject} runs its maximum of applications"
-    if reason is RefusalReason.USER_APPLICATIONS:
-        return f"{kind} {subject} runs the maximum of applications in {blocker.queue_path}"
-    if reason is RefusalReason.REQUIRED_NODE_UNKNOWN:
-        return f"the required node {subject} is unknown"
-    if reason is RefusalReason.REQUIRED_NODE_FULL:
-        return f"the required node {subject} has no room"
-    if reason is RefusalReason.PREDICATES:
-        where = f"node {subject}" if blocker.kind is SubjectKind.NODE else "every node with room"
-        return f"{where} is refused"
-    if reason is RefusalReason.WAITS_FOR_PLACEHOLDER:
-        return f"it waits to replace a placeholder of task group {subject}"
-    if reason is RefusalReason.WOULD_DELAY:
-        return f"it would delay application {subject}, which is promised a start"
-    text = reason.value[0].lower() + reason.value[1:]
-    return f"{kind} {subject}: {text}" if subject else text
 
 
 def lack_line(lack: Lack, where: Where) -> str:
@@ -263,12 +237,6 @@ def place_line(place: Place, where: Where) -> str:
 
 _NAMES_MAX = 5
 """How many asks of one answer are named."""
-LINE_CHARACTERS_MAX: Final = 1_024
-_COUNTED: Final = (RefusalReason.WAITS_FOR_PLACEHOLDER, RefusalReason.PROTECTED, RefusalReason.WOULD_DELAY)
-"""Reasons whose details are counts."""
-_CUT: Final = "..."
-_ENDING: Final = "it has preempted, and waits until its victims have ended"
-_TURN: Final = "it is placed when its turn comes"
 
 
 class TextLine(NamedTuple):
@@ -340,7 +308,8 @@ def node_lines(nodes: NodeSummary, depth: int) -> Iterator[TextLine]:
     for tally in nodes.tallies:
         yield TextLine(f"nodes: {tally_line(tally, nodes)}", depth)
     if nodes.with_room:
-        yield TextLine(f"nodes: {nodes.with_room} of {nodes.total} with room, first {nodes.first}", depth)
+        first = f", first {nodes.first}" if nodes.first else ""
+        yield TextLine(f"nodes: {nodes.with_room} of {nodes.total} with room{first}", depth)
     if nodes.nearest is not None and not nodes.with_room:
         yield TextLine(miss_line(nodes.nearest), depth)
 
@@ -379,6 +348,8 @@ def _waiting_lines(explanation: Explanation, where: Where) -> Iterator[TextLine]
             yield TextLine(ending, 1, "yellow")
         elif not ask.blockers and not explanation.blockers:
             yield TextLine("nothing blocks it: it is placed when its turn comes", 1, "green")
+        else:
+            yield TextLine(ask_line(ask, explanation), 1)
         if ask.reserved_node:
             yield TextLine(f"node {ask.reserved_node} is reserved for it", 1)
         yield from blocker_lines(ask.blockers, where, explanation.time_ns, 1)
@@ -451,47 +422,3 @@ def preemption_headline(record: PreemptionRecord, explanation: Explanation) -> s
     suffers = any(victim.application_id == explanation.application_id for victim in record.victims)
     role = " and ".join(part for part in (serves, "as victim" if suffers else "") if part)
     return f"preemption {ago} ago, {role}: {record.cause.value} ({record.queue_path})"
-
-
-def explanation_line(explanation: Explanation) -> str:
-    """Return why an application waits, or the ask that an explanation is of, in one line.
-
-    It names all blockers of the application and of its first waiting ask, with what is asked and what the
-    limit is. It has no times, no counts and no usage: while the same blocks, it is the same line.
-
-    Returns:
-        At most 1,024 characters; a longer line is cut and ends with `...`.
-    """
-    check_type("explanation", explanation, Explanation)
-    text = "; ".join(_parts(explanation)) or _TURN
-    text = " ".join(text.split())
-    return text if len(text) <= LINE_CHARACTERS_MAX else text[: LINE_CHARACTERS_MAX - len(_CUT)] + _CUT
-
-
-def _parts(explanation: Explanation) -> Iterator[str]:
-    if explanation.rejection:
-        yield explanation.rejection
-        return
-    ask = next((each for each in explanation.asks if each.status is AskStatus.WAITING), None)
-    if ask is None and explanation.asks:
-        first = explanation.asks[0]
-        yield f"it {first.status.value}" + (f" on {first.node_id}" if first.node_id else "")
-        return
-    yield from (_part(blocker, None) for blocker in explanation.blockers)
-    if ask is not None:
-        if ask.ending:
-            yield _ENDING
-        yield from (_part(blocker, ask) for blocker in ask.blockers)
-
-
-def _part(blocker: Blocker, ask: AskExplanation | None) -> str:
-    text = sentence(blocker)
-    if blocker.reason is RefusalReason.NO_NODE_FITS and ask is not None:
-        text = f"{text} for {resource_text(ask.resource)}"
-    lacks = ", ".join(
-        f"{lack.name} {quantity_text(lack.name, lack.asked)} asked, at most "
-        f"{quantity_text(lack.name, lack.limit)}"
-        for lack in blocker.lacks
-    )
-    detail = "" if blocker.reason in _COUNTED else blocker.detail
-    return ": ".join(part for part in (text, lacks, detail) if part)

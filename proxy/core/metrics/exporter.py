@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCollector, ProcessCollector
@@ -17,11 +17,13 @@ from prometheus_client.utils import floatToGoString
 
 from ....model.applications.effects import ApplicationState
 from ....model.policies.watching import PolicyFigures
-from ....model.state.counters import BOUNDS_NS, HistogramFigures, TimedPart, merged
+from ....model.state.counters import HistogramFigures, TimedPart, merged
 from ....model.values.states import ManagerState
 from ....model.views.rows import NodeRow, PartitionFigures
 from ....model.views.shown import QueueView
+from .families import counter, gauge, histogram, single
 from .figures import MetricsSource, SchedulerFigures
+from .losses import loss_families
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _STATES: Final = (ManagerState.RUNNING, ManagerState.PAUSED, ManagerState.STOPPED)
@@ -68,6 +70,29 @@ _EVENTS: Final = {
     "yunikorn_event_total_not_stored": "Events that a resource manager has not got, since its store was full",
     "yunikorn_event_total_collected": "Events that were sent to a resource manager",
 }
+_OF_POLICIES: Final[Sequence[tuple[str, str, Callable[[PolicyFigures], float]]]] = (
+    ("licorne_policy_answers_total", "How often each policy was asked", lambda each: each.answers),
+    (
+        "licorne_policy_failures_total",
+        "How often each policy raised, or answered with no answer",
+        lambda each: each.failures,
+    ),
+    (
+        "licorne_policy_seconds_total",
+        "How long the answers of each policy took together",
+        lambda each: each.total_ns / _NS,
+    ),
+    (
+        "licorne_policy_asks_without_class_total",
+        "How often an ask was placed by the order of all asks, as 16 classes had an order",
+        lambda each: each.without_class,
+    ),
+    (
+        "licorne_policy_longest_seconds",
+        "How long the slowest answer of each policy took",
+        lambda each: each.longest_ns / _NS,
+    ),
+)
 
 
 class SchedulerCollector:
@@ -131,6 +156,7 @@ def _own_families(figures: SchedulerFigures) -> Iterator[Metric]:
     yield from _load_families(figures)
     yield from _manager_families(figures)
     yield from _event_families(figures)
+    yield from loss_families(figures)
     if figures.policies:
         yield from _policy_families(figures.policies)
     yield gauge(
@@ -143,31 +169,10 @@ def _own_families(figures: SchedulerFigures) -> Iterator[Metric]:
 
 def _policy_families(policies: Mapping[str, PolicyFigures]) -> Iterator[Metric]:
     """Return what policies have answered, where there are any."""
-    rows = policies.items()
-    yield counter(
-        "licorne_policy_answers_total",
-        "How often each policy was asked",
-        "policy",
-        {name: figures.answers for name, figures in rows},
-    )
-    yield counter(
-        "licorne_policy_failures_total",
-        "How often each policy raised, or answered with no answer",
-        "policy",
-        {name: figures.failures for name, figures in rows},
-    )
-    yield counter(
-        "licorne_policy_seconds_total",
-        "How long the answers of each policy took together",
-        "policy",
-        {name: figures.total_ns / _NS for name, figures in rows},
-    )
-    yield gauge(
-        "licorne_policy_longest_seconds",
-        "How long the slowest answer of each policy took",
-        "policy",
-        {name: figures.longest_ns / _NS for name, figures in rows},
-    )
+    for name, text, value in _OF_POLICIES:
+        family = counter if name.endswith("_total") else gauge
+        values = {policy: value(figures) for policy, figures in policies.items()}
+        yield family(name, text, "policy", values)
 
 
 def _load_families(figures: SchedulerFigures) -> Iterator[Metric]:
@@ -199,14 +204,16 @@ def _load_families(figures: SchedulerFigures) -> Iterator[Metric]:
 def _manager_families(figures: SchedulerFigures) -> Iterator[Metric]:
     """Return the state of each resource manager, and its callbacks."""
     managers = figures.managers.items()
-    family = Metric(
-        "licorne_manager", "The state of each resource manager: 1 for the one that it is in", "gauge"
+    yield gauge(
+        "licorne_manager",
+        "The state of each resource manager: 1 for the one that it is in",
+        ("rm", "state"),
+        {
+            (rm_id, state.value.lower()): int(manager.state is state)
+            for rm_id, manager in managers
+            for state in (_STATES if manager.state is not None else ())
+        },
     )
-    for rm_id, manager in managers:
-        for state in _STATES if manager.state is not None else ():
-            labels = {"rm": rm_id, "state": state.value.lower()}
-            family.add_sample(family.name, labels, int(manager.state is state))
-    yield family
     yield gauge(
         "licorne_link_backlog",
         "Callbacks that wait for their resource manager",
@@ -272,44 +279,6 @@ def shared_families(figures: SchedulerFigures) -> Iterator[Metric]:
     yield from _queue_applications(figures)
     yield from _queue_resources([queue for partition in figures.current for queue in partition.queues])
     yield from _queue_containers(figures.partitions)
-
-
-def counter(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
-    """Return a counter with one label; its name gets no `_total`, unlike prometheus-client's own."""
-    return _plain(name, text, "counter", label, values)
-
-
-def gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
-    """Return a gauge with one label."""
-    return _plain(name, text, "gauge", label, values)
-
-
-def single(name: str, text: str, value: float) -> Metric:
-    """Return a gauge without labels."""
-    family = Metric(name, text, "gauge")
-    family.add_sample(name, {}, value)
-    return family
-
-
-def _plain(name: str, text: str, kind: str, label: str, values: Mapping[str, float]) -> Metric:
-    family = Metric(name, text, kind)
-    for value_of_label, value in values.items():
-        family.add_sample(name, {label: value_of_label}, value)
-    return family
-
-
-def histogram(name: str, text: str, rows: Sequence[tuple[Mapping[str, str], HistogramFigures]]) -> Metric:
-    """Return a histogram in seconds, with the labels of each row."""
-    family = Metric(name, text, "histogram")
-    for labels, figures in rows:
-        total = 0
-        for bound_ns, count in zip(BOUNDS_NS, figures.counts, strict=False):
-            total += count
-            family.add_sample(f"{name}_bucket", {**labels, "le": f"{bound_ns / _NS:g}"}, total)
-        family.add_sample(f"{name}_bucket", {**labels, "le": "+Inf"}, figures.durations)
-        family.add_sample(f"{name}_sum", dict(labels), figures.total_ns / _NS)
-        family.add_sample(f"{name}_count", dict(labels), figures.durations)
-    return family
 
 
 def _counts(figures: SchedulerFigures) -> Iterator[Metric]:
@@ -415,18 +384,13 @@ def _queue_applications(figures: SchedulerFigures) -> Iterator[Metric]:
         active.update(partition.active)
     for partition in figures.partitions:
         ended.update(partition.ended)
-    states = Metric("yunikorn_queue_app", "Applications of a queue by state", "gauge")
-    totals = Metric(
-        "yunikorn_queue_app_total", "Applications of a queue that have ended, by state", "counter"
-    )
-    for (path, state), count in sorted(
-        (*active.items(), *ended.items()), key=lambda row: (row[0][0], row[0][1].value)
-    ):
-        labels = {"queue": path, "state": state.value.lower()}
-        states.add_sample(states.name, labels, count)
-        if state in _ENDED:
-            totals.add_sample(totals.name, labels, count)
-    yield from (states, totals)
+    rows = sorted((*active.items(), *ended.items()), key=lambda row: (row[0][0], row[0][1].value))
+    counts = {(path, state.value.lower()): count for (path, state), count in rows}
+    totals = {(path, state.value.lower()): count for (path, state), count in rows if state in _ENDED}
+    labels = ("queue", "state")
+    yield gauge("yunikorn_queue_app", "Applications of a queue by state", labels, counts)
+    text = "Applications of a queue that have ended, by state"
+    yield counter("yunikorn_queue_app_total", text, labels, totals)
 
 
 def _queue_resources(queues: Sequence[QueueView]) -> Iterator[Metric]:
@@ -440,10 +404,9 @@ def _queue_resources(queues: Sequence[QueueView]) -> Iterator[Metric]:
                 amounts[queue.path, name, kind] += quantity
                 for always in used:  # So that an expression such as used over maximum has a value.
                     amounts[queue.path, name, always] += 0
-    family = Metric("yunikorn_queue_resource", "Quotas of a queue, and what is used and waits there", "gauge")
-    for (path, name, kind), quantity in sorted(amounts.items()):
-        family.add_sample(family.name, {"queue": path, "resource": name, "state": kind}, quantity)
-    yield family
+    text = "Quotas of a queue, and what is used and waits there"
+    labels = ("queue", "resource", "state")
+    yield gauge("yunikorn_queue_resource", text, labels, dict(sorted(amounts.items())))
 
 
 def _queue_containers(partitions: Sequence[PartitionFigures]) -> Iterator[Metric]:

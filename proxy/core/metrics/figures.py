@@ -48,6 +48,12 @@ class SchedulerFigures(NamedTuple):
     """Counts of messages to RMs that are forgotten."""
     policies: Mapping[str, PolicyFigures] = MappingProxyType({})
     """The counts of each policy."""
+    waiting: Mapping[tuple[str, str], int] = MappingProxyType({})
+    """The numbers of waiting applications, by the path of their queue and their first blocker."""
+    oldest_waits_ns: Mapping[str, int] = MappingProxyType({})
+    """The longest waits of first waiting asks, by the path of their queue."""
+    configurations: Mapping[str, int] = MappingProxyType({})
+    """How many configurations were `accepted` and `refused`."""
 
     @property
     def current(self) -> tuple[PartitionFigures, ...]:
@@ -173,10 +179,31 @@ class ManagerCounts:
 
 
 @final
+class ConfigurationCounts:
+    """The configurations that resource managers or files have had accepted or refused."""
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self.refused = 0
+        self.last_refused = ("", "")
+        """The resource manager of the last refusal, empty for a file, and why."""
+
+    def refuse(self, rm_id: str, reason: str) -> None:
+        """Count a refusal."""
+        self.last_refused = (rm_id, reason)
+        self.refused += 1
+
+    def figures(self) -> dict[str, int]:
+        """Return both numbers."""
+        return {"accepted": self.accepted, "refused": self.refused}
+
+
+@final
 class Metrics:
     """The counts of one scheduler."""
 
     def __init__(self) -> None:
+        self.configurations = ConfigurationCounts()
         self._managers: dict[str, ManagerCounts] = {}
         self.forgotten = ManagerCounts()
         """Counts of messages to RMs that are forgotten."""

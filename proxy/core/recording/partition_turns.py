@@ -34,8 +34,16 @@ from ....model.values.messages import (
 )
 from ...si.older_generation import Delivery, Generation, InGeneration
 from .policy_answers import TurnAnswers
-from .requests import allocation_request, application_request, looked_up_groups, node_request, timer_document
-from .turn_documents import Outcomes, written_answer, written_taken
+from .turn_documents import (
+    Outcomes,
+    allocation_request,
+    application_request,
+    looked_up_groups,
+    node_request,
+    timer_document,
+    written_answer,
+    written_taken,
+)
 
 if TYPE_CHECKING:
     from .recorder import TurnRecorder

@@ -16,11 +16,11 @@ from functools import partial
 from typing import Final, final
 
 from ....model.errors import LicorneError, error_text
+from ....model.policies.answers import PolicyAnswerError
 from ....model.policies.interface import Wait
 from ....model.policies.policies import (
     GivenPolicies,
     GuardedPolicy,
-    PolicyAnswerError,
     PolicyFacts,
     PolicyPoint,
 )

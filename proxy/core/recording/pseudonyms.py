@@ -18,6 +18,7 @@ import json
 import re
 import secrets
 from bisect import bisect_left
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final, final
@@ -184,17 +185,27 @@ def anonymous_configuration(text: str, pseudonyms: Pseudonyms) -> str:
 
 def tags_of_rules(text: str) -> frozenset[str]:
     """Return the names of the tags, in lower case, whose values are queues by a placement rule."""
-    top = compose(text, []) if text else None
-    return frozenset() if top is None else frozenset(_tags(top))
+    rules = (node for node in _mappings(text) if _text(node, "name").lower() == "tag")
+    return frozenset(_text(rule, "value").lower() for rule in rules)
 
 
-def _tags(node: Node) -> list[str]:
-    if isinstance(node, SequenceNode):
-        return [tag for item in node.items for tag in _tags(item)]
-    if not isinstance(node, MappingNode):
-        return []
-    own = [_text(node, "value").lower()] if _text(node, "name").lower() == "tag" else []
-    return own + [tag for entry in node.entries.values() for tag in _tags(entry.value)]
+def levels_of(text: str) -> frozenset[str]:
+    """Return the attributes of nodes that name their domains in a configuration."""
+    lists = (node.entries["topology"].value for node in _mappings(text) if "topology" in node.entries)
+    levels = (item for levels in lists if isinstance(levels, SequenceNode) for item in levels.items)
+    return frozenset(level.text for level in levels if isinstance(level, ScalarNode))
+
+
+def _mappings(text: str) -> Iterator[MappingNode]:
+    """Walk all mappings of a configuration."""
+    nodes = [compose(text, [])] if text else []
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, SequenceNode):
+            nodes += node.items
+        elif isinstance(node, MappingNode):
+            yield node
+            nodes += [entry.value for entry in node.entries.values()]
 
 
 def _text(node: MappingNode, key: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from ....actors.services.log import Log
+from ....model.nodes.node import CORDONED
 from ....model.partition import Partition
 from ....model.policies.policies import GivenPolicies
 from ....model.requests.applications import (
@@ -23,12 +24,7 @@ from ....model.requests.applications import (
     GUARANTEED_TAG,
     QUOTA_TAG,
 )
-from ....model.requests.submission_terms import (
-    APPLICATION_CREATION_TAG,
-    GANG_PLACING_TAG,
-    GANG_SIZE_TAG,
-    GANG_WAIT_TAG,
-)
+from ....model.requests.submission_terms import APPLICATION_CREATION_TAG, GANG_TAGS, TOPOLOGY_TAGS
 from ....model.values.allocation import (
     CHECKPOINT_TIME_TAG,
     CREATION_TIME_TAG,
@@ -44,7 +40,7 @@ from ...si.older_generation import Delivery, InGeneration
 from .observer import NewPartition
 from .partition_turns import PartitionTurns, RecordedPartition
 from .policy_answers import joined, written_policies
-from .pseudonyms import Pseudonyms, anonymous_configuration, tags_of_rules
+from .pseudonyms import Pseudonyms, anonymous_configuration, levels_of, tags_of_rules
 from .recording import FORMAT_VERSION, Recording, RecordingFiles, new_folder
 from .turn_documents import callback_document, how_asked, written_how_asked
 
@@ -323,15 +319,17 @@ class TurnRecorder:
             with self._lock:
                 reason, self._failure = self._failure, ""
             if reason:
-                self._log.error("the recording in {} has ended, scheduling goes on: {}", self.folder, reason)
+                self._log.error(
+                    "the recording in {} has ended, scheduling continues: {}", self.folder, reason
+                )
 
 
 _KEPT_TAGS: Final = frozenset(
     {APPLICATION_CREATION_TAG, CHECKPOINT_TIME_TAG, CREATION_TIME_TAG, FOREIGN_TAG, START_TIME_TAG}
-    | {GANG_PLACING_TAG, GANG_SIZE_TAG, GANG_WAIT_TAG, WALLTIME_TAG}
+    | {*GANG_TAGS, *TOPOLOGY_TAGS, WALLTIME_TAG}
     | {APPLICATIONS_TAG, CREATE_FORCE_TAG, CREATE_IF_MISSING_TAG, GUARANTEED_TAG, QUOTA_TAG}
 )
-"""Tags that affect the scheduler and contain no name: times, flags, quantities."""
+"""Tags that affect the scheduler and contain no name: times, flags, quantities, attributes of nodes."""
 _REFUSED: Final = "refused"
 
 
@@ -343,6 +341,8 @@ class AnonymousLines:
         self._pseudonyms = pseudonyms or Pseudonyms()
         self._queue_tags: set[str] = set()
         """Tags whose values are queues, in lower case."""
+        self._levels: set[str] = set()
+        """Attributes of nodes that name their domains, whose names are compared."""
         self._lock = threading.Lock()
         names = self._pseudonyms
         self._by_key: Mapping[str, Callable[[str], str]] = {
@@ -382,6 +382,7 @@ class AnonymousLines:
             return value
         if key == "config":
             self._queue_tags |= tags_of_rules(value)
+            self._levels |= levels_of(value)
         replace = self._by_key.get(key)
         return value if replace is None else replace(value)
 
@@ -424,7 +425,9 @@ class AnonymousLines:
         return _REFUSED if isinstance(answer, str) else answer
 
     def _attribute(self, name: str, text: str) -> str:
-        return text if name == NODE_PARTITION else self._pseudonyms.hashed("attribute", text)
+        if name in self._levels:
+            return f"domain-{self._pseudonyms.ordered(text)}"
+        return text if name in {NODE_PARTITION, CORDONED} else self._pseudonyms.hashed("attribute", text)
 
     def _tag(self, name: str, text: str) -> str:
         if name in _KEPT_TAGS or name.lower() in _KEPT_TAGS:

@@ -48,7 +48,7 @@ class ResolverMaker:
     """Makes the resolvers of one scheduler, with a cache for each partition.
 
     Args:
-        instead: The resolver of all partitions, in place of the configured ones; `None` to use those.
+        instead: The resolver of all partitions, instead of the configured ones; `None` to use those.
         ldap_folder: The folder with the settings of the directory server.
         now_ns: The time, in nanoseconds.
         log: Gets harmless problems of the settings of the directory server.

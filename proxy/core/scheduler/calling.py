@@ -122,7 +122,7 @@ class CallingSide(ABC):
 
         It knows that labels, taints or neighbours have changed. Nothing is asked again by time alone of asks
         with a predicate class (`docs/embedding.md`), and once a second of others. Without nodes, keys and
-        classes, everything is tried again, and policies are asked for all keys and starts anew.
+        classes, everything is tried again, and policies are asked again for all keys and starts.
 
         Args:
             rm_id: The resource manager.

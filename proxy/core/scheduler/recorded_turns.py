@@ -60,7 +60,7 @@ class RecordedTurns:
         self._answers = ReplayedAnswers()
         managers.observer = self._answers
         if is_anonymous and managers.policies.facts:
-            raise LicorneError("the recording has pseudonyms, with which no policy can be asked anew")
+            raise LicorneError("the recording has pseudonyms, with which no policy can be asked again")
         self._policies = PlayedAnswers(policies, managers.policies)
         self._answers.policies = managers.policies = self._policies.given
         self._partitions: dict[int, MadePartition] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -11,13 +10,11 @@ from pathlib import Path
 from typing import Any, TypeVar, final
 
 from ....actors.runtime.errors import ActorEndedError
-from ....actors.services.clocks import RealClock, VirtualClock
+from ....actors.services.clocks import RealClock
 from ....actors.services.interrupts import Uninterrupted, run_uninterrupted
-from ....model.cluster import Cluster
-from ....model.configuration.names import flag_of
-from ....model.errors import LicorneError, RequestError
+from ....model.errors import RequestError
 from ....model.partition import Partition
-from ....model.policies.policies import GivenPolicies, PolicyFactory
+from ....model.policies.policies import PolicyFactory
 from ....model.queues.use_order import KeptUse
 from ....model.state.host import ANSWER_TIMEOUT_NS
 from ....model.values.documents import Json
@@ -28,10 +25,8 @@ from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback
 from ...si.arguments import check_type, rm_id_of
 from ...si.older_generation import ask_terms
-from ..events.log import EventDelivery, EventLog
-from ..metrics.figures import Metrics
 from ..recording.recording import Recording
-from ..resolvers.partition_resolvers import LDAP_FOLDER, ResolverMaker
+from ..resolvers.partition_resolvers import LDAP_FOLDER
 from ..resolvers.resolver import UserResolver, with_groups
 from .answering.answers import Answers
 from .answering.monitoring import Monitoring
@@ -39,14 +34,12 @@ from .answering.questions import QuestionSide, StoppedError
 from .answering.views import Views
 from .calling import CallingSide, Stopping, check_registration
 from .engine_names import EngineName
-from .engines import make_engine, observer_for
-from .managers.callbacks import CallbackFailures, ErrorHook, Outbox
-from .managers.extra_configurations import ExtraConfigurations
+from .managers.callbacks import ErrorHook
 from .managers.manager_life import LifeSide
-from .managers.managers import Incarnations, Manager, Managers
+from .managers.managers import Manager
 from .managers.missing_partitions import refuse_allocations, refuse_applications, refuse_nodes
-from .managers.predicates import AnswerWait
 from .managers.registrations import CheckedUpdate, Registrations
+from .parts import SchedulerParts, SchedulerSettings
 from .prepared_configuration import PreparedConfiguration
 from .stepping import Stepping
 
@@ -57,10 +50,10 @@ T = TypeVar("T")
 class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
     """A scheduler core in this process; two of them do not affect each other.
 
-    With the engine `actors` it schedules by itself: calls return when the request is queued, callbacks
+    With the engine `actors` it works in the background: calls return when the request is queued, callbacks
     come in order on a thread of the scheduler, never on the caller's. The engine `threads` does the same, but
     a call returns when the request has been carried out. With `direct`, or with `stepped=True`, nothing
-    happens by itself, and the clock is virtual: a request is carried out before the call returns, and
+    happens without a call, and the clock is virtual: a request is carried out before the call returns, and
     callbacks come inside `deliver`, `run_until_idle` and `advance_to`.
 
     Args:
@@ -68,9 +61,9 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         stepped: also step the engine `actors` or `threads`; `direct` always is.
         threads: how many threads of the engine `threads` schedule; by default 2, stepped 1. A
             stepped scheduler steps as many partitions at once, with the same outcome.
-        share_partitions: whether several of these threads place in one partition at once, each in a leaf of
-            its own; not unless asked for, since it costs pace.
-        resolver: finds the groups of users, in place of `usergroupresolver`; called by several threads.
+        share_partitions: whether several of these threads place in one partition at once, each in
+            another leaf; off by default, since it is slower.
+        resolver: finds the groups of users, instead of `usergroupresolver`; called by several threads.
         ldap_folder: the settings of the directory server, for `usergroupresolver: {type: ldap}`.
         check_direction: refuse asks between actors that go up or sideways; for tests.
         on_error: called with each callback that raises, and each predicate that fails rather than refuses.
@@ -105,80 +98,45 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         kept_use: Mapping[str, KeptUse] | None = None,
         policies: Mapping[str, PolicyFactory] | None = None,
     ) -> None:
-        check_type("stepped", stepped, bool)
-        check_type("threads", threads, int, type(None))
-        check_type("share_partitions", share_partitions, bool)
-        check_type("ldap_folder", ldap_folder, Path, str)
-        check_type("kept_use", kept_use, Mapping, type(None))
-        check_type("policies", policies, Mapping, type(None))
-        check_type("record", record, Recording, Path, str, type(None))
-        check_type("predicate_timeout_seconds", predicate_timeout_seconds, int, float)
-        if resolver is not None and not callable(getattr(resolver, "groups_of", None)):
-            raise LicorneError(f"resolver={resolver!r:.200} has no method groups_of(user)")
-        if not 0 < predicate_timeout_seconds < math.inf:
-            raise LicorneError(f"predicate_timeout_seconds={predicate_timeout_seconds} is not above 0")
-        given = GivenPolicies(policies or {})
-        self.stepped = stepped or engine == "direct"
-        self.engine_name = engine
-        self._extra = ExtraConfigurations()
-        self._log = self._extra.log("core.rmproxy")
-        self._engine = make_engine(
-            engine,
-            stepped=self.stepped,
+        settings = SchedulerSettings(
+            engine=engine,
+            stepped=stepped,
             threads=threads,
             share_partitions=share_partitions,
+            resolver=resolver,
+            ldap_folder=ldap_folder,
             check_direction=check_direction,
-            log=self._extra.log("core.actors"),
+            on_error=on_error,
+            record=record,
+            predicate_timeout_seconds=predicate_timeout_seconds,
+            kept_use=kept_use,
+            policies=policies,
         )
-        self._outbox = Outbox() if self.stepped else None
-        self._answer_wait = AnswerWait(predicate_timeout_seconds) if self.stepped else None
-        self.events = EventLog()
+        parts = SchedulerParts(settings)
+        self.stepped = settings.is_stepped
+        self.engine_name = engine
+        self.events = parts.events
         """The events in all partitions."""
-        incarnations = Incarnations(self._engine)
-        fire = incarnations.fire
-        self._clock: VirtualClock | RealClock = (
-            VirtualClock(fire) if self.stepped else RealClock(fire, self._extra.log("core.scheduler"))
-        )
-        reservations_on = flag_of(os.environ.get("DISABLE_RESERVATION", "")) is not True
-        self._observer = observer_for(
-            record,
-            engine,
-            self._engine,
-            now_ns=self._clock.now_ns,
-            log=self._log,
-            stepped=self.stepped,
-            reservations_on=reservations_on,
-            policies=given,
-        )
-        self.metrics = Metrics()
-        self._managers = Managers(
-            self._engine,
-            self._outbox,
-            self._extra,
-            CallbackFailures(on_error),
-            clock=self._clock,
-            incarnations=incarnations,
-            observer=self._observer,
-            metrics=self.metrics,
-            reservations_on=reservations_on,
-            answer_timeout_ns=int(predicate_timeout_seconds * 1e9),
-            answer_wait=self._answer_wait,
-            events=self.events,
-            kept_use=kept_use or {},
-            policies=given,
-        )
-        self._event_delivery = EventDelivery(self.events, self._managers.event_receivers)
+        self.metrics = parts.metrics
+        self._extra = parts.extra
+        self._engine = parts.engine
+        self._outbox = parts.outbox
+        self._answer_wait = parts.answer_wait
+        self._clock = parts.clock
+        self._observer = parts.observer
+        self._managers = parts.managers
+        self._event_delivery = parts.event_delivery
+        self._cluster = parts.cluster
         self._reader = reading.RequestReader()
         self._stopped = False
         self._process = os.getpid()
-        self._cluster = self._engine.adopt_cluster(Cluster())
         self._registrations = Registrations(
             self._cluster,
             self._managers,
             self._extra,
-            ResolverMaker(resolver, Path(ldap_folder), self._clock.now_ns, self._extra.log("core.security")),
+            parts.resolvers,
             check_running=self._check_running,
-            log=self._log,
+            log=parts.log,
         )
         self.one_caller: AbstractContextManager[object] = threading.RLock() if self.stepped else nullcontext()
         """Held by each thread that uses a stepped scheduler, where several do: it is for one at a time."""
@@ -356,7 +314,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             self._tell(partition, "reconsider", *named)
 
     def take_kept_use(self, rm_id: str, usage: Json) -> None:
-        """Let partitions go on from what was used before; those that are made from now on do.
+        """Let partitions continue from an earlier use; those that are made from now on do.
 
         Args:
             rm_id: The resource manager; partitions of others are left unchanged.
@@ -369,7 +327,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         from .answering.state_documents import taken_use  # noqa: PLC0415 - it needs Pydantic
 
         if self._observer.folder is not None:
-            raise RequestError("what was used before cannot be taken: a replay of the recording has it not")
+            raise RequestError("an earlier use cannot be taken: a replay of the recording would not have it")
         self._managers.kept_use = taken_use(self._managers.kept_use, rm_id, usage)
 
     def deliver_events(self) -> None:

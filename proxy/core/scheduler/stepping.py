@@ -1,6 +1,6 @@
 """The steps of a stepped scheduler: its cycles, its callbacks, and its virtual clock.
 
-A scheduler that runs by itself refuses steps that would conflict with it.
+A scheduler that is not stepped refuses steps that would conflict with it.
 """
 
 from __future__ import annotations
@@ -177,13 +177,13 @@ class Stepping(ABC):
     def _virtual(self) -> VirtualClock:
         self._check_step()
         if not isinstance(self._clock, VirtualClock):
-            raise LicorneError("this scheduler runs by itself: it has no virtual clock, and is not stepped")
+            raise LicorneError("this scheduler is not stepped: it has no virtual clock")
         return self._clock
 
     def _stepped_outbox(self) -> Outbox:
         self._check_step()
         if self._outbox is None:
-            raise LicorneError("this scheduler runs by itself: it is not stepped")
+            raise LicorneError("this scheduler is not stepped")
         return self._outbox
 
 

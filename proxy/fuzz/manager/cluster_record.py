@@ -8,11 +8,12 @@ to agree with it.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
-from ....model.requests.submission_terms import GANG_SIZE_TAG
+from ....model.requests.submission_terms import GANG_SIZE_TAG, TOPOLOGY_REQUIRED_TAG
 from ....model.values.allocation import (
     CHECKPOINT_TIME_TAG,
     CREATION_TIME_TAG,
@@ -22,11 +23,14 @@ from ....model.values.allocation import (
 from ...play.simulation.si_messages import resource_message
 from ...si import constants
 from ...si import si_pb2 as si
+from ..configurations import LEVELS
 
 Size: TypeAlias = "dict[str, int]"
 """A quantity of each resource type."""
 OVER: Final = frozenset({"Completed", "Failed", "Rejected", "Expired"})
 """The final states of applications."""
+RACKS: Final = 3
+"""How many racks the nodes of a manager are in, at most."""
 
 
 class RecordError(AssertionError):
@@ -49,7 +53,14 @@ class KnownNode:
         """Return its message."""
         info = si.NodeInfo(nodeID=self.name, action=action, schedulableResource=resource_message(self.size))
         info.attributes[constants.NODE_PARTITION] = self.partition
+        info.attributes.update({level: domain_of(self.name, level) for level in LEVELS})
         return info
+
+
+def domain_of(node: str, level: str) -> str:
+    """Return the name of the domain of a level that a node is in, by the number in its name."""
+    rack = int(re.sub("[^0-9]", "", node) or "0") % RACKS
+    return f"r{rack}" if level == "rack" else f"b{rack % 2}"
 
 
 @final
@@ -189,6 +200,7 @@ class ClusterRecord:
         if task.required_node not in ("", node):
             raise RecordError(f"{key} is placed on {node}, and may run on {task.required_node} only")
         task.node = node
+        self._check_domain(task)
         self.running[key] = task
         self._check_room(node)
         return True
@@ -248,6 +260,18 @@ class ClusterRecord:
         strange = [name for name in names if name not in known]
         if strange:
             raise RecordError(f"{kind} {strange[0]} is accepted, and was never reported")
+
+    def _check_domain(self, task: Task) -> None:
+        """Check that a task runs in the domain of the others of its gang, if the gang needs one."""
+        application = self.applications.get(task.application)
+        level = "" if application is None else application.tags.get(TOPOLOGY_REQUIRED_TAG, "")
+        for other in self.running.values() if level else ():
+            if other.application == task.application and other.node in self.nodes:
+                own, theirs = domain_of(task.node, level), domain_of(other.node, level)
+                if own != theirs:
+                    raise RecordError(
+                        f"{task.key} is placed in {own}, and {other.key} of its gang is in {theirs}"
+                    )
 
     def _check_room(self, name: str) -> None:
         """Check that a node is large enough for the RM's tasks on it."""
@@ -398,7 +422,7 @@ class ClusterRecord:
         _compare("is drained", {name: node.drained for name, node in self.nodes.items()}, shown_nodes)
         if self.to_hear:
             raise RecordError(
-                f"{sorted(self.to_hear)} were ended by the RM, and the scheduler has not said so"
+                f"{sorted(self.to_hear)} were ended by the RM, and the scheduler has not reported it"
             )
 
 

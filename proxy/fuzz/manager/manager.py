@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from ....model.errors import LicorneError
+from ....model.requests.submission_terms import TOPOLOGY_REQUIRED_TAG
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager, SchedulerAPI
 from ...wire.client.recovery import Recovery
@@ -301,7 +302,7 @@ class SimulatedManager(NodeActions, ResourceManager):
                 task.group = one_of(rng, [*application.gang])
                 task.size = application.gang[task.group][1] if rng.random() < _FITTING else task_size(rng)
                 task.placeholder = rng.random() < _LATE_PLACEHOLDER
-            elif rng.random() < 0.1 and self.record.nodes:
+            elif rng.random() < 0.1 and self.record.nodes and TOPOLOGY_REQUIRED_TAG not in application.tags:
                 nodes = [node.name for node in self.record.nodes.values()
                          if node.partition == application.partition]  # fmt: skip
                 task.required_node = one_of(rng, nodes) if nodes else ""

@@ -10,10 +10,17 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from ....model.requests.submission_terms import GANG_PLACING_TAG, GANG_SIZE_TAG, GANG_WAIT_TAG
+from ....model.requests.submission_terms import (
+    GANG_PLACING_TAG,
+    GANG_SIZE_TAG,
+    GANG_WAIT_TAG,
+    TOPOLOGY_BALANCED_TAG,
+    TOPOLOGY_PREFERRED_TAG,
+    TOPOLOGY_REQUIRED_TAG,
+)
 from ....model.values.allocation import WALLTIME_TAG
 from ...si import si_pb2 as si
-from ..configurations import GANGS, SPARE, node_size, task_size
+from ..configurations import GANGS, LEVELS, SPARE, node_size, task_size
 from ..plans import one_of
 from .cluster_record import ClusterRecord, KnownApplication, KnownNode, Size, Task
 
@@ -72,12 +79,15 @@ class Submissions:
             is_gang, dice = application.queue == GANGS, self._dice(f"members {application.name}")
             count = dice.randint(2, 3) if is_gang else dice.randint(6, 14)
             application.tags |= {GANG_SIZE_TAG: str(count)} if is_gang else {}
+            self._say_domains(application)
             return [self.task(application, dict(_MEMBER if is_gang else _FILLER)) for _ in range(count)]
         tasks = self._placeholders(application)
         walltime = self._walltime(application.name)
         if walltime:
             application.tags[WALLTIME_TAG] = walltime
-        return tasks + [self.task(application, size) for size in self._say_placing(application)]
+        sizes = self._say_placing(application)
+        self._say_domains(application)
+        return tasks + [self.task(application, size) for size in sizes]
 
     def task(self, application: KnownApplication, size: Size, kind: str = "k") -> Task:
         """Return a new task of an application."""
@@ -118,6 +128,19 @@ class Submissions:
         application.hard = rng.random() < 0.3
         sizes = [task_size(rng) for _ in range(rng.randint(1, 2))]
         return [one_of(rng, sizes) for _ in range(size)] if rng.random() < _COMPLETE else []
+
+    def _say_domains(self, application: KnownApplication) -> None:
+        """Perhaps request that a gang that is placed whole gets one domain of nodes."""
+        tags, rng = application.tags, self._dice(f"domains {application.name}")
+        if not (GANG_SIZE_TAG in tags or tags.get(GANG_PLACING_TAG) == "whole") or rng.random() < 0.5:
+            return
+        if rng.random() < 0.7:
+            tags[TOPOLOGY_REQUIRED_TAG] = one_of(rng, LEVELS)
+            if not application.hard:
+                tags.pop(GANG_WAIT_TAG, None)
+        if rng.random() < 0.5 or TOPOLOGY_REQUIRED_TAG not in tags:
+            tags[TOPOLOGY_PREFERRED_TAG] = "rack"
+        tags |= {TOPOLOGY_BALANCED_TAG: "true"} if rng.random() < 0.4 else {}
 
     def _walltime(self, name: str) -> str:
         """Return the walltime of an application or an ask with this name, the empty text for none."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
 from ..manager.cluster_record import Size
+from .asked import AskedPolicies
 from .queues import (
     ReferenceApplication,
     ReferenceAsk,
@@ -29,9 +30,11 @@ class ReferenceLife:
 
     Args:
         partition: The document of a partition's configuration.
+        policies: The policies under test.
     """
 
-    def __init__(self, partition: dict[str, Any]) -> None:
+    def __init__(self, partition: dict[str, Any], policies: AskedPolicies) -> None:
+        self.policies = policies
         self.root = ReferenceQueue(partition["queues"][0], None)
         self.nodes: dict[str, ReferenceNode] = {}
         self.applications: dict[str, ReferenceApplication] = {}
@@ -57,8 +60,11 @@ class ReferenceLife:
         for queue, before in maxima.items():
             queue.watch_quota(before, self.now_ns)
         self._order_nodes(partition)
+        for application in self.applications.values():
+            application.fixed_key = None
 
     def _order_nodes(self, partition: dict[str, Any]) -> None:
+        self.policies.configure(partition)
         document = partition.get("nodesortpolicy", {})
         self._policy: tuple[str, dict[str, float]] = (
             document.get("type", "fair"),
@@ -68,7 +74,11 @@ class ReferenceLife:
             self._find_place(node)
 
     def _find_place(self, node: ReferenceNode) -> None:
-        node.find_place(*self._policy)
+        key = self.policies.node_key(self._policy[0], node)
+        if key is None:
+            node.find_place(*self._policy)
+        else:
+            node.place = key
 
     def nodes_in_order(self) -> list[ReferenceNode]:
         """Return all nodes in their order."""
@@ -83,9 +93,9 @@ class ReferenceLife:
 
     # --------------------------------------------------------------------------------------- nodes
 
-    def add_node(self, name: str, size: Size) -> None:
+    def add_node(self, name: str, size: Size, attributes: Mapping[str, str] | None = None) -> None:
         """Add a node."""
-        node = self.nodes[name] = ReferenceNode(name, dict(size))
+        node = self.nodes[name] = ReferenceNode(name, dict(size), attributes=attributes or {})
         self._find_place(node)
 
     def resize_node(self, name: str, size: Size) -> None:

@@ -12,10 +12,18 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 from ..manager.cluster_record import Size
-from .queues import ReferenceApplication, ReferenceAsk, ReferenceNode, ReferenceQueue, add_to, fits_within
+from .queues import (
+    ReferenceApplication,
+    ReferenceAsk,
+    ReferenceDecision,
+    ReferenceNode,
+    ReferenceQueue,
+    add_to,
+    fits_within,
+)
 
 if TYPE_CHECKING:
-    from .scheduler import ReferenceDecision, ReferenceScheduler
+    from .scheduler import ReferenceScheduler
 
 _MINUTE_NS: Final = 60_000_000_000
 _LATER_NS: Final = tuple(
@@ -39,8 +47,6 @@ class _Work(NamedTuple):
 
 def next_start(scheduler: ReferenceScheduler) -> ReferenceDecision | None:
     """Return the next ask to start: the first that fits and delays no promise."""
-    from .scheduler import ReferenceDecision  # noqa: PLC0415 - the two make one decision together
-
     (leaf,) = (queue for queue in scheduler.root.tree() if not queue.is_parent)
     most = int(scheduler.root.properties["backfill.reservations"])
     shortest = scheduler.root.properties.get("backfill.order") == "shortest"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, final
 
@@ -29,6 +29,7 @@ class ReferenceNode:
     drained: bool = False
     reserved_for: list[str] = field(default_factory=list)
     """The asks for which it is reserved: one, or some that need it."""
+    attributes: Mapping[str, str] = field(default_factory=dict)
     place: float = 0.0
     """Its last place in the order."""
 
@@ -77,6 +78,7 @@ class ReferenceAsk:
     """How long it runs at most; `None` for no limit."""
     required_node: str = ""
     """The only node that it can run on; the empty text for any."""
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     def place(self) -> tuple[int, int, int]:
         """Return its place among the asks of its application."""
@@ -136,6 +138,11 @@ class ReferenceApplication:
     """Its place among the applications with reserved nodes, which it keeps as long as it has one."""
     to_come: dict[str, int] = field(default_factory=dict)
     """By task group, the number of placeholders that were neither replaced nor have ended."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    fixed_key: Any = None
+    """The key of a policy that depends on the submission alone, once it was asked."""
+    is_held: bool = False
+    """Whether a policy held it when it was last tried."""
 
     def priority(self) -> int:
         """Return the highest priority of its waiting asks."""
@@ -148,6 +155,26 @@ class ReferenceApplication:
     def waits_for_placeholder(self, ask: ReferenceAsk) -> bool:
         """Return whether an ask is to replace a placeholder."""
         return bool(ask.group) and not ask.placeholder and self.to_come.get(ask.group, 0) > 0
+
+
+class ReferenceDecision(NamedTuple):
+    """The decision for an ask: it is placed, or a victim ends for it first."""
+
+    key: str
+    node: str
+    victim: str = ""
+    """The task that ends first; the empty text for none."""
+    kind: str = "place"
+    """`place`, `preempt`, `replace` a placeholder, `cancel` one that is too small, or `reserve` the node."""
+
+
+class BlockedBy(NamedTuple):
+    """A blocker of an ask or an application: the name of a reason, the holder of the limit, and its queue."""
+
+    reason: str
+    kind: str
+    subject: str
+    path: str = ""
 
 
 class ReferenceLimit(NamedTuple):

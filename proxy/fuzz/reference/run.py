@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from ....model.errors import error_text
+from ...core.scheduler.managers.callbacks import CallbackFailure
 from ...core.scheduler.scheduler import Scheduler
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager
 from ..manager.cluster_record import RecordError
 from ..plans import one_of
+from ..tried_policies import TriedPolicies
+from .asked import AskedPolicies
 from .configurations import ReferenceConfigurations
-from .figures import FEATURES, LIKELY, MODES, compare_figures, compare_reasons
-from .scheduler import ReferenceDecision, ReferenceScheduler
+from .figures import compare_figures, compare_reasons
+from .queues import ReferenceDecision
+from .scheduler import ReferenceScheduler
 
 RM_ID: Final = "rm"
 PARTITION: Final = "default"
@@ -33,6 +38,39 @@ _TERMINATIONS: Final[dict[str, si.TerminationType]] = {
     "preempted": si.PREEMPTED_BY_SCHEDULER,
 }
 """The type with which the RM is asked for an end."""
+MODES: Final = (
+    *("plain", "plain", "preempts", "reserves", "gangs"),
+    *("gangs", "promises", "promises", "daemons", "quotas"),
+)
+"""Features that the second scheduler does not support together."""
+FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
+    "users": ("plain", "reserves", "gangs", "daemons"),
+    "counts": ("plain", "reserves", "gangs", "daemons"),
+    "reloads": ("plain", "reserves", "gangs", "daemons"),
+    "rules": ("plain", "gangs"),
+    "types": ("plain", "reserves", "gangs"),
+    "large": ("plain", "reserves"),
+    "weights": ("quotas", "plain", "reserves", "gangs", "promises", "daemons"),
+    "resizes": ("plain", "reserves", "gangs"),
+    "foreign": ("plain", "reserves", "promises"),
+    "nodes": ("plain", "reserves", "gangs", "promises"),
+    "times": ("plain", "gangs", "promises"),
+    "pauses": ("plain",),
+    "ages": ("plain", "reserves", "gangs", "daemons"),
+    "late": ("gangs",),
+    "overruns": ("plain",),
+}
+"""The modes that each feature supports."""
+LIKELY: Final = 0.35
+WAITS: Final = {
+    "times": (0.5, 3.0, 10.0, 29.0, 31.0, 400.0, 901.0, 250_000.0),
+    "reserves": (0.5, 3.0),
+    "pauses": (0.5, 3.0, 10.0),
+    "quotas": (0.5, 3.0, 6.0),
+    "overruns": (0.5, 6.0, 21.0),
+    "promises": (3.0, 10.0, 61.0),
+}
+"""The seconds that pass in a step that waits, by features of the world."""
 
 
 class ReferenceRun(ResourceManager):
@@ -40,21 +78,28 @@ class ReferenceRun(ResourceManager):
 
     Args:
         text: Determines its features and its first configuration.
+        policies: The policies under test; with any, only worlds of the mode `plain` are played.
         note: Records actions and decisions.
     """
 
-    def __init__(self, text: str, note: Callable[[str, Any], None]) -> None:
+    def __init__(self, text: str, policies: TriedPolicies, note: Callable[[str, Any], None]) -> None:
         self.note = note
+        self._policies = policies
         rng = random.Random(text)  # noqa: S311 - it plays, and keeps no secret
         mode = one_of(rng, MODES)
+        if policies.factories:
+            mode = "plain"
         self.features = {mode} | {
             name for name, modes in FEATURES.items() if rng.random() < LIKELY and mode in modes
         }
         self.preempts = mode == "preempts"
         self.one_size = mode in ("preempts", "daemons", "quotas")
         self.configurations = ReferenceConfigurations(rng, self.features)
-        self.partition = self.configurations.draw(rng)
-        self.reference = ReferenceScheduler(self.partition, reserves=mode == "reserves")
+        self.partition = policies.named_below(self.configurations.draw(rng))
+        self.reference = ReferenceScheduler(
+            self.partition, policies=AskedPolicies(policies.given), reserves=mode == "reserves"
+        )
+        self._failures: list[CallbackFailure] = []
         self._placed: list[tuple[str, str]] = []
         self._asked_to_end: list[tuple[str, int]] = []
         self._gone: set[str] = set()
@@ -63,7 +108,9 @@ class ReferenceRun(ResourceManager):
         self._refused: set[str] = set()
         self.serial = 0
         with _with_reservations(on=mode == "reserves"):
-            self.scheduler = Scheduler(engine="direct")
+            self.scheduler = Scheduler(
+                engine="direct", policies=policies.factories, on_error=self._failures.append
+            )
 
     # --------------------------------------------------------------------------------- messages received
 
@@ -86,6 +133,7 @@ class ReferenceRun(ResourceManager):
 
     def wait(self, nanoseconds: int) -> None:
         """Let time pass for both, from one due moment to the next."""
+        _check_policies(self._policies, self._failures)
         scheduler, reference = self.scheduler, self.reference
         end_ns = scheduler.now_ns() + nanoseconds
         for _ in range(_MOMENTS_MAX):
@@ -154,6 +202,7 @@ class ReferenceRun(ResourceManager):
             self._placed.clear()
             self.scheduler.schedule(1)
             self.scheduler.deliver()
+            _check_policies(self._policies, self._failures)
             self.note("decides", [self._placed[:], self._asked_to_end[:]])
             expected = self.reference.step()
             besides = [*self.reference.to_end]
@@ -226,6 +275,18 @@ class ReferenceRun(ResourceManager):
             if application.asks:
                 found = self.scheduler.explain(name, rm_id=RM_ID, partition=PARTITION)
                 compare_reasons(self.reference, application, found)
+
+
+def _check_policies(policies: TriedPolicies, failures: list[CallbackFailure]) -> None:
+    """Check that no policy has failed, and that their last answers hold.
+
+    Raises:
+        RecordError: A policy has failed.
+        ImpureAnswerError: A policy answers the same question otherwise than before.
+    """
+    for failure in failures:
+        raise RecordError(f"{failure.callback} about {failure.subject}: {error_text(failure.error)}")
+    policies.check(())
 
 
 def _compare(what: str, heard: set[Any], expected: set[Any]) -> None:

@@ -12,15 +12,18 @@ stored orders, and attempts that are not repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, final
 
 from ....model.configuration.durations import parse_duration_ns
 from ..manager.cluster_record import Size
+from .asked import AskedPolicies
 from .life import ReferenceLife
 from .plan import next_start
 from .queues import (
+    BlockedBy,
     ReferenceApplication,
     ReferenceAsk,
+    ReferenceDecision,
     ReferenceNode,
     ReferenceQueue,
     RunningTask,
@@ -37,37 +40,20 @@ _ATTEMPTS_MAX: Final = 10
 _RESERVATION_DELAY_NS: Final = 2_000_000_000
 
 
-class ReferenceDecision(NamedTuple):
-    """The decision for an ask: it is placed, or a victim ends for it first."""
-
-    key: str
-    node: str
-    victim: str = ""
-    """The task that ends first; the empty text for none."""
-    kind: str = "place"
-    """`place`, `preempt`, `replace` a placeholder, `cancel` one that is too small, or `reserve` the node."""
-
-
-class BlockedBy(NamedTuple):
-    """A blocker of an ask or an application: the name of a reason, the holder of the limit, and its queue."""
-
-    reason: str
-    kind: str
-    subject: str
-    path: str = ""
-
-
 @final
 class ReferenceScheduler(ReferenceLife):
     """The second scheduler.
 
     Args:
         partition: The document of a partition's configuration.
+        policies: The policies under test.
         reserves: Whether nodes are reserved.
     """
 
-    def __init__(self, partition: dict[str, Any], *, reserves: bool = False) -> None:
-        super().__init__(partition)
+    def __init__(
+        self, partition: dict[str, Any], *, policies: AskedPolicies | None = None, reserves: bool = False
+    ) -> None:
+        super().__init__(partition, policies or AskedPolicies({}))
         self._reserves = reserves
         self._attempts = self._without_node = 0
         self.is_exhausted = False
@@ -98,7 +84,10 @@ class ReferenceScheduler(ReferenceLife):
         for leaf in self.leaves(self.root):
             self._attempts = _ATTEMPTS_MAX
             for application in self.applications_of(leaf):
-                if self.start_blockers(application) or application.backs_off_until_ns > self.now_ns:
+                if self.start_blockers(application):
+                    continue
+                application.is_held = self.policies.hold(application, self.now_ns)
+                if application.is_held or application.backs_off_until_ns > self.now_ns:
                     continue
                 found = self._walk(application)
                 if found is not None:
@@ -131,7 +120,7 @@ class ReferenceScheduler(ReferenceLife):
         leaf = application.queue
         is_limited = any(self.limit_blockers(application, ask.size, ask.key))
         has_quota = not any(self.quota_blockers(leaf, ask.size, ask.key))
-        node = self.node_for(ask.size) if has_quota and not is_limited else None
+        node = self.node_for(application, ask) if has_quota and not is_limited else None
         if node is not None:
             return ReferenceDecision(ask.key, node.name)
         self._without_node += has_quota and not is_limited
@@ -175,7 +164,7 @@ class ReferenceScheduler(ReferenceLife):
             elif not blockers:
                 elsewhere.append(ask)
         for ask in elsewhere:
-            other = self.node_for(ask.size)
+            other = self.node_for(application, ask)
             if other is not None:
                 return ReferenceDecision(ask.key, other.name)
         return None
@@ -348,6 +337,9 @@ class ReferenceScheduler(ReferenceLife):
         by_priority = parent.sorts_by_priority()
 
         def place(queue: ReferenceQueue) -> tuple[object, ...]:
+            key = self.policies.queue_key(parent, queue)
+            if key is not None:
+                return (key, queue.name)
             first, second = -queue.priority(), self._share(queue)
             waiting = -sum(sum(ask.size.values()) for ask in queue.asks())
             use = self._use(parent, queue)
@@ -390,6 +382,9 @@ class ReferenceScheduler(ReferenceLife):
 
         def place(application: ReferenceApplication) -> tuple[object, ...]:
             priority, name = -application.priority(), (application.arrival, application.name)
+            key = self.policies.application_key(application)
+            if key is not None:
+                return (key, *name)
             policy = leaf.properties.get("application.sort.policy")
             if policy == "users":
                 user = (leaf.use_of(application.user, self.now_ns, possible), application.user)
@@ -409,10 +404,11 @@ class ReferenceScheduler(ReferenceLife):
 
         return sorted((each for each in leaf.applications if each.asks), key=place)
 
-    def node_for(self, size: Size) -> ReferenceNode | None:
-        """Return the first node in order that has room and is not reserved."""
+    def node_for(self, application: ReferenceApplication, ask: ReferenceAsk) -> ReferenceNode | None:
+        """Return the first node in order that has room, is not reserved, and is not refused by a policy."""
         possible = (node for node in self.nodes_in_order() if not node.reserved_for)
-        return next((node for node in possible if node.has_room_for(size)), None)
+        with_room = (node for node in possible if node.has_room_for(ask.size))
+        return next((node for node in with_room if not self.policies.refuse(application, ask, node)), None)
 
     # ------------------------------------------------------------------------------------ blockers
 

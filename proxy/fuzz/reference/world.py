@@ -13,14 +13,15 @@ from typing import Any, Final, final
 
 from ....model.configuration.durations import parse_duration_ns
 from ...si import si_pb2 as si
+from ...si.constants import NODE_PARTITION
 from ..configurations import USERS
 from ..manager.cluster_record import KnownApplication, KnownNode, Size, Task
 from ..plans import BEGIN, Plan, PlannedStep, one_of
+from ..tried_policies import TriedPolicies
 from .configurations import LARGE
-from .figures import WAITS
 from .plan import Submission, queue_for
 from .queues import ReferenceApplication, ReferenceAsk
-from .run import MILLISECOND_NS, PARTITION, RM_ID, SECOND_NS, ReferenceRun
+from .run import MILLISECOND_NS, PARTITION, RM_ID, SECOND_NS, WAITS, ReferenceRun
 
 _ONE_SIZE: Final = {"memory": 30, "vcore": 300}
 _MORE_TASKS: Final = 3
@@ -47,6 +48,7 @@ class ReferenceWorld:
     def __init__(self, plan: Plan, note: Callable[[str, Any], None]) -> None:
         self._plan = plan
         self._note = note
+        self._policies = TriedPolicies(plan.policies, compared=True)
 
     def run(self) -> None:
         """Carry out all steps.
@@ -62,7 +64,7 @@ class ReferenceWorld:
                 worlds[-1][1].append(step)
         for text, steps in worlds:
             if steps:
-                _World(text, self._note).run(steps)
+                _World(text, self._policies, self._note).run(steps)
 
 
 @final
@@ -124,7 +126,7 @@ class _World(ReferenceRun):
 
     def _add_node(self, rng: random.Random) -> None:
         size, name = self._node_size(rng), self._name("n")
-        self.reference.add_node(name, size)
+        self.reference.add_node(name, size, {NODE_PARTITION: f"[{RM_ID}]{PARTITION}"})
         self._report(name, si.NodeInfo.CREATE)
 
     def _report(self, name: str, action: si.NodeInfo.ActionFromRM, size: Size | None = None) -> None:
@@ -207,7 +209,8 @@ class _World(ReferenceRun):
             return
         timeout_ns = application.timeout_ms * MILLISECOND_NS
         known = ReferenceApplication(
-            name, queue, 0, user, groups, None, announced, application.hard, timeout_ns
+            *(name, queue, 0, user, groups, None, announced, application.hard, timeout_ns),
+            tags=application.tags,
         )
         self.reference.submit(known)
         for group, (count, size) in application.gang.items():
@@ -279,6 +282,7 @@ class _World(ReferenceRun):
         ask.preempts, ask.willing, ask.originator = task.preempts, task.preemptible, task.originator
         ask.since_ns = task.created_seconds * SECOND_NS
         ask.group, ask.placeholder, ask.required_node = task.group, task.placeholder, task.required_node
+        ask.tags = dict(task.message().allocationTags)
         if not task.placeholder:
             queue = self.reference.applications[task.application].queue
             ask.walltime_ns = queue.walltime_ns(_walltime_ns(task))
@@ -338,7 +342,7 @@ class _World(ReferenceRun):
         if not self.features & {"reloads", "quotas"}:
             self._ask(rng)
             return
-        before, self.partition = self.partition, self.configurations.draw(rng)
+        before, self.partition = self.partition, self._policies.named_below(self.configurations.draw(rng))
         text = json.dumps({"partitions": [self.partition]})
         request = si.UpdateConfigurationRequest(rmID=RM_ID, config=text)
         self.note("says", request)

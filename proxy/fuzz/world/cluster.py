@@ -163,6 +163,38 @@ def _run_cluster(world: ClusterWorld) -> Outcome:
     return outcome
 
 
+@final
+class BrokenMethods:
+    """Makes methods break their application or node at their next call, like a bug of Licorne.
+
+    Args:
+        change: Sets an attribute of an object while the run lasts.
+    """
+
+    def __init__(self, change: Callable[[Any, str, Any], None]) -> None:
+        self._change = change
+        self._mend: Callable[[], None] = lambda: None
+
+    def break_one(self, draw: int) -> None:
+        """Make the next call of one method fail; one that was to fail before does not."""
+        holder, name = _BREAKING[draw % len(_BREAKING)]
+
+        def broken(*arguments: object, **named: object) -> object:
+            if getattr(holder, name) is not broken:  # An engine that has looked up the method keeps this one.
+                return known(*arguments, **named)
+            self.mend()
+            raise BrokenOnPurposeError(f"{holder.__name__}.{name}")
+
+        self.mend()
+        known = getattr(holder, name)
+        self._mend = partial(self._change, holder, name, known)
+        self._change(holder, name, broken)
+
+    def mend(self) -> None:
+        """Restore the method that is to fail, if any."""
+        self._mend()
+
+
 class ClusterWorld:
     """The world of one plan; its methods run under its control."""
 
@@ -189,8 +221,7 @@ class ClusterWorld:
         self._policies = TriedPolicies(self._plan.policies)
         self.with_policies = self._policies.named_in
         self._change: Callable[[Any, str, Any], None]
-        self._mend: Callable[[], None] = lambda: None
-        """Restores a method that is made to fail."""
+        self._broken: BrokenMethods
 
     # ------------------------------------------------------------------------------- for its managers
 
@@ -255,6 +286,7 @@ class ClusterWorld:
         random.seed(self._plan.seed)
         with self._network.in_place(), replaced() as change:
             self._change = change
+            self._broken = BrokenMethods(change)
             for holder, name, value in _NARROW_BOUNDS if self._plan.is_narrow else ():
                 change(holder, name, value)
             try:
@@ -270,7 +302,7 @@ class ClusterWorld:
     def _calm(self) -> None:
         """End the faults in progress."""
         self._delay_seconds = _DELAY_SECONDS
-        self._mend()
+        self._broken.mend()
 
     def _begin(self) -> None:
         for number, door in enumerate(self._plan.doors):
@@ -406,22 +438,7 @@ class ClusterWorld:
             case "kill" if not self._is_stepped:
                 self._kill()
             case "break" if not (self._is_stepped or self._plan.is_recorded or is_compiled()):
-                self._break(step.draw)
-
-    def _break(self, draw: int) -> None:
-        """Make the next call of one method break its application or node, like a bug of Licorne."""
-        holder, name = _BREAKING[draw % len(_BREAKING)]
-
-        def broken(*arguments: object, **named: object) -> object:
-            if getattr(holder, name) is not broken:  # An engine that has looked up the method keeps this one.
-                return known(*arguments, **named)
-            self._mend()
-            raise BrokenOnPurposeError(f"{holder.__name__}.{name}")
-
-        self._mend()
-        known = getattr(holder, name)
-        self._mend = partial(self._change, holder, name, known)
-        self._change(holder, name, broken)
+                self._broken.break_one(step.draw)
 
     def _kill(self) -> None:
         """Lose the scheduler with its state; another one takes its place."""

@@ -22,7 +22,7 @@ from ...si import si_pb2 as si
 from ...si.api import ResourceManagerCallback
 from ...wire.client.recovery_parts import watcher_of
 from ..configurations import Configuration
-from ..manager.cluster_record import KnownNode, RecordError
+from ..manager.cluster_record import RACKS, KnownNode, RecordError
 from ..manager.manager import SimulatedManager
 from ..manager.si_client import SchedulerDoor
 
@@ -111,7 +111,8 @@ class RunEnding:
                 if node.drained:
                     manager.change_drained(node)
             for partition in manager.partitions:
-                manager.report_node(KnownNode(manager.new_name("large"), partition, dict(_LARGE)))
+                for _ in range(RACKS):  # Of consecutive numbers: one for each rack.
+                    manager.report_node(KnownNode(manager.new_name("large"), partition, dict(_LARGE)))
         self._settle()
         if self._complete_gangs():
             self._settle()

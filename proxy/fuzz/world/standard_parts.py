@@ -7,6 +7,7 @@ import queue
 import sys
 import threading
 import time
+from _queue import SimpleQueue
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -214,7 +215,7 @@ def _parts(control: ThreadControl) -> dict[object, object]:
         threading.RLock: lambda: _RLock(control),
         start_thread: start,
         threading.excepthook: lambda failed: control.note_error(failed.exc_value),
-        queue.SimpleQueue: lambda: _SimpleQueue(control),
+        SimpleQueue: lambda: _SimpleQueue(control),
         time.time: lambda: control.wall_ns() / 1e9,
         time.time_ns: control.wall_ns,
         time.monotonic: lambda: control.elapsed_ns() / 1e9,
@@ -271,7 +272,10 @@ def in_place(control: ThreadControl) -> Iterator[None]:
         change(ThreadPoolExecutor, "__init__", begin_in_order)
         for module in _holders():
             for name, value in [*vars(module).items()]:
-                if id(value) in kinds:
+                if isinstance(value, type) and issubclass(value, SimpleQueue):
+                    # Modules that were imported while locks are checked have a subclass.
+                    change(module, name, parts[SimpleQueue])
+                elif id(value) in kinds:
                     change(module, name, kinds[id(value)])
                 elif isinstance(value, _LOCK_TYPES) and module is not threading:
                     is_plain = isinstance(value, _LOCK_TYPES[0])

@@ -35,7 +35,8 @@ from ....actors.services.log import Log
 from ....model.errors import LicorneError
 from ..client.api_client import ApiClient
 from ..client.errors import ApiError, ApiUnreachable
-from ..objects import ObjectMeta, resolve_structs
+from ..decoding import resolve_structs
+from ..objects import ObjectMeta
 
 LIFETIME: Final = timedelta(days=90)
 _SKEW: Final = timedelta(hours=1)

@@ -12,8 +12,6 @@ from typing import Final, Protocol, final
 
 import msgspec
 
-from licorne.proxy.kubernetes.objects import resolve_structs
-
 from ..mapping.applications import generated_id, given_id, queue_name
 from ..mapping.asks import allows_preemption_of_itself
 from ..mapping.settings import (
@@ -24,28 +22,20 @@ from ..mapping.settings import (
     QUEUE,
     SPARK_APPLICATION_ID,
     USER_INFO,
+    is_mirror,
 )
 from ..mapping.user_signatures import UserSigner
 from ..objects import Namespace, ObjectMeta, Pod, PriorityClass
 from .reviews import ADMITTED, AdmissionRequest, AdmissionVerdict, added_entries, denied, object_of
 from .settings import AdmissionSettings
+from .templates import WORKLOAD_KINDS, Labelled, PodTemplate, templates_of
 from .users import ChosenUser, PodUsers, controller_of, kept_user, namespace_of
 
 _POD: Final = "Pod"
 _CREATE: Final = "CREATE"
 _UPDATE: Final = "UPDATE"
-_TEMPLATE: Final = ("spec", "template")
-_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
-    "Deployment": _TEMPLATE,
-    "DaemonSet": _TEMPLATE,
-    "StatefulSet": _TEMPLATE,
-    "ReplicaSet": _TEMPLATE,
-    "Job": _TEMPLATE,
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
-    "ReplicationController": _TEMPLATE,
-    "PodTemplate": ("template",),
-}
-"""The path to the template of pods in each kind of workload."""
+_KUBELET: Final = "system:node:"
+"""The beginning of the names of kubelets, which the API server lets create no other pods than mirrors."""
 
 
 class ClusterKnowledge(Protocol):
@@ -56,12 +46,6 @@ class ClusterKnowledge(Protocol):
 
     def priority_class(self, name: str) -> PriorityClass | None:
         """Return a priority class, `None` if it is unknown."""
-
-
-class _Labelled(msgspec.Struct, frozen=True):
-    """The template of pods, or any object of which only the metadata are read."""
-
-    metadata: ObjectMeta | None = None
 
 
 @final
@@ -96,20 +80,17 @@ class Marking:
         kind = request.kind.kind
         if kind == _POD and request.operation == _UPDATE:
             return _updated_pod(request)
-        if kind in _TEMPLATES and request.operation == _UPDATE:
-            return self._updated_workload(request)
-        if request.operation != _CREATE:
-            return ADMITTED
-        if kind == _POD:
+        if kind == _POD and request.operation == _CREATE:
             return self._created_pod(request)
-        if kind in _TEMPLATES:
-            return self._created_workload(request)
-        return ADMITTED
+        is_written = request.operation in {_CREATE, _UPDATE}
+        return self._workload(request) if is_written and kind in WORKLOAD_KINDS else ADMITTED
 
     # ------------------------------------------------------------------------------------------------ pods
 
     def _created_pod(self, request: AdmissionRequest) -> AdmissionVerdict:
         pod = object_of(request.object, Pod)
+        if is_mirror(pod) and request.user_info.username.startswith(_KUBELET):
+            return ADMITTED
         namespace = namespace_of(request)
         held = pod.metadata.annotations
         chosen = self._user_of_created(request, pod.metadata, held)
@@ -139,7 +120,7 @@ class Marking:
         labels: dict[str, str] = {}
         if not given_id(pod):
             unique = settings.generate_unique_app_id
-            made = generated_id(namespace, pod.metadata.uid, is_unique=unique)
+            made = generated_id(pod, namespace, is_unique=unique)
             labels |= {APPLICATION_ID: made, LEGACY_APPLICATION_ID: made}
         elif pod.metadata.labels.get(APPLICATION_ID):
             labels[LEGACY_APPLICATION_ID] = pod.metadata.labels[APPLICATION_ID]
@@ -157,58 +138,65 @@ class Marking:
 
     # ------------------------------------------------------------------------------------------- workloads
 
-    def _created_workload(self, request: AdmissionRequest) -> AdmissionVerdict:
-        kind = request.kind.kind
+    def _workload(self, request: AdmissionRequest) -> AdmissionVerdict:
+        """Return the verdict on a workload, with the users of all of its templates."""
+        kind, is_created = request.kind.kind, request.operation == _CREATE
         whole = metadata_of(request.object)
-        # A Deployment creates another replica set if one differs from its template: none is changed.
-        is_unchanged = kind == "ReplicaSet" and controller_of(whole) is not None
-        if is_unchanged and self._settings.system_users.match(request.user_info.username):
-            return ADMITTED
-        template = object_of(_at(request.object, _TEMPLATES[kind]), _Labelled).metadata
-        held = (template or ObjectMeta()).annotations
-        chosen = self._user_of_created(request, whole, held)
-        if chosen.problem:
-            return denied(chosen.problem)
-        if is_unchanged:
-            return ADMITTED
-        is_marked = self._is_marked(namespace_of(request), template or ObjectMeta())
-        return _with_user(kind, template, chosen.annotations if is_marked or USER_INFO in held else {})
+        before = {} if is_created else templates_of(kind, request.old_object)
+        patch: list[Mapping[str, object]] = []
+        for key, template in templates_of(kind, request.object).items():
+            if is_created:
+                chosen = self._user_of_new(request, whole, template)
+            else:
+                chosen = self._user_of_changed(request, whole, template, before.get(key, PodTemplate()))
+            if chosen.problem:
+                return denied(chosen.problem)
+            patch += template.patch(chosen.annotations)
+        return AdmissionVerdict(patch=tuple(patch))
 
-    def _updated_workload(self, request: AdmissionRequest) -> AdmissionVerdict:
-        """Return the verdict on a changed workload: only permitted users may change its user.
+    def _user_of_new(self, request: AdmissionRequest, whole: ObjectMeta, template: PodTemplate) -> ChosenUser:
+        # A Deployment creates another replica set if one differs from its template: none is changed.
+        is_unchanged = request.kind.kind == "ReplicaSet" and controller_of(whole) is not None
+        if is_unchanged and self._settings.system_users.match(request.user_info.username):
+            return ChosenUser()
+        chosen = self._user_of_created(request, whole, template.annotations)
+        if chosen.problem:
+            return chosen
+        is_named = USER_INFO in template.annotations or self._is_marked(namespace_of(request), template)
+        return chosen if is_named and not is_unchanged else ChosenUser()
+
+    def _user_of_changed(
+        self, request: AdmissionRequest, whole: ObjectMeta, template: PodTemplate, before: PodTemplate
+    ) -> ChosenUser:
+        """Return the user of a changed workload, which only permitted users may change.
 
         A removed user is restored. Without a signed user before, the author of a change of the template
         becomes the user. An unchanged template is not touched, since its pods would be recreated; neither is
         the template of a Job, which cannot be changed.
         """
         if self._settings.bypass_auth:
-            return ADMITTED
-        kind = request.kind.kind
-        path = _TEMPLATES[kind]
-        template = object_of(_at(request.object, path), _Labelled).metadata
-        after, before = (template or ObjectMeta()).annotations, _annotations(_at(request.old_object, path))
-        whole = metadata_of(request.object)
+            return ChosenUser()
+        after, held = template.annotations, before.annotations
         said = after.get(USER_INFO)
-        if said in {None, before.get(USER_INFO)}:
-            if USER_INFO in before and self._users.is_signed(request, whole, before):
-                return _with_user(kind, template, kept_user(before, after))
-            is_changed = _at(request.object, path) != _at(request.old_object, path)
+        if said in {None, held.get(USER_INFO)}:
+            if self._users.is_signed(request, whole, held):
+                return ChosenUser(kept_user(held, after))
             is_of_system = self._settings.system_users.match(request.user_info.username)
-            if not is_changed or is_of_system or kind == "Job":
-                return ADMITTED
-            if not self._is_marked(namespace_of(request), template or ObjectMeta()):
-                return ADMITTED
+            if template.raw == before.raw or is_of_system or request.kind.kind == "Job":
+                return ChosenUser()
+            if not self._is_marked(namespace_of(request), template):
+                return ChosenUser()
             after = {}
-        chosen = self._users.of_named(request, whole, after)
-        return denied(chosen.problem) if chosen.problem else _with_user(kind, template, chosen.annotations)
+        return self._users.of_named(request, whole, after)
 
-    def _is_marked(self, namespace: str, template: ObjectMeta) -> bool:
+    def _is_marked(self, namespace: str, template: PodTemplate) -> bool:
         """Return whether the pods of a template will be given to the scheduler as an application."""
         known = self._cluster.namespace(namespace)
         if not self._settings.processes(namespace, known):
             return False
         names = (APPLICATION_ID, LEGACY_APPLICATION_ID, SPARK_APPLICATION_ID)
-        return any(map(template.labels.get, names)) or self._settings.labels(namespace, known)
+        labels = (template.metadata or ObjectMeta()).labels
+        return any(map(labels.get, names)) or self._settings.labels(namespace, known)
 
     def _user_of_created(
         self, request: AdmissionRequest, whole: ObjectMeta, annotations: Mapping[str, str]
@@ -216,18 +204,6 @@ class Marking:
         if self._settings.bypass_auth:
             return ChosenUser()
         return self._users.of_created(request, whole, annotations)
-
-
-def _with_user(kind: str, template: ObjectMeta | None, annotations: Mapping[str, str]) -> AdmissionVerdict:
-    """Return an admitting verdict that sets annotations in the template of a workload."""
-    path = _TEMPLATES[kind]
-    if template is None and annotations:
-        pointer = "/" + "/".join((*path, "metadata"))
-        return AdmissionVerdict(
-            patch=({"op": "add", "path": pointer, "value": {"annotations": annotations}},)
-        )
-    held = (template or ObjectMeta()).annotations
-    return AdmissionVerdict(patch=added_entries((*path, "metadata", "annotations"), held, annotations))
 
 
 def _updated_pod(request: AdmissionRequest) -> AdmissionVerdict:
@@ -245,18 +221,8 @@ def metadata_of(raw: msgspec.Raw) -> ObjectMeta:
     Raises:
         UnreadableReviewError: They cannot be read.
     """
-    return object_of(raw, _Labelled).metadata or ObjectMeta()
+    return object_of(raw, Labelled).metadata or ObjectMeta()
 
 
 def _annotations(raw: msgspec.Raw) -> Mapping[str, str]:
     return metadata_of(raw).annotations
-
-
-def _at(raw: msgspec.Raw, path: tuple[str, ...]) -> msgspec.Raw:
-    """Return the value at the end of a path into an object, an empty object if the path ends early."""
-    for step in path:
-        raw = object_of(raw, dict[str, msgspec.Raw]).get(step, msgspec.Raw(b"{}"))
-    return raw
-
-
-resolve_structs(__name__)

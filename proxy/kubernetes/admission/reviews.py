@@ -10,10 +10,11 @@ from typing import Final, TypeVar, final
 
 import msgspec
 
-from licorne.proxy.kubernetes.objects import resolve_structs
+from licorne.proxy.kubernetes.decoding import resolve_structs
 
 from ....model.errors import LicorneError
 from ..decoding import decoded
+from ..objects import ApiUser
 
 _VERSION: Final = "admission.k8s.io/v1"
 _WARNING_LENGTH_MAX: Final = 256
@@ -34,13 +35,6 @@ class RequestKind(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
-class RequestUser(msgspec.Struct, frozen=True):
-    """The user who writes the object."""
-
-    username: str = ""
-    groups: tuple[str, ...] = ()
-
-
 class AdmissionRequest(msgspec.Struct, frozen=True, rename="camel"):
     """A write under review."""
 
@@ -49,7 +43,8 @@ class AdmissionRequest(msgspec.Struct, frozen=True, rename="camel"):
     """`CREATE`, `UPDATE`, or another operation, for which no webhook here is registered."""
     kind: RequestKind = RequestKind()
     namespace: str = ""
-    user_info: RequestUser = RequestUser()
+    user_info: ApiUser = ApiUser()
+    """The user who writes the object."""
     object: msgspec.Raw = msgspec.Raw(b"null")
     """The object after the write."""
     old_object: msgspec.Raw = msgspec.Raw(b"null")
@@ -96,7 +91,7 @@ def request_of(body: bytes) -> AdmissionRequest:
     try:
         review = _REVIEW.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableReviewError(f"the body is no AdmissionReview: {error}") from error
+        raise UnreadableReviewError(f"the body is not an AdmissionReview: {error}") from error
     if review.api_version != _VERSION:
         raise UnreadableReviewError(f"the review is of {review.api_version!r}, not of {_VERSION}")
     return review.request

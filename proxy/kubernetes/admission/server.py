@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from typing import Final, Self, final
+from typing import TYPE_CHECKING, Final, Self, final
 
 import uvicorn
 from anyio.to_thread import run_sync
@@ -34,6 +34,9 @@ from .certificates import CertificateKeeper, ServingCertificate
 from .cluster_objects import AdmissionObjects, configuration_verdict
 from .marking import Marking
 from .reviews import AdmissionRequest, AdmissionVerdict, UnreadableReviewError, encoded_review, request_of
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
 
 MUTATE_PATH: Final = "/mutate"
 VALIDATE_PATH: Final = "/validate-conf"
@@ -182,6 +185,8 @@ class AdmissionServer:
             now=now,
         )
         self._presented: ServingCertificate | None = None
+        self._results = dict.fromkeys(("allowed", "changed", "denied"), 0)
+        self._lock = threading.Lock()
         self._signer: UserSigner | None = None
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._serving = ServingThread(_NAME, self._made)
@@ -237,6 +242,19 @@ class AdmissionServer:
         """The port of the server."""
         return self._serving.port
 
+    def metrics(self) -> Iterator[Metric]:
+        """Return the metrics of the webhook."""
+        from ...core.metrics.families import counter, single  # noqa: PLC0415 - loads `prometheus_client`
+
+        with self._lock:
+            results = dict(self._results)
+        name = "licorne_kubernetes_admission_reviews_total"
+        yield counter(name, "Questions of API servers", "result", results)
+        if self._presented is not None:
+            name = "licorne_kubernetes_certificate_end_seconds"
+            text = "When the certificate ends, in seconds since 1970"
+            yield single(name, text, self._presented.ends_at.timestamp())
+
     def check_certificate(self) -> None:
         """Use the certificate that all replicas share, or make one if it is due; called each minute.
 
@@ -287,7 +305,14 @@ class AdmissionServer:
 
     def _mutated(self, request: AdmissionRequest) -> AdmissionVerdict:
         marking = Marking(self._options.scheduler_name, self._objects.settings, self._objects, self.signer)
-        return marking.verdict(request)
+        return self._counted(marking.verdict(request))
 
     def _validated(self, request: AdmissionRequest) -> AdmissionVerdict:
-        return configuration_verdict(request, self._objects.config_maps, self._options.namespace)
+        maps = self._objects.config_maps
+        return self._counted(configuration_verdict(request, maps, self._options.namespace))
+
+    def _counted(self, verdict: AdmissionVerdict) -> AdmissionVerdict:
+        result = "changed" if verdict.patch else "allowed"
+        with self._lock:
+            self._results[result if verdict.is_allowed else "denied"] += 1
+        return verdict

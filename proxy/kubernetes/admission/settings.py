@@ -39,7 +39,7 @@ class Patterns:
         try:
             return cls(tuple(compile_pattern(part) for part in parts if part))
         except PatternError as error:
-            raise ValueError(f"no list of regular expressions: {error}") from error
+            raise ValueError(f"not a list of regular expressions: {error}") from error
 
     def match(self, text: str) -> bool:
         """Return whether one of them is found in a text; an empty list never matches."""

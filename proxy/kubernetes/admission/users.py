@@ -10,14 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, final
 
-import msgspec
-
-from ..mapping.applications import UserAndGroups, UserInfoError, parsed_user_info
 from ..mapping.settings import DEFAULT_NAMESPACE, DEFAULT_USER, USER_INFO, UnsignedUsers
-from ..mapping.user_signatures import SIGNATURE, UserSigner, subject_of, subjects_of_owner
+from ..mapping.user_signatures import (
+    SIGNATURE,
+    UserAndGroups,
+    UserInfoError,
+    UserSigner,
+    parsed_user_info,
+    subject_of,
+    subjects_of_owner,
+)
 from ..objects import ObjectMeta, OwnerReference
 from .reviews import AdmissionRequest
 from .settings import AdmissionSettings
+from .templates import OPERATED_KINDS
 
 
 class ChosenUser(NamedTuple):
@@ -54,17 +60,24 @@ class PodUsers:
             annotations: The annotations of the pod, or of the template of pods.
         """
         owner = controller_of(whole)
-        if owner is None or not self._settings.is_trusted_controller(request.user_info.username):
+        if owner is None:
             return self.of_named(request, whole, annotations)
         said = annotations.get(USER_INFO)
         subjects = subjects_of_owner(namespace_of(request), owner, whole)
-        if said is not None and self._signer.is_signed(subjects, said, annotations.get(SIGNATURE, "")):
+        is_signed = said is not None and self._signer.is_signed(
+            subjects, said, annotations.get(SIGNATURE, "")
+        )
+        if not self._settings.is_trusted_controller(request.user_info.username):
+            # An operator copies the user of its workload: what it creates runs for the operator.
+            is_copied = is_signed and owner.kind in OPERATED_KINDS
+            return self.of_named(request, whole, {} if is_copied else annotations)
+        if said is not None and is_signed:
             return self._signed(request, whole, said)
         match self._settings.unsigned_users:
             case UnsignedUsers.BELIEVED:
-                return self._signed(request, whole, said or _text(_NOBODY))
+                return self._signed(request, whole, said or _NOBODY.annotation)
             case UnsignedUsers.NOBODY | None:
-                return self._signed(request, whole, _text(_NOBODY))
+                return self._signed(request, whole, _NOBODY.annotation)
             case _:
                 return ChosenUser(problem=_unsigned(owner))
 
@@ -76,7 +89,7 @@ class PodUsers:
         user, groups = request.user_info.username, request.user_info.groups
         own = UserAndGroups(user, groups)
         if said is None:
-            return self._signed(request, whole, _text(own))
+            return self._signed(request, whole, own.annotation)
         try:
             named = parsed_user_info(said)
         except UserInfoError as error:
@@ -123,7 +136,3 @@ def _unsigned(owner: OwnerReference) -> str:
         f"the webhook has not signed the annotation {USER_INFO} of {owner.kind} {owner.name}: "
         "change its template, or create it anew"
     )
-
-
-def _text(user: UserAndGroups) -> str:
-    return msgspec.json.encode({"user": user.user, "groups": user.groups}).decode()

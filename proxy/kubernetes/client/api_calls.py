@@ -8,7 +8,17 @@ from urllib.parse import quote
 
 import msgspec
 
-from ..objects import SELECTED_NODE, Binding, BindingTarget, KubernetesEvent, Lease, ObjectMeta, Pod
+from ..objects import (
+    SELECTED_NODE,
+    ApiUser,
+    Binding,
+    BindingTarget,
+    KubernetesEvent,
+    Lease,
+    ObjectMeta,
+    Pod,
+    SelfReview,
+)
 from .api_client import ApiClient
 from .errors import ApiError, ApiUnreachable
 
@@ -40,14 +50,27 @@ class ApiCalls:
         """Limit how many calls are made a second, and at once."""
         self._client.limit_rate(qps, burst)
 
+    def own_user(self) -> ApiUser:
+        """Return the user of these calls."""
+        path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+        return _decoded(self._client.request("POST", path, body=b"{}"), SelfReview).status.user_info
+
     def get_pod(self, namespace: str, name: str) -> Pod:
         """Return a pod of the server; the status of the error is 404 if it does not exist."""
         return _decoded(self._client.request("GET", _pod(namespace, name)), Pod)
 
-    def create_pod(self, namespace: str, document: Mapping[str, object]) -> Pod:
-        """Create a pod from its document, and return it."""
+    def create_pod(self, namespace: str, document: Mapping[str, object], *, is_dry_run: bool = False) -> Pod:
+        """Create a pod from its document, and return it.
+
+        Args:
+            namespace: Its namespace.
+            document: The pod.
+            is_dry_run: Only return the pod that the API server would create, with its defaults.
+        """
         path = f"/api/v1/namespaces/{_step(namespace)}/pods"
-        return _decoded(self._client.request("POST", path, body=msgspec.json.encode(document)), Pod)
+        query = {"dryRun": "All"} if is_dry_run else None
+        body = msgspec.json.encode(document)
+        return _decoded(self._client.request("POST", path, query=query, body=body), Pod)
 
     def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Assign a pod to a node.
@@ -107,7 +130,12 @@ class ApiCalls:
         return True
 
     def patch_pod_condition(
-        self, namespace: str, name: str, uid: str, condition: Mapping[str, object]
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        condition: Mapping[str, object],
+        nominated_node: str | None = None,
     ) -> Pod:
         """Set one condition of a pod's status, and return the pod; its other conditions stay.
 
@@ -116,8 +144,12 @@ class ApiCalls:
             name: Its name.
             uid: Its uid.
             condition: The condition with `type`, `status`, `reason`, `message` and `lastTransitionTime`.
+            nominated_node: The node on which others end for the pod, empty for none; `None` leaves it.
         """
-        return self._patch_status(namespace, name, uid, {"conditions": [condition]})
+        status: dict[str, object] = {"conditions": [condition]}
+        if nominated_node is not None:
+            status["nominatedNodeName"] = nominated_node or None
+        return self._patch_status(namespace, name, uid, status)
 
     def patch_pod_phase(
         self, namespace: str, name: str, uid: str, *, phase: str, reason: str, message: str

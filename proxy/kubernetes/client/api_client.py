@@ -6,7 +6,10 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Final, Self, final
 from urllib.parse import urlencode
 
@@ -94,6 +97,7 @@ class ApiClient:
         self._user_agent = user_agent
         self._lock = threading.Lock()
         self._connections: tuple[tuple[str | None, str | None], ApiConnections] | None = None
+        self._request_counts: Counter[tuple[str, str]] = Counter()
         self._closed = threading.Event()
 
     def limit_rate(self, qps: float, burst: int) -> None:
@@ -104,6 +108,12 @@ class ApiClient:
             burst: How many may be made at once after a pause.
         """
         self._bucket = TokenBucket(qps or math.inf, burst or 1)
+
+    @property
+    def request_counts(self) -> Mapping[tuple[str, str], int]:
+        """The number of attempts by method, `WATCH` for a watch, and status, `none` without an answer."""
+        with self._lock:
+            return dict(self._request_counts)
 
     @property
     def namespace(self) -> str:
@@ -201,7 +211,10 @@ class ApiClient:
 
         def send(secret: Secret) -> HttpAnswer:
             connections = self._connections_for(secret)
-            return connections.send(method, target, {**headers, **_headers(secret)}, body, timeout)
+            with self._counted(method) as statuses:
+                answer = connections.send(method, target, {**headers, **_headers(secret)}, body, timeout)
+                statuses.append(answer.status)
+            return answer
 
         identity = self._credentials.identity
         secret = identity.secret()
@@ -213,7 +226,24 @@ class ApiClient:
         return answer.body
 
     def _open(self, target: str, secret: Secret, idle_timeout_seconds: float) -> LineStream:
-        return self._connections_for(secret).open_lines(target, _headers(secret), idle_timeout_seconds)
+        connections = self._connections_for(secret)
+        with self._counted("WATCH") as statuses:
+            stream = connections.open_lines(target, _headers(secret), idle_timeout_seconds)
+            statuses.append(HTTPStatus.OK)
+        return stream
+
+    @contextmanager
+    def _counted(self, method: str) -> Iterator[list[int]]:
+        """Count an attempt by the status that the body appends, or that of its error."""
+        statuses: list[int] = []
+        try:
+            yield statuses
+        except ApiError as error:
+            statuses.append(error.status)
+            raise
+        finally:
+            with self._lock:
+                self._request_counts[method, str(int(statuses[0])) if statuses else "none"] += 1
 
     def _wait(self, seconds: float) -> None:
         """Wait; raise if the client is closed."""

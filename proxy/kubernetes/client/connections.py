@@ -145,7 +145,7 @@ class ApiConnections:
             raise ApiUnreachable(f"GET {self._server}{path}: {error}") from error
         connection.close()
         if response.status == 200:
-            raise ApiUnreachable(f"GET {self._server}{path}: the answer has a length, so it is no watch")
+            raise ApiUnreachable(f"GET {self._server}{path}: the answer has a length, so it is not a watch")
         raise ApiError.of_answer(response.status, body, response.headers.get("Retry-After"))
 
     def _connect(self) -> socket.socket:

@@ -18,7 +18,7 @@ from typing import Final, Protocol, final
 import msgspec
 
 from ...base.files.input_files import InputError, read_text
-from ..objects import resolve_structs
+from ..decoding import resolve_structs
 from .errors import CredentialError
 
 SERVICE_ACCOUNT_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from licorne.proxy.kubernetes.objects import resolve_structs
+from licorne.proxy.kubernetes.decoding import resolve_structs
 
 from ....model.errors import LicorneError
 

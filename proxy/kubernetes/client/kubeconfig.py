@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar, final
 
 import msgspec
 
-from licorne.proxy.kubernetes.objects import resolve_structs
+from licorne.proxy.kubernetes.decoding import resolve_structs
 
 from ...base.files.input_files import InputError, LocatedYaml, read_located_yaml, read_text
 from .credentials import (
@@ -183,7 +183,7 @@ def find_credentials(
     files = kubeconfig_files(environment)
     if not files:
         places = f"KUBECONFIG is {environment.get('KUBECONFIG', '')!r}, ~/.kube/config is missing"
-        raise CredentialError(f"no credentials for an API server: this is no pod, {places}")
+        raise CredentialError(f"no credentials for an API server: this is not a pod, {places}")
     return kubeconfig_credentials(files, context, environment)
 
 

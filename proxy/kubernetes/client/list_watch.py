@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from http import HTTPStatus
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast, final
 
 import msgspec
 
-from licorne.proxy.kubernetes.objects import resolve_structs
+from licorne.proxy.kubernetes.decoding import resolve_structs
 
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
@@ -30,6 +31,8 @@ _WATCH_SECONDS: Final = (300, 600)
 _IDLE_TIMEOUT_SECONDS: Final = 630.0
 """When a watch counts as lost: none lasts this long. A server may be silent, and TCP detects a dead one."""
 _BACKOFF_SECONDS: Final = (1.0, 30.0)
+_MISSING_SECONDS: Final = 60.0
+"""After how long a missing kind is looked up again."""
 
 
 class WatchChange(StrEnum):
@@ -164,9 +167,12 @@ class ListWatch(Generic[_Object]):
             the list and among the changes an unreadable object is an `UnreadableObject`.
         on_events: Called with the changes that have arrived, in order: all changes of one reading. A change
             can arrive again. A deleted object has its last state.
+        on_missing: Called when the server does not have the kind, or does not grant it; `None` if a cluster
+            always has it.
         log: The log for failures.
         page_size: How many objects a request lists.
         idle_timeout_seconds: How long a watch is silent before it counts as lost.
+        missing_seconds: After how long a missing kind is looked up again.
         backoff_limits_seconds: How long the first and the longest pause after a failure are.
     """
 
@@ -177,22 +183,29 @@ class ListWatch(Generic[_Object]):
         *,
         on_list: Callable[[Sequence[Read[_Object]], str], None],
         on_events: Callable[[Sequence[tuple[WatchChange, Read[_Object]]]], None],
+        on_missing: Callable[[], None] | None = None,
         log: Log | None = None,
         page_size: int = _PAGE_SIZE,
         idle_timeout_seconds: float = _IDLE_TIMEOUT_SECONDS,
+        missing_seconds: float = _MISSING_SECONDS,
         backoff_limits_seconds: tuple[float, float] = _BACKOFF_SECONDS,
     ) -> None:
         self._client = client
         self._resource = resource
         self._on_list = on_list
         self._on_events = on_events
+        self._on_missing = on_missing
+        self._is_missing = False
         self._log = log if log is not None else Log()
         self._page_size = page_size
         self._idle_timeout_seconds = idle_timeout_seconds
+        self._missing_seconds = missing_seconds
         self._backoff_limits = backoff_limits_seconds
         self._decoder = msgspec.json.Decoder(resource.type)
         self._event_decoder = msgspec.json.Decoder(_WatchEvent)
         self._version: str | None = None
+        self.list_count = 0
+        """How often all objects were listed; from any thread."""
         self._failures = 0
         self._failure: LicorneError | None = None
         self._lock = threading.Lock()
@@ -242,13 +255,29 @@ class ListWatch(Generic[_Object]):
                     items, version = self.read_list()
                     if self._stopped.is_set():
                         return
+                    self.list_count += 1
+                    self._is_missing = False
                     self._on_list(items, version)
                     self._version = version
                 self._watch()
             except LicorneError as error:
-                self._note(error)
-            if self._failures:
+                if self._on_missing is not None and is_missing_kind(error):
+                    self._note_missing(error, self._on_missing)
+                else:
+                    self._note(error)
+            if self._is_missing:
+                self._stopped.wait(self._missing_seconds)
+            elif self._failures:
                 self._stopped.wait(backoff_seconds(self._failures, self._backoff_limits))
+
+    def _note_missing(self, error: LicorneError, on_missing: Callable[[], None]) -> None:
+        """Report a missing kind once; a kind that is not granted is logged."""
+        self._version = None
+        if not self._is_missing and not self._stopped.is_set():
+            self._is_missing = True
+            if not isinstance(error, ApiError) or error.status != HTTPStatus.NOT_FOUND:
+                self._log.warning("{}: {}", self._resource.path, error)
+            on_missing()
 
     def _note(self, error: LicorneError) -> None:
         """Record a failure, and whether the objects are listed again."""
@@ -355,6 +384,11 @@ class ListWatch(Generic[_Object]):
 
 
 _CHANGES: Final = {change.value: change for change in WatchChange}
+
+
+def is_missing_kind(error: LicorneError) -> bool:
+    """Return whether a server does not have a kind, or does not grant it."""
+    return isinstance(error, ApiError) and error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}
 
 
 def _is_expired(error: LicorneError) -> bool:

@@ -17,13 +17,15 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ....model.errors import LicorneError
+from ....model.configuration.policies import GangPlacing
+from ....model.requests.submission_terms import GANG_PLACING_TAG
 from ....model.resources.quantities import QuantityError
 from ...si import constants
 from ...si import si_pb2 as si
-from ..objects import Namespace, Pod, resolve_structs
+from ..objects import Namespace, Pod
+from ..quantities import amounts, quantity_nano
 from .gangs import DeclaredTaskGroup, RefusedTaskGroups, placeholder_ask, scheduling_policy, task_groups
-from .quantities import amounts, quantity_nano
+from .pod_groups import group_of
 from .settings import (
     APPLICATION_CREATION_TAG,
     APPLICATION_ID,
@@ -48,13 +50,22 @@ from .settings import (
     SPARK_APPLICATION_ID,
     TASK_GROUP_NAME,
     TASK_GROUPS,
+    TOPOLOGY_TAGS,
     UNIQUE_ID_SUFFIX,
     USER_INFO,
     KubernetesSettings,
     UnsignedUsers,
     creation_seconds,
+    is_placeholder,
 )
-from .user_signatures import SIGNATURE, subject_of
+from .user_signatures import (
+    SIGNATURE,
+    Subject,
+    UserAndGroups,
+    UserInfoError,
+    parsed_user_info,
+    subject_of,
+)
 
 _TEXTS: Final = msgspec.json.Decoder(dict[str, str])
 _ID_LENGTH_MAX: Final = 63
@@ -97,32 +108,14 @@ _QUEUE_SOURCES: Final = (
 """The first one that is not empty counts."""
 
 
-class UserAndGroups(NamedTuple):
-    """The user of a pod, and the user's groups."""
-
-    user: str
-    groups: tuple[str, ...]
-
-
-class UserInfoError(LicorneError):
-    """The annotation of a user cannot be read."""
-
-
-class _UserRead(msgspec.Struct, frozen=True):
-    user: str = ""
-    groups: tuple[str, ...] | None = None
-
-
-_USER: Final = msgspec.json.Decoder(_UserRead)
-
-
 def application_id(pod: Pod, settings: KubernetesSettings) -> str:
     """Return the application of a pod: its given id, or a generated one."""
     given = given_id(pod)
     uid = pod.metadata.uid
     if given.endswith(UNIQUE_ID_SUFFIX):
         return f"{given.removesuffix(UNIQUE_ID_SUFFIX)}-{uid}"
-    return given or generated_id(_namespace_name(pod), uid, is_unique=settings.generate_unique_app_id)
+    namespace = _namespace_name(pod)
+    return given or generated_id(pod, namespace, is_unique=settings.generate_unique_app_id)
 
 
 def given_id(pod: Pod) -> str:
@@ -130,17 +123,21 @@ def given_id(pod: Pod) -> str:
     return _first(pod, _ID_SOURCES)
 
 
-def generated_id(namespace: str, uid: str, *, is_unique: bool) -> str:
+def generated_id(pod: Pod, namespace: str, *, is_unique: bool) -> str:
     """Return the application of a pod that does not name one.
 
     Args:
+        pod: The pod; if it does not have a uid yet, a unique id shows that.
         namespace: The namespace of the pod.
-        uid: The uid of the pod; empty if it does not have one yet, which the id shows.
         is_unique: Whether each such pod is a separate application, instead of all of a namespace together.
+            The pods of a `PodGroup`, JobSet or Ray cluster are one application in any case.
     """
+    group = group_of(pod, namespace)
+    if group is not None:
+        return group.application_id
     if not is_unique:
         return f"yunikorn-{namespace}-autogen"[:_ID_LENGTH_MAX]
-    ending = f"-{uid}" if uid else UNIQUE_ID_SUFFIX
+    ending = f"-{pod.metadata.uid}" if pod.metadata.uid else UNIQUE_ID_SUFFIX
     return f"{namespace[:_NAMESPACE_LENGTH_MAX]}{ending}"[:_ID_LENGTH_MAX]
 
 
@@ -178,6 +175,36 @@ def _is_believed(pod: Pod, settings: KubernetesSettings) -> bool:
     return signer.is_signed((subject,), text, metadata.annotations.get(SIGNATURE, ""))
 
 
+def separate_id(pod: Pod, first: Pod, settings: KubernetesSettings, *, is_gang: bool) -> str:
+    """Return what to add to an application id, since the application is of another user; empty if it is not.
+
+    Pods of one namespace may have several users, unless a setting separates them. The exceptions are
+    placeholders of a gang that this scheduler has created, and executors, which the account of their driver
+    creates.
+
+    Args:
+        pod: The pod that names the application.
+        first: The first pod of the application.
+        settings: Whether users of one namespace are separated.
+        is_gang: Whether the application has task groups.
+    """
+    owner, user = (user_and_groups(each, settings).user for each in (first, pod))
+    namespace = _namespace_name(pod)
+    if owner == user:
+        return ""
+    if _namespace_name(first) != namespace:
+        return f"-{namespace}"
+    account = f"system:serviceaccount:{namespace}:{first.spec.service_account_name or 'default'}"
+    is_allowed = user == account or (is_gang and any(_is_own(each, settings) for each in (first, pod)))
+    return f"-{user}" if settings.separate_users and not is_allowed else ""
+
+
+def _is_own(pod: Pod, settings: KubernetesSettings) -> bool:
+    """Return whether a pod is a placeholder of this scheduler, and not one that a user has written."""
+    own = settings.account
+    return is_placeholder(pod) and (own is None or user_and_groups(pod, settings).user == own.user)
+
+
 def refused_user(pod: Pod, settings: KubernetesSettings) -> str:
     """Return why a pod may not run because of its named user, empty if it may."""
     if settings.unsigned is not UnsignedUsers.REFUSED or _is_believed(pod, settings):
@@ -185,30 +212,16 @@ def refused_user(pod: Pod, settings: KubernetesSettings) -> str:
     return f"the webhook has not signed the annotation {USER_INFO}: the pod has to be created anew"
 
 
-def parsed_user_info(text: str) -> UserAndGroups:
-    """Return the user and the groups in the JSON of an annotation; the user may be empty.
-
-    Raises:
-        UserInfoError: The text is not JSON of a user and groups.
-    """
-    try:
-        read = _USER.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise UserInfoError(f"{text!r} is no JSON of a user and groups: {error}") from error
-    return UserAndGroups(read.user, read.groups or ())
-
-
 def application_tags(pod: Pod, namespace: Namespace | None) -> dict[str, str]:
     """Return the tags of an application.
 
     Args:
-        pod: Its first pod. If it has a node, the application is created even if its queue refuses it.
+        pod: Its first pod.
         namespace: The namespace of the pod, `None` if it is unknown.
     """
     metadata = pod.metadata
     tags = {
         NAMESPACE_TAG: _namespace_name(pod),
-        constants.APP_TAG_CREATE_FORCE: "true" if pod.spec.node_name else "false",
         CREATE_IF_MISSING_TAG: "true",
         TASK_GROUPS: metadata.annotations.get(TASK_GROUPS, ""),
         SCHEDULING_POLICY: metadata.annotations.get(SCHEDULING_POLICY, ""),
@@ -222,8 +235,15 @@ def application_tags(pod: Pod, namespace: Namespace | None) -> dict[str, str]:
     return tags
 
 
+def topology_tags(pod: Pod) -> dict[str, str]:
+    """Return the tags for the domain of nodes that the gang of a pod asks for; it is placed whole then."""
+    annotations = pod.metadata.annotations
+    tags = {tag: annotations[name] for name, tag in TOPOLOGY_TAGS.items() if name in annotations}
+    return tags and {**tags, GANG_PLACING_TAG: GangPlacing.WHOLE.value}
+
+
 def add_application_request(
-    pod: Pod, namespace: Namespace | None, settings: KubernetesSettings
+    pod: Pod, namespace: Namespace | None, settings: KubernetesSettings, identity: str | None = None
 ) -> si.AddApplicationRequest:
     """Return the entry of a request that adds an application.
 
@@ -233,10 +253,11 @@ def add_application_request(
         pod: The first pod of the application.
         namespace: The namespace of the pod, `None` if it is unknown.
         settings: How ids are generated, and whether there are gangs.
+        identity: The id of the application, `None` for the one that the pod names.
     """
     user = user_and_groups(pod, settings)
     entry = si.AddApplicationRequest(
-        applicationID=application_id(pod, settings),
+        applicationID=application_id(pod, settings) if identity is None else identity,
         queueName=queue_name(pod),
         partitionName=PARTITION,
         ugi=si.UserGroupInformation(user=user.user, groups=user.groups),
@@ -249,6 +270,7 @@ def add_application_request(
         entry.placeholderAsk.CopyFrom(placeholder_ask(groups))
         entry.executionTimeoutMilliSeconds = policy.placeholder_timeout_seconds * _MILLISECONDS
         entry.gangSchedulingStyle = policy.style
+        entry.tags.update(topology_tags(pod))
     return entry
 
 
@@ -321,7 +343,9 @@ def namespace_tags(namespace: Namespace) -> NamespaceTags:
     if re.fullmatch(r"[0-9]{1,19}", count):
         tags[constants.APP_TAG_NAMESPACE_RESOURCE_MAX_APPS] = count
     elif count:
-        warnings.append(f"annotation {NAMESPACE_MAX_APPLICATIONS} is ignored: {count!r} is no whole number")
+        warnings.append(
+            f"annotation {NAMESPACE_MAX_APPLICATIONS} is ignored: {count!r} is not a whole number"
+        )
     if annotations.get(NAMESPACE_PARENT_QUEUE):
         tags[PARENT_QUEUE_TAG] = annotations[NAMESPACE_PARENT_QUEUE]
     return NamespaceTags(tags, tuple(warnings))
@@ -381,17 +405,20 @@ def placeholder_manifest(
         fields["priorityClassName"] = spec.priority_class_name
     if spec.image_pull_secrets:
         fields["imagePullSecrets"] = [{"name": each.name} for each in spec.image_pull_secrets]
-    metadata = _metadata(originator, group, of_application)
-    metadata["name"] = placeholder_name(of_application, group.name, rng)
+    name = placeholder_name(of_application, group.name, rng)
+    metadata = _metadata(originator, group, of_application, settings, name)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": fields}
 
 
-def _metadata(originator: Pod, group: DeclaredTaskGroup, of_application: str) -> dict[str, object]:
-    """Return the metadata without the name."""
+def _metadata(
+    originator: Pod, group: DeclaredTaskGroup, of_application: str, settings: KubernetesSettings, name: str
+) -> dict[str, object]:
     own = originator.metadata
+    namespace = own.namespace or DEFAULT_NAMESPACE
     labels = dict(group.labels)
     annotations = {
         **group.annotations,
+        **_account_annotations(namespace, name, settings),
         PLACEHOLDER: "true",
         TASK_GROUP_NAME: group.name,
         TASK_GROUPS: own.annotations.get(TASK_GROUPS, ""),
@@ -412,11 +439,22 @@ def _metadata(originator: Pod, group: DeclaredTaskGroup, of_application: str) ->
         "blockOwnerDeletion": True,
     }
     return {
-        "namespace": own.namespace or DEFAULT_NAMESPACE,
+        "name": name,
+        "namespace": namespace,
         "labels": labels,
         "annotations": annotations,
         "ownerReferences": [owner],
     }
+
+
+def _account_annotations(namespace: str, name: str, settings: KubernetesSettings) -> dict[str, str]:
+    """Return the user of this process for a placeholder; empty if the user is not known."""
+    if settings.account is None:
+        return {}
+    text = settings.account.annotation
+    if settings.signer is None:
+        return {USER_INFO: text}
+    return {USER_INFO: text, SIGNATURE: settings.signer.signature(Subject("Pod", namespace, name), text)}
 
 
 def _container(group: DeclaredTaskGroup, settings: KubernetesSettings) -> dict[str, object]:
@@ -442,6 +480,3 @@ def _security(settings: KubernetesSettings) -> dict[str, object]:
     }
     given = {name: number for name, number in ids.items() if number is not None}
     return {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}, **given}
-
-
-resolve_structs(__name__)

@@ -14,11 +14,13 @@ from typing import Final
 from ....model.resources.quantities import QuantityError
 from ...si import constants
 from ...si import si_pb2 as si
-from ..objects import KubernetesNode, Pod, PriorityClass
+from ..objects import KubernetesNode, PersistentVolumeClaim, Pod, PriorityClass
+from ..quantities import node_resource, quantity_nano
+from ..storage_objects import CsiStorageCapacity
 from .pod_sizes import pod_resource
-from .quantities import node_resource
 from .settings import (
     ALLOW_PREEMPTION,
+    CORDONED,
     DEFAULT_RACK,
     HOST_NAME_OF_SHIM,
     LABEL_TAG_PREFIX,
@@ -51,6 +53,11 @@ def why_unusable(item: object, settings: KubernetesSettings) -> str:
                 creation_seconds(item.metadata.creation_timestamp or _SOME_TIME)
                 if abs(item.spec.priority or 0) > _PRIORITY_MAX:
                     return f"expected a priority of 32 bits, got {item.spec.priority}"
+            case PersistentVolumeClaim():
+                quantity_nano(item.spec.resources.requests.get("storage", 0))
+            case CsiStorageCapacity():
+                quantity_nano(item.capacity or 0)
+                quantity_nano(item.maximum_volume_size or 0)
     except (QuantityError, ValueError, OverflowError) as error:
         return str(error)
     return ""
@@ -215,8 +222,8 @@ def node_changes(old: KubernetesNode | None, new: KubernetesNode | None) -> list
     """Return the messages about a node, in order.
 
     A new node is created drained. The pods on it are sent next, and `DRAIN_TO_SCHEDULABLE` after them, so
-    that nothing is placed in their room. A cordon is not sent: pods that tolerate it may use the node, and a
-    filter keeps the others off.
+    that nothing is placed in their room. A cordon is an attribute that is only shown: pods that tolerate it
+    may use the node, and a filter keeps the others off.
 
     Args:
         old: The node before the change, `None` if it is new.
@@ -226,22 +233,23 @@ def node_changes(old: KubernetesNode | None, new: KubernetesNode | None) -> list
         return [] if old is None else [si.NodeInfo.DECOMISSION]
     if old is None:
         return [si.NodeInfo.CREATE_DRAIN, si.NodeInfo.DRAIN_TO_SCHEDULABLE]
-    actions: list[si.NodeInfo.ActionFromRM] = []
-    if old.status.allocatable != new.status.allocatable and node_resource(old) != node_resource(new):
-        actions.append(si.NodeInfo.UPDATE)
-    return actions
+    is_resized = old.status.allocatable != new.status.allocatable and node_resource(old) != node_resource(new)
+    is_changed = is_resized or old.spec.unschedulable != new.spec.unschedulable
+    return [si.NodeInfo.UPDATE] if is_changed else []
 
 
 def _attributes(node: KubernetesNode, settings: KubernetesSettings) -> dict[str, str]:
-    """Return host and rack by both names in use, and the instance type if the node has one."""
+    """Return host and rack by both names in use, the cordon, the instance type, and the labels of domains."""
     name = node.metadata.name
     attributes = {
         HOST_NAME_OF_SHIM: name,
         RACK_NAME_OF_SHIM: DEFAULT_RACK,
         constants.HOST_NAME: name,
         constants.RACK_NAME: DEFAULT_RACK,
+        CORDONED: "true" if node.spec.unschedulable else "false",
     }
     instance_type = node.metadata.labels.get(settings.instance_type_label)
     if instance_type:
         attributes[constants.INSTANCE_TYPE] = instance_type
-    return attributes
+    labels = node.metadata.labels
+    return attributes | {label: labels[label] for label in settings.topology_labels if label in labels}

@@ -14,12 +14,12 @@ from typing import Final, final
 
 import msgspec
 
-from licorne.proxy.kubernetes.objects import resolve_structs
+from licorne.proxy.kubernetes.decoding import resolve_structs
 
 from ....model.resources.quantities import INT64_MAX, QuantityError
 from ...si import si_pb2 as si
 from ..objects import Pod
-from .quantities import PODS, exact_amounts, quantity_nano
+from ..quantities import PODS, exact_amounts, quantity_nano
 from .settings import SCHEDULING_POLICY, TASK_GROUP_NAME, TASK_GROUPS, KubernetesSettings
 
 _INT32_MAX: Final = 2**31 - 1

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from ..objects import Container, ContainerStatus, Pod
-from .quantities import PODS, Quantities, amounts, quantity_nano
+from ..quantities import PODS, Quantities, amounts, quantity_nano
 
 _INFEASIBLE: Final = "Infeasible"
 _PENDING_RESIZE: Final = "PodResizePending"

@@ -23,9 +23,16 @@ from typing import Any, Final, NamedTuple, TypeVar, final
 
 from ....model.configuration.durations import DurationError, parse_duration_ns
 from ....model.configuration.names import flag_of
+from ....model.configuration.problems import ConfigurationError
+from ....model.configuration.reader import load
 from ....model.errors import LicorneError
+from ....model.requests.submission_terms import (
+    TOPOLOGY_BALANCED_TAG,
+    TOPOLOGY_PREFERRED_TAG,
+    TOPOLOGY_REQUIRED_TAG,
+)
 from ..objects import ConfigMap, Pod
-from .user_signatures import UserSigner
+from .user_signatures import UserAndGroups, UserSigner
 
 _INT32_MAX: Final = 2**31 - 1
 _SECOND_NS: Final = 10**9
@@ -51,11 +58,19 @@ TASK_GROUPS: Final = f"{_DOMAIN}task-groups"
 TASK_GROUP_NAME: Final = f"{_DOMAIN}task-group-name"
 SCHEDULING_POLICY: Final = f"{_DOMAIN}schedulingPolicyParameters"
 PLACEHOLDER: Final = f"internal.{_DOMAIN}placeholder"
+LEGACY_PLACEHOLDER: Final = f"{_DOMAIN}placeholder"
+"""The same flag on placeholders that YuniKorn has created before version 1.6."""
 ALLOW_PREEMPTION: Final = f"{_DOMAIN}allow-preemption"
 """An annotation of pods and of priority classes."""
 # Annotations of namespaces.
 NAMESPACE_QUOTA: Final = f"{_DOMAIN}namespace.quota"
 NAMESPACE_GUARANTEED: Final = f"{_DOMAIN}namespace.guaranteed"
+TOPOLOGY_TAGS: Final = {
+    "licorne.io/topology-required": TOPOLOGY_REQUIRED_TAG,
+    "licorne.io/topology-preferred": TOPOLOGY_PREFERRED_TAG,
+    "licorne.io/topology-balanced": TOPOLOGY_BALANCED_TAG,
+}
+"""The annotations of pods for the domain of their gang, and the tags of its application."""
 NAMESPACE_ENABLED: Final = f"{_DOMAIN}namespace.enableYuniKorn"
 """Whether the pods of the namespace are given to the scheduler when they are created."""
 NAMESPACE_GENERATES_ID: Final = f"{_DOMAIN}namespace.generateAppId"
@@ -76,6 +91,8 @@ POD_NAME_TAG: Final = "kubernetes.io/meta/podName"
 LABEL_TAG_PREFIX: Final = "kubernetes.io/label/"
 REQUIRED_NODE_TAG: Final = f"{_DOMAIN}requiredNode"
 PREDICATE_CLASS_TAG: Final = "licorne/predicate-class"
+CORDONED: Final = "licorne/cordoned"
+MIRROR: Final = "kubernetes.io/config.mirror"
 # Attributes of nodes, as other resource managers name them; the interface has different names.
 HOST_NAME_OF_SHIM: Final = "si.io/hostname"
 RACK_NAME_OF_SHIM: Final = "si.io/rackname"
@@ -131,12 +148,18 @@ class KubernetesSettings:
     """Whether preempted pods are evicted, which disruption budgets may delay, instead of deleted."""
     instance_type_label: str = "node.kubernetes.io/instance-type"
     """The label of a node with its instance type."""
+    topology_labels: tuple[str, ...] = ()
+    """The labels of nodes that are sent as attributes: the levels of the topology in `queues.yaml`."""
     signer: UserSigner | None = None
     """Tells whether the webhook has written the user of a pod; `None` without a webhook."""
     unsigned_users: UnsignedUsers | None = None
     """The treatment of other pods; `None` if it is not set."""
     bypass_auth: bool = False
     """Whether everybody may choose the user of a pod."""
+    separate_users: bool = False
+    """Whether pods of one namespace are in one application only if they have the same user."""
+    account: UserAndGroups | None = None
+    """The user who creates placeholders, if users are separate; `None` if the user is not known."""
     shows_labels: bool = True
     """Whether the tags of asks contain the labels of pods, which readers of the REST interface see."""
 
@@ -207,7 +230,17 @@ def settings_from_config_maps(
     settings = replace(base, **found)
     queue_file = values.get(f"{settings.policy_group}.yaml")
     extra = {key: value.text for key, value in values.items() if not key.endswith(".yaml")}
-    return ConfigMapsRead(settings, queue_file.text if queue_file else "", extra)
+    queue_yaml = queue_file.text if queue_file else ""
+    return ConfigMapsRead(replace(settings, topology_labels=_levels(queue_yaml)), queue_yaml, extra)
+
+
+def _levels(queue_yaml: str) -> tuple[str, ...]:
+    """Return the levels of the topology; none if the configuration is invalid, which its user reports."""
+    try:
+        partitions = load(queue_yaml).partitions if queue_yaml else ()
+    except ConfigurationError:
+        return ()
+    return next((each.topology for each in partitions if each.name == PARTITION), ())
 
 
 def values_of_config_maps(defaults: ConfigMap | None, configs: ConfigMap | None) -> dict[str, ConfigValue]:
@@ -289,13 +322,13 @@ def parsed_unsigned(text: str) -> UnsignedUsers | None:
     try:
         return UnsignedUsers(text) if text else None
     except ValueError:
-        raise ValueError(f"none of {', '.join(UnsignedUsers)}") from None
+        raise ValueError(f"not one of {', '.join(UnsignedUsers)}") from None
 
 
 def _count(text: str) -> int:
     """Read a whole number from 0 to 2**31-1."""
     if re.fullmatch(r"\+?[0-9]{1,10}", text) is None or int(text) > _INT32_MAX:
-        raise ValueError(f"no whole number from 0 to {_INT32_MAX}")
+        raise ValueError(f"not a whole number from 0 to {_INT32_MAX}")
     return int(text)
 
 
@@ -310,7 +343,7 @@ def _duration_ns(text: str) -> int:
     except DurationError:
         duration_ns = -1
     if duration_ns < 0:
-        raise ValueError("no duration, such as 1m30s or 300ms")
+        raise ValueError("not a duration such as 1m30s or 300ms")
     return duration_ns
 
 
@@ -334,6 +367,7 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "admissionController.filtering.generateUniqueAppId": ("generate_unique_app_id", parsed_flag),
     "admissionController.accessControl.unsignedUsers": ("unsigned_users", parsed_unsigned),
     "admissionController.accessControl.bypassAuth": ("bypass_auth", parsed_flag),
+    "admissionController.accessControl.separateUsers": ("separate_users", parsed_flag),
     # These keys are checked without effect: nothing here is polled, and no channel can fill.
     "service.schedulingInterval": ("", _duration_ns),
     "service.eventChannelCapacity": ("", _count),
@@ -343,8 +377,18 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
 
 
 def is_ours(pod: Pod, settings: KubernetesSettings) -> bool:
-    """Return whether a pod names this scheduler; all other pods are foreign."""
-    return pod.spec.scheduler_name == settings.scheduler_name
+    """Return whether a pod names this scheduler; all other pods are foreign, also those that no user made."""
+    return pod.spec.scheduler_name == settings.scheduler_name and not is_mirror(pod)
+
+
+def is_mirror(pod: Pod) -> bool:
+    """Return whether a kubelet shows a static pod by this one, which cannot be placed or ended.
+
+    The annotation alone is no proof: with the webhook, the pods of users have the annotation of their user.
+    """
+    metadata = pod.metadata
+    owners = {owner.kind for owner in metadata.owner_references}
+    return MIRROR in metadata.annotations and "Node" in owners and USER_INFO not in metadata.annotations
 
 
 def counts_as_foreign(pod: Pod, settings: KubernetesSettings) -> bool:
@@ -359,7 +403,8 @@ def gate_names(pod: Pod) -> tuple[str, ...]:
 
 def is_placeholder(pod: Pod) -> bool:
     """Return whether a pod reserves room for a member of a gang."""
-    return pod.metadata.annotations.get(PLACEHOLDER) == "true"
+    annotations = pod.metadata.annotations
+    return annotations.get(PLACEHOLDER, annotations.get(LEGACY_PLACEHOLDER)) == "true"
 
 
 def task_group_name(pod: Pod, settings: KubernetesSettings) -> str:

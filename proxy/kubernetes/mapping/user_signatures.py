@@ -1,4 +1,4 @@
-"""Signatures of the webhook for the users of pods; each is in an annotation next to the user.
+"""The users of pods, and the signatures of the webhook for them, in two annotations.
 
 A signature is for one namespace, and one name of a pod or workload there, or the beginning of names that the
 API server generates. A controller copies the annotations of a template: the signature identifies the
@@ -13,6 +13,10 @@ import json
 from collections.abc import Iterable
 from typing import Final, NamedTuple, final
 
+import msgspec
+
+from ....model.errors import LicorneError
+from ..decoding import resolve_structs
 from ..objects import ObjectMeta, OwnerReference
 
 SIGNATURE: Final = "licorne.io/user-signature"
@@ -22,6 +26,43 @@ _HASH_LABEL: Final = "pod-template-hash"
 _GENERATED_LENGTH: Final = 5
 _PREFIX_LENGTH_MAX: Final = 58
 """The API server cuts longer names before it appends the generated characters."""
+
+
+class UserAndGroups(NamedTuple):
+    """The user of a pod, and the user's groups."""
+
+    user: str
+    groups: tuple[str, ...]
+
+    @property
+    def annotation(self) -> str:
+        """The text of the annotation that names both."""
+        return msgspec.json.encode({"user": self.user, "groups": self.groups}).decode()
+
+
+class UserInfoError(LicorneError):
+    """The annotation of a user cannot be read."""
+
+
+class _UserRead(msgspec.Struct, frozen=True):
+    user: str = ""
+    groups: tuple[str, ...] | None = None
+
+
+_USER: Final = msgspec.json.Decoder(_UserRead)
+
+
+def parsed_user_info(text: str) -> UserAndGroups:
+    """Return the user and the groups in the JSON of an annotation; the user may be empty.
+
+    Raises:
+        UserInfoError: The text is not JSON of a user and groups.
+    """
+    try:
+        read = _USER.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UserInfoError(f"{text!r} is not JSON of a user and groups: {error}") from error
+    return UserAndGroups(read.user, read.groups or ())
 
 
 class Subject(NamedTuple):
@@ -79,3 +120,6 @@ def subjects_of_owner(namespace: str, owner: OwnerReference, metadata: ObjectMet
         for kind, whole in owners
         for name in (whole, whole[:-_GENERATED_LENGTH])
     ]
+
+
+resolve_structs(__name__)

@@ -4,29 +4,27 @@ A thread that watches the API server replaces entries while another asks the fil
 and replaced whole, so that no lock is needed: a thread copies the entries before it iterates.
 
 Filters that look at neighbours need counts over the whole cluster. A tally remembers the contribution of each
-node, so that a pod that arrives or leaves costs only the recount of its node.
+node, and the view records which nodes have changed, so that a pod that arrives or leaves costs only the
+recount of its node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, final
+from typing import Final, Protocol, TypeAlias, final
 
-from ..objects import (
-    KubernetesNode,
-    Namespace,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodAffinityTerm,
-    StorageClass,
-)
+from ..objects import KubernetesNode, Namespace, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from ..placement_objects import PodAffinityTerm
+from ..storage_objects import CsiDriver, CsiStorageCapacity
 
 Domain: TypeAlias = tuple[str, str]
 """The key of a label of nodes, and one of its values."""
 Contribution: TypeAlias = tuple[tuple[Domain, int], ...]
 """The domains of a node, with the number of pods on it that count there; the number may be 0."""
+HOST_LABEL: Final = "kubernetes.io/hostname"
+_CHANGES_MAX: Final = 10_000
+"""How many changes of nodes are kept: a tally that has not seen the dropped ones counts all nodes again."""
 
 
 def anti_affinity_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
@@ -64,13 +62,18 @@ class NodeState:
 class ClusterView(Protocol):
     """A cluster as the filters see it.
 
-    The writer replaces entries first and increments `version` afterwards. A reader reads the version first,
-    so that its figures are never older than the version that it records for them.
+    The writer replaces entries first; then it increments `version` and adds to `node_changes`. A reader reads
+    these first, so that its figures are never older than the version that it records for them.
     """
 
     @property
     def version(self) -> int:
         """A number that grows whenever a node, a pod on a node or a namespace has changed."""
+        ...
+
+    @property
+    def node_changes(self) -> ChangedNodes:
+        """The nodes that were added, changed with their pods, or removed."""
         ...
 
     @property
@@ -103,6 +106,45 @@ class ClusterView(Protocol):
         """The classes of storage by name."""
         ...
 
+    @property
+    def csi_drivers(self) -> Mapping[str, CsiDriver]:
+        """The drivers that make volumes by name."""
+        ...
+
+    @property
+    def storage_capacities(self) -> Mapping[str, CsiStorageCapacity]:
+        """The room for new volumes by `<namespace>/<name>`."""
+        ...
+
+
+@final
+class ChangedNodes:
+    """The names of the nodes that have changed, in order. One thread adds names, and others read them."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: tuple[int, list[str]] = (0, [])
+        """The number of dropped names, and the later ones."""
+
+    def __len__(self) -> int:
+        """Return the number of changes so far."""
+        dropped, names = self._kept
+        return dropped + len(names)
+
+    def add(self, name: str) -> None:
+        """Record a change of a node, after its state is replaced."""
+        dropped, names = self._kept
+        names.append(name)
+        if len(names) > _CHANGES_MAX:
+            half = len(names) // 2
+            self._kept = (dropped + half, names[half:])
+
+    def after(self, count: int) -> Sequence[str] | None:
+        """Return the names after the first `count` changes, `None` if some of them are dropped."""
+        dropped, names = self._kept
+        return None if count < dropped else names[count - dropped :]
+
 
 @final
 class TopologyTally:
@@ -111,7 +153,7 @@ class TopologyTally:
     Only one thread may use a tally.
     """
 
-    __slots__ = ("_by_node", "_contribution", "_domains", "_least")
+    __slots__ = ("_by_node", "_change_count", "_contribution", "_domains", "_levels")
 
     def __init__(self, contribution: Callable[[NodeState], Contribution]) -> None:
         """Begin without nodes.
@@ -121,22 +163,31 @@ class TopologyTally:
         """
         self._contribution = contribution
         self._by_node: dict[str, tuple[object, Contribution]] = {}
+        self._change_count = -1
+        """The number of changes of nodes that are counted, -1 for none."""
         self._domains: dict[Domain, tuple[int, int]] = {}
         """Per domain, the number of contributing nodes, and the number of pods that they count."""
-        self._least: dict[str, tuple[int, int]] = {}
+        self._levels: dict[str, dict[int, int]] = {}
+        """Per label, the number of domains by the number of pods that they count."""
 
-    def refresh(self, nodes: Mapping[str, NodeState]) -> None:
-        """Count again the nodes whose state has changed, and forget those that are gone."""
-        states = list(nodes.values())
-        by_node = self._by_node
-        for state in states:
-            known = by_node.get(state.node.metadata.name)
-            if known is None or known[0] is not state.identity:
+    def refresh(self, nodes: Mapping[str, NodeState], changes: ChangedNodes) -> None:
+        """Count the changed nodes again, and forget those that are gone; the first time, count all.
+
+        Args:
+            nodes: The nodes to count.
+            changes: All changes of nodes of the cluster.
+        """
+        count = len(changes)
+        names = changes.after(self._change_count) if self._change_count >= 0 else None
+        self._change_count = count if names is None else self._change_count + len(names)
+        for name in dict.fromkeys([*list(nodes), *self._by_node] if names is None else names):
+            state = nodes.get(name)
+            known = self._by_node.get(name)
+            if state is None:
+                if known is not None:
+                    self._add(self._by_node.pop(name)[1], -1)
+            elif known is None or known[0] is not state.identity:
                 self.put(state)
-        if len(by_node) > len(states):
-            names = {state.node.metadata.name for state in states}
-            for name in [name for name in by_node if name not in names]:
-                self._add(by_node.pop(name)[1], -1)
 
     def put(self, state: NodeState) -> None:
         """Count a node in this state, instead of its earlier one."""
@@ -160,20 +211,31 @@ class TopologyTally:
         counted = self._domains.get(domain)
         return 0 if counted is None else counted[1]
 
+    def values(self, key: str) -> list[str]:
+        """Return the values of a label with a domain, in any order."""
+        return [domain[1] for domain in self._domains if domain[0] == key]
+
     def least(self, key: str) -> tuple[int, int]:
         """Return the smallest count among the domains of a label and their number; (0, 0) without any."""
-        known = self._least.get(key)
-        if known is None:
-            counts = [pods for (label, _), (_, pods) in self._domains.items() if label == key]
-            known = self._least[key] = (min(counts, default=0), len(counts))
-        return known
+        levels = self._levels.get(key, {})
+        return min(levels, default=0), sum(levels.values())
 
     def _add(self, contribution: Contribution, sign: int) -> None:
         domains = self._domains
         for domain, added in contribution:
             nodes, pods = domains.get(domain, (0, 0))
+            levels = self._levels.setdefault(domain[0], {})
+            if nodes:
+                _count(levels, pods, -1)
             if nodes + sign:
                 domains[domain] = (nodes + sign, pods + sign * added)
+                _count(levels, pods + sign * added, 1)
             else:
                 del domains[domain]
-        self._least.clear()
+
+
+def _count(levels: dict[int, int], pods: int, change: int) -> None:
+    """Change the number of domains that count so many pods."""
+    levels[pods] = levels.get(pods, 0) + change
+    if not levels[pods]:
+        del levels[pods]

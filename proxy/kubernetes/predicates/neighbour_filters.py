@@ -14,14 +14,11 @@ from typing import ClassVar, Final, Protocol, final
 
 import msgspec
 
-from licorne.proxy.kubernetes.objects import (
+from licorne.proxy.kubernetes.objects import ContainerPort, KubernetesNode, Namespace, Pod
+from licorne.proxy.kubernetes.placement_objects import (
     Affinity,
-    ContainerPort,
-    KubernetesNode,
     LabelRequirement,
     LabelSelector,
-    Namespace,
-    Pod,
     PodAffinityTerm,
     TopologySpreadConstraint,
 )
@@ -75,13 +72,13 @@ def own_rules(pod: Pod, namespaces: Mapping[str, Namespace]) -> Iterator[Neighbo
     """List the rules of a pod, in the order in which Kubernetes applies them."""
     constraints = tuple(filter(_is_required, pod.spec.topology_spread_constraints))
     if constraints:
-        yield _SpreadRule(pod, constraints)
+        yield SpreadRule(pod, constraints)
     terms = _affinity_terms(pod)
     if terms:
-        yield _AffinityRule(pod, tuple(_resolved(term, pod, namespaces) for term in terms))
+        yield _AffinityRule(pod, tuple(resolved_term(term, pod, namespaces) for term in terms))
     terms = anti_affinity_terms(pod)
     if terms:
-        yield _AntiAffinityRule(tuple(_resolved(term, pod, namespaces) for term in terms))
+        yield _AntiAffinityRule(tuple(resolved_term(term, pod, namespaces) for term in terms))
 
 
 def imposed_rule(pod: Pod, view: ClusterView) -> NeighbourRule:
@@ -128,37 +125,39 @@ def _is_required(constraint: TopologySpreadConstraint) -> bool:
 
 
 @final
-class _SpreadRule:
+class SpreadRule:
     """Spread the pods that match a selector evenly over domains (the filter `PodTopologySpread`)."""
 
     plugin: ClassVar[str] = "PodTopologySpread"
 
     def __init__(self, pod: Pod, constraints: tuple[TopologySpreadConstraint, ...]) -> None:
-        """Take the constraints that refuse nodes; each has a different topology key."""
+        """Take constraints of the pod; each has a different topology key."""
         self._pod = pod
-        self._constraints = tuple(_with_own_labels(constraint, pod) for constraint in constraints)
+        self.constraints = tuple(_with_own_labels(constraint, pod) for constraint in constraints)
         self._counts_itself = tuple(
-            labels_match(constraint.label_selector, pod.metadata.labels) for constraint in self._constraints
+            labels_match(constraint.label_selector, pod.metadata.labels) for constraint in self.constraints
         )
 
     @property
     def key(self) -> bytes:
+        """A text that is equal for rules that count the same pods."""
         pod = self._pod
-        affinity = pod.spec.affinity
-        return _key_of(
+        node_affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
+        return rule_key(
             (
                 self.plugin,
-                self._constraints,
+                self.constraints,
                 pod.metadata.namespace,
                 pod.spec.node_selector,
-                None if affinity is None else affinity.node_affinity,
+                None if node_affinity is None else node_affinity.required,
                 pod.spec.tolerations,
             )
         )
 
     def contribution(self, state: NodeState) -> Contribution:
+        """Return the matching pods on a node, by its domain of each constraint."""
         labels = state.node.metadata.labels
-        for constraint in self._constraints:
+        for constraint in self.constraints:
             if constraint.topology_key not in labels:
                 return ()
         return tuple(
@@ -166,7 +165,7 @@ class _SpreadRule:
                 (constraint.topology_key, labels[constraint.topology_key]),
                 self._counted(constraint, state.pods),
             )
-            for constraint in self._constraints
+            for constraint in self.constraints
             if self._takes_part(constraint, state.node)
         )
 
@@ -192,7 +191,8 @@ class _SpreadRule:
         return counted
 
     def refusal(self, node: KubernetesNode, tally: TopologyTally) -> str | None:
-        for constraint, counts_itself in zip(self._constraints, self._counts_itself, strict=True):
+        """Return why the skew would be too large on a node, or `None`."""
+        for constraint, counts_itself in zip(self.constraints, self._counts_itself, strict=True):
             key = constraint.topology_key
             value = node.metadata.labels.get(key)
             if value is None:
@@ -224,8 +224,9 @@ def _with_own_labels(constraint: TopologySpreadConstraint, pod: Pod) -> Topology
     )
 
 
+@final
 @dataclass(frozen=True, slots=True)
-class _ResolvedTerm:
+class ResolvedTerm:
     """A term of a pod with its namespaces resolved to names."""
 
     topology_key: str
@@ -234,13 +235,15 @@ class _ResolvedTerm:
     """`None` means all."""
 
     def matches(self, pod: Pod) -> bool:
+        """Return whether the term is about a pod."""
         if self.namespaces is not None and pod.metadata.namespace not in self.namespaces:
             return False
         return labels_match(self.selector, pod.metadata.labels)
 
 
-def _resolved(term: PodAffinityTerm, owner: Pod, namespaces: Mapping[str, Namespace]) -> _ResolvedTerm:
-    names: frozenset[str] | None = _named_namespaces(term, owner)
+def resolved_term(term: PodAffinityTerm, owner: Pod, namespaces: Mapping[str, Namespace]) -> ResolvedTerm:
+    """Return a term of a pod with the names of its namespaces."""
+    names: frozenset[str] | None = named_namespaces(term, owner)
     selector = term.namespace_selector
     if selector is not None:
         names = (
@@ -252,10 +255,11 @@ def _resolved(term: PodAffinityTerm, owner: Pod, namespaces: Mapping[str, Namesp
                 if labels_match(selector, namespace.metadata.labels)
             )
         )
-    return _ResolvedTerm(term.topology_key, term.label_selector, names)
+    return ResolvedTerm(term.topology_key, term.label_selector, names)
 
 
-def _named_namespaces(term: PodAffinityTerm, owner: Pod) -> frozenset[str]:
+def named_namespaces(term: PodAffinityTerm, owner: Pod) -> frozenset[str]:
+    """Return the namespaces that a term of a pod names: by default that of the pod."""
     if not term.namespaces and term.namespace_selector is None:
         return frozenset({owner.metadata.namespace})
     return frozenset(term.namespaces)
@@ -274,13 +278,13 @@ class _AffinityRule:
 
     plugin: ClassVar[str] = "InterPodAffinity"
 
-    def __init__(self, pod: Pod, terms: tuple[_ResolvedTerm, ...]) -> None:
+    def __init__(self, pod: Pod, terms: tuple[ResolvedTerm, ...]) -> None:
         self._terms = terms
         self._matches_itself = self._matched_by(pod)
 
     @property
     def key(self) -> bytes:
-        return _key_of(("affinity", self._terms))
+        return rule_key(("affinity", self._terms))
 
     def contribution(self, state: NodeState) -> Contribution:
         matching = sum(map(self._matched_by, state.pods))
@@ -314,12 +318,12 @@ class _AntiAffinityRule:
 
     plugin: ClassVar[str] = "InterPodAffinity"
 
-    def __init__(self, terms: tuple[_ResolvedTerm, ...]) -> None:
+    def __init__(self, terms: tuple[ResolvedTerm, ...]) -> None:
         self._terms = terms
 
     @property
     def key(self) -> bytes:
-        return _key_of(("anti-affinity", self._terms))
+        return rule_key(("anti-affinity", self._terms))
 
     def contribution(self, state: NodeState) -> Contribution:
         labels = state.node.metadata.labels
@@ -351,7 +355,7 @@ class _ImposedRule:
     @property
     def key(self) -> bytes:
         metadata = self._pod.metadata
-        return _key_of(("imposed", metadata.namespace, metadata.labels, self._namespace_labels))
+        return rule_key(("imposed", metadata.namespace, metadata.labels, self._namespace_labels))
 
     def contribution(self, state: NodeState) -> Contribution:
         labels = state.node.metadata.labels
@@ -366,7 +370,7 @@ class _ImposedRule:
     def _is_excluded_by(self, term: PodAffinityTerm, owner: Pod) -> bool:
         metadata = self._pod.metadata
         return labels_match(term.label_selector, metadata.labels) and (
-            metadata.namespace in _named_namespaces(term, owner)
+            metadata.namespace in named_namespaces(term, owner)
             or labels_match(term.namespace_selector, self._namespace_labels)
         )
 
@@ -378,5 +382,6 @@ class _ImposedRule:
         return None
 
 
-def _key_of(parts: object) -> bytes:
+def rule_key(parts: object) -> bytes:
+    """Return a text that is equal for equal parts."""
     return msgspec.json.encode(parts, order="deterministic")

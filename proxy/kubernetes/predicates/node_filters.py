@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from licorne.proxy.kubernetes.objects import Affinity, KubernetesNode, Pod, Taint, Toleration
+from licorne.proxy.kubernetes.objects import KubernetesNode, Pod, Taint
+from licorne.proxy.kubernetes.placement_objects import Affinity, Toleration
 from licorne.proxy.kubernetes.predicates.selectors import node_matches, whole_number
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -40,8 +41,7 @@ def refused_by_taint(pod: Pod, node: KubernetesNode) -> str | None:
     taint = untolerated_taint(pod, node)
     if taint is None:
         return None
-    value = f"={taint.value}" if taint.value else ""
-    return f"the pod does not tolerate the taint {taint.key}{value}:{taint.effect} of the node"
+    return f"the pod does not tolerate the taint {taint_text(taint)} of the node"
 
 
 def refused_by_affinity(pod: Pod, node: KubernetesNode) -> str | None:
@@ -53,8 +53,14 @@ def refused_by_affinity(pod: Pod, node: KubernetesNode) -> str | None:
 
 def refused_for_features(pod: Pod, node: KubernetesNode) -> str | None:
     """Refuse a node whose kubelet lacks a feature that the pod needs (the filter `NodeDeclaredFeatures`)."""
-    missing = [name for name in required_features(pod) if name not in node.status.declared_features]
-    return f"the node does not declare the feature {missing[0]}, which the pod needs" if missing else None
+    missing = missing_feature(pod, node)
+    return f"the node does not declare the feature {missing}, which the pod needs" if missing else None
+
+
+def missing_feature(pod: Pod, node: KubernetesNode) -> str:
+    """Return the first feature that a node lacks for a pod, empty for none."""
+    declared = node.status.declared_features
+    return next((name for name in required_features(pod) if name not in declared), "")
 
 
 def required_features(pod: Pod) -> tuple[str, ...]:
@@ -90,6 +96,12 @@ def untolerated_taint(pod: Pod, node: KubernetesNode) -> Taint | None:
         if taint.effect in _REFUSING_EFFECTS and not _tolerated(taint, pod.spec.tolerations):
             return taint
     return None
+
+
+def taint_text(taint: Taint) -> str:
+    """Return a taint as `kubectl taint` takes it."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
 
 
 def _tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:

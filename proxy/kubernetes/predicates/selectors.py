@@ -10,7 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from licorne.proxy.kubernetes.objects import LabelRequirement, LabelSelector, NodeSelector, NodeSelectorTerm
+from licorne.proxy.kubernetes.placement_objects import (
+    LabelRequirement,
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+)
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -40,7 +45,7 @@ def node_matches(selector: NodeSelector, labels: Mapping[str, str], name: str | 
         name: The name of the node. With `None`, requirements on fields are skipped: Kubernetes selects the
             nodes that can reach a volume only by their labels.
     """
-    return any(_term_holds(term, labels, name) for term in selector.node_selector_terms)
+    return any(term_holds(term, labels, name) for term in selector.node_selector_terms)
 
 
 def whole_number(text: str) -> int | None:
@@ -54,7 +59,8 @@ def whole_number(text: str) -> int | None:
     return number if _INT64_MIN <= number <= _INT64_MAX else None
 
 
-def _term_holds(term: NodeSelectorTerm, labels: Mapping[str, str], name: str | None) -> bool:
+def term_holds(term: NodeSelectorTerm, labels: Mapping[str, str], name: str | None) -> bool:
+    """Return whether a node fulfils all requirements of a term; see `node_matches`."""
     if not term.match_expressions and not term.match_fields:
         return False
     for requirement in term.match_expressions:

@@ -1,26 +1,30 @@
-"""The filters that look at storage: bound claims, and storage that this scheduler does not support.
+"""The filters that look at storage: claims, disks of one writer, and storage that is not supported.
 
 A pod waits for claims that another component binds (class `Immediate`). A claim that waits for its first
-consumer is accepted where its class can make a volume; it gets the volume when the pod is placed. Refused are
-claims that need the choice of an existing volume, claims for a single pod, and devices. Limits of volumes per
-node are not checked: the kubelet of a full node rejects the pod.
+consumer is accepted where its class can make a volume; it gets the volume when the pod is placed. A claim for
+a single pod is refused while another pod on a node uses it. Refused are claims that need the choice of an
+existing volume, and devices. Limits of volumes per node are not checked: the kubelet of a full node rejects
+the pod.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from licorne.proxy.kubernetes.objects import (
     SELECTED_NODE,
+    Disk,
     KubernetesNode,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
     StorageClass,
+    Volume,
 )
-from licorne.proxy.kubernetes.predicates.cluster_view import ClusterView
-from licorne.proxy.kubernetes.predicates.selectors import node_matches
+from licorne.proxy.kubernetes.predicates.cluster_view import HOST_LABEL, ClusterView
+from licorne.proxy.kubernetes.predicates.selectors import labels_match, node_matches
+from licorne.proxy.kubernetes.quantities import quantity_nano
 
 _ALONE = "ReadWriteOncePod"
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
@@ -43,13 +47,83 @@ def claim_keys(pod: Pod) -> Iterator[str]:
         yield f"{pod.metadata.namespace}/{name}"
 
 
-def refused_for_exclusive_claim(pod: Pod, view: ClusterView) -> str | None:
-    """Refuse a pod with a claim for a single pod (a part of the filter `VolumeRestrictions`)."""
-    for key in claim_keys(pod):
-        claim = view.claims.get(key)
-        if claim is not None and _ALONE in claim.spec.access_modes:
-            return f"the claim {key} has the access mode {_ALONE}, which this scheduler does not support"
+def names_disks(pod: Pod) -> bool:
+    """Return whether a pod names disks that not every pod may use together with it."""
+    return any(disk is not None for volume in pod.spec.volumes for disk in _disks(volume))
+
+
+def refused_by_disks(pod: Pod, others: Iterable[Pod]) -> str | None:
+    """Refuse a node whose pods use a disk of the pod (a part of the filter `VolumeRestrictions`)."""
+    if names_disks(pod):
+        for other in others:
+            if any(_conflict(one, its) for one in pod.spec.volumes for its in other.spec.volumes):
+                return f"the pod {other.full_name} on the node uses a disk of the pod"
     return None
+
+
+def _disks(volume: Volume) -> tuple[Disk | None, ...]:
+    return volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd
+
+
+def _conflict(volume: Volume, other: Volume) -> bool:
+    """Return whether two pods on one node cannot use these volumes; for most kinds both may read."""
+    pairs = zip(_disks(volume), _disks(other), strict=True)
+    return any(
+        one is not None
+        and its is not None
+        and (one.pd_name, one.volume_id, one.iqn) == (its.pd_name, its.volume_id, its.iqn)
+        and not (one.read_only and its.read_only and not one.volume_id)
+        and (not one.image or _is_same_image(one, its))
+        for one, its in pairs
+    )
+
+
+def _is_same_image(one: Disk, other: Disk) -> bool:
+    same = (one.pool, one.image) == (other.pool, other.image)
+    return same and not set(one.monitors).isdisjoint(other.monitors)
+
+
+def exclusive_claims(pod: Pod, view: ClusterView) -> frozenset[str]:
+    """Return the names of the claims of a pod that only a single pod may use."""
+    claims = ((name, view.claims.get(f"{pod.metadata.namespace}/{name}")) for name in _mounted_claims(pod))
+    return frozenset(
+        name for name, claim in claims if claim is not None and _ALONE in claim.spec.access_modes
+    )
+
+
+def users_of_exclusive_claims(pod: Pod, view: ClusterView) -> frozenset[str]:
+    """Return the uids of the pods on nodes that use a claim which the pod needs alone."""
+    names = exclusive_claims(pod, view)
+    if not names:
+        return frozenset()
+    return frozenset(
+        other.metadata.uid
+        for state in list(view.nodes.values())
+        for other in state.pods
+        if other.metadata.namespace == pod.metadata.namespace and not names.isdisjoint(_mounted_claims(other))
+    )
+
+
+def _mounted_claims(pod: Pod) -> Iterator[str]:
+    """Return the claims that a pod names, without those that are made for it."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield volume.persistent_volume_claim.claim_name
+
+
+def refused_on_every_node(pod: Pod, view: ClusterView) -> str | None:
+    """Return why no node can have a pod now because of its storage and devices, `None` if one may."""
+    for name in pod.claim_names:
+        key = f"{pod.metadata.namespace}/{name}"
+        claim = view.claims.get(key)
+        if claim is None:
+            return f"persistentvolumeclaim {name!r} not found"
+        refusal = (
+            _unusable(key, claim, pod) or _unbound(key, claim, view) or _without_volume(key, claim, view)
+        )
+        if refusal is not None:
+            return refusal
+    return refused_for_devices(pod)
 
 
 def refused_by_binding(pod: Pod, node: KubernetesNode, view: ClusterView) -> str | None:
@@ -60,7 +134,9 @@ def refused_by_binding(pod: Pod, node: KubernetesNode, view: ClusterView) -> str
             f"the claim {key} does not exist"
             if claim is None
             else _unusable(key, claim, pod)
-            or _unbound(key, claim, node, view)
+            or _unbound(key, claim, view)
+            or _not_made(key, claim, node, view)
+            or _without_volume(key, claim, view)
             or _unreachable(key, claim, node, view)
         )
         if refusal is not None:
@@ -127,13 +203,33 @@ def is_to_be_provided(claim: PersistentVolumeClaim, view: ClusterView) -> bool:
     )
 
 
+def is_bound_to_node(pod: Pod, view: ClusterView) -> bool:
+    """Return whether a volume of a pod is, or is being made, on one node: another node would not help."""
+    return any(
+        _is_on_one_node(view.volumes.get(claim.spec.volume_name))
+        if claim.spec.volume_name
+        else SELECTED_NODE in claim.metadata.annotations
+        for key in claim_keys(pod)
+        if (claim := view.claims.get(key)) is not None
+    )
+
+
+def _is_on_one_node(volume: PersistentVolume | None) -> bool:
+    affinity = None if volume is None else volume.spec.node_affinity
+    required = None if affinity is None else affinity.required
+    return required is not None and all(
+        any(each.key == HOST_LABEL and each.operator == "In" for each in term.match_expressions)
+        for term in required.node_selector_terms
+    )
+
+
 def _class_of(claim: PersistentVolumeClaim, view: ClusterView) -> StorageClass | None:
     name = claim.metadata.annotations.get(_CLASS_ANNOTATION, claim.spec.storage_class_name)
     return view.storage_classes.get(name) if name else None
 
 
-def _unbound(key: str, claim: PersistentVolumeClaim, node: KubernetesNode, view: ClusterView) -> str | None:
-    """Return why the volume of a claim is missing, `None` if it exists or can be made for the node."""
+def _unbound(key: str, claim: PersistentVolumeClaim, view: ClusterView) -> str | None:
+    """Return why the volume of a claim is missing, `None` if it exists or can be made for some node."""
     if claim.spec.volume_name:
         return None if claim.status.phase == "Bound" else f"the claim {key} is not bound yet"
     storage_class = _class_of(claim, view)
@@ -143,12 +239,44 @@ def _unbound(key: str, claim: PersistentVolumeClaim, node: KubernetesNode, view:
         return (
             f"the claim {key} needs a volume that exists already, and this scheduler does not choose volumes"
         )
+    return None
+
+
+def _not_made(key: str, claim: PersistentVolumeClaim, node: KubernetesNode, view: ClusterView) -> str | None:
+    """Return why a volume that is still to be made cannot be made for the node."""
+    storage_class = _class_of(claim, view)
+    if claim.spec.volume_name or storage_class is None:
+        return None
     selected = claim.metadata.annotations.get(SELECTED_NODE, node.metadata.name)
     if selected != node.metadata.name:
         return f"the claim {key} is being given a volume for node {selected}"
     if not _can_be_made(storage_class, node):
         return f"the class {storage_class.metadata.name} of the claim {key} makes no volumes for the node"
+    if not _has_capacity(claim, storage_class, node, view):
+        return f"the storage that the node can reach has no room for the claim {key}"
     return None
+
+
+def _has_capacity(
+    claim: PersistentVolumeClaim, storage_class: StorageClass, node: KubernetesNode, view: ClusterView
+) -> bool:
+    """Return whether a driver that publishes its room has enough for a claim, where the node reaches it."""
+    driver = view.csi_drivers.get(storage_class.provisioner)
+    requested = claim.spec.resources.requests.get("storage")
+    if driver is None or not driver.spec.storage_capacity or requested is None:
+        return True
+    size = quantity_nano(requested)
+    for each in list(view.storage_capacities.values()):
+        room = each.capacity if each.maximum_volume_size is None else each.maximum_volume_size
+        if (
+            each.storage_class_name == storage_class.metadata.name
+            and room is not None
+            and quantity_nano(room) >= size
+            and each.node_topology is not None
+            and labels_match(each.node_topology, node.metadata.labels)
+        ):
+            return True
+    return False
 
 
 def _can_be_made(storage_class: StorageClass, node: KubernetesNode) -> bool:
@@ -159,15 +287,18 @@ def _can_be_made(storage_class: StorageClass, node: KubernetesNode) -> bool:
     )
 
 
+def _without_volume(key: str, claim: PersistentVolumeClaim, view: ClusterView) -> str | None:
+    name = claim.spec.volume_name
+    return (
+        f"the volume {name} of the claim {key} does not exist" if name and name not in view.volumes else None
+    )
+
+
 def _unreachable(
     key: str, claim: PersistentVolumeClaim, node: KubernetesNode, view: ClusterView
 ) -> str | None:
-    if not claim.spec.volume_name:
-        return None  # it will be made for the node
     volume = view.volumes.get(claim.spec.volume_name)
-    if volume is None:
-        return f"the volume {claim.spec.volume_name} of the claim {key} does not exist"
-    affinity = volume.spec.node_affinity
+    affinity = None if volume is None else volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return None
     if node_matches(affinity.required, node.metadata.labels, None):

@@ -6,7 +6,7 @@ One thread writes it. The scheduling thread reads it meanwhile: the values that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import final
+from typing import Any, Final, final
 
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
@@ -24,13 +24,19 @@ from ..objects import (
     ConfigMap,
     KubernetesNode,
     Namespace,
+    ObjectMeta,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
     PriorityClass,
     StorageClass,
 )
-from ..predicates.cluster_view import NodeState
+from ..predicates.cluster_view import ChangedNodes, NodeState
+from ..storage_objects import CsiDriver, CsiStorageCapacity
+
+
+def _full_name(metadata: ObjectMeta) -> str:
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 
 
 @final
@@ -40,6 +46,7 @@ class ClusterCache:
     def __init__(self) -> None:
         self.version = 0
         """The number of changes of objects that a filter reads."""
+        self.node_changes = ChangedNodes()
         self.nodes: dict[str, NodeState] = {}
         self.anti_affinity_nodes: dict[str, NodeState] = {}
         """The nodes with pods that have anti-affinity."""
@@ -49,12 +56,45 @@ class ClusterCache:
         """The claims by `namespace/name`."""
         self.volumes: dict[str, PersistentVolume] = {}
         self.storage_classes: dict[str, StorageClass] = {}
+        self.csi_drivers: dict[str, CsiDriver] = {}
+        self.storage_capacities: dict[str, CsiStorageCapacity] = {}
+        """The room for new volumes by `namespace/name`."""
+        self.storage: Final[Mapping[type, dict[str, Any]]] = {
+            PersistentVolumeClaim: self.claims,
+            PersistentVolume: self.volumes,
+            StorageClass: self.storage_classes,
+            CsiDriver: self.csi_drivers,
+            CsiStorageCapacity: self.storage_capacities,
+        }
+        """The objects of storage by kind."""
+        self.groups: Final[dict[type, dict[str, Any]]] = {}
+        """The groups of pods by kind, and by `namespace/name`; a kind that the cluster does not have is
+        missing."""
         self._pods: dict[str, Pod] = {}
         self._node_of: dict[str, str] = {}
         """The node of each assigned or assumed pod, by the uid of the pod."""
         self._assumed: set[str] = set()
         self._on: dict[str, dict[str, Pod]] = {}
         """The pods of each node by uid, also of unknown nodes."""
+
+    def put_storage(self, item: Any) -> None:
+        """Store an object of storage."""
+        self.storage[type(item)][_full_name(item.metadata)] = item
+
+    def remove_storage(self, item: Any) -> None:
+        """Remove an object of storage, if it is known."""
+        self.storage[type(item)].pop(_full_name(item.metadata), None)
+
+    def put_group(self, item: Any) -> bool:
+        """Store a group of pods; return whether it is new."""
+        groups, name = self.groups[type(item)], _full_name(item.metadata)
+        is_new = name not in groups
+        groups[name] = item
+        return is_new
+
+    def remove_group(self, item: Any) -> None:
+        """Remove a group of pods, if it is known."""
+        self.groups[type(item)].pop(_full_name(item.metadata), None)
 
     # ------------------------------------------------------------------------------------- pods
 
@@ -130,6 +170,10 @@ class ClusterCache:
             self.anti_affinity_nodes[node_name] = state
         else:
             self.anti_affinity_nodes.pop(node_name, None)
+        self._note_change(node_name)
+
+    def _note_change(self, node_name: str) -> None:
+        self.node_changes.add(node_name)
         self.version += 1
 
     # ------------------------------------------------------------------------------------- nodes and others
@@ -145,7 +189,7 @@ class ClusterCache:
         """Remove a node; return whether it was known."""
         was_known = self.nodes.pop(name, None) is not None
         self.anti_affinity_nodes.pop(name, None)
-        self.version += 1
+        self._note_change(name)
         return was_known
 
     def remove_namespace(self, name: str) -> None:

@@ -10,31 +10,25 @@ from ..mapping.applications import namespace_tags
 from ..mapping.asks import foreign_allocation, foreign_release, node_changes, node_info
 from ..mapping.pod_sizes import pod_resource
 from ..mapping.settings import counts_as_foreign, is_ours
-from ..objects import (
-    KubernetesNode,
-    Namespace,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PriorityClass,
-    StorageClass,
-)
+from ..objects import KubernetesNode, Namespace, Pod, PriorityClass
 from .left_out import LeftOut, bare_object
+from .life import PodLife
 from .shared_parts import SharedParts
-from .task_life import TaskLife
+from .task_effects import neighbour_came
 
 
 @final
 class ClusterEvents:
     """Handles present and removed objects; used by one thread."""
 
-    def __init__(self, parts: SharedParts, tasks: TaskLife, left_out: LeftOut) -> None:
+    def __init__(self, parts: SharedParts, life: PodLife, left_out: LeftOut) -> None:
+        self._parts = parts
         self._settings = parts.settings
         self._cache = parts.cache
         self._requests = parts.requests
         self._reporter = parts.reporter
         self._reconsidering = parts.reconsidering
-        self._tasks = tasks
+        self._life = life
         self._left_out = left_out
         self._foreign: dict[str, dict[str, int]] = {}
         """The sizes of the pods of other schedulers that our scheduler knows, by uid."""
@@ -63,17 +57,14 @@ class ClusterEvents:
                 if self._cache.put_namespace(item):
                     self._reconsidering.neighbours_changed()
                 if is_new:
-                    self._tasks.applications.namespace_seen(item.metadata.name)
+                    self._life.namespace_seen(item.metadata.name)
             case PriorityClass():
                 self._cache.priority_classes[item.metadata.name] = item
-            case PersistentVolumeClaim():
-                self._cache.claims[f"{item.metadata.namespace}/{item.metadata.name}"] = item
-                self._storage_changed()
-            case PersistentVolume():
-                self._cache.volumes[item.metadata.name] = item
-                self._storage_changed()
-            case StorageClass():
-                self._cache.storage_classes[item.metadata.name] = item
+            case _ if type(item) in self._cache.groups:
+                if self._cache.put_group(item):
+                    self._life.groups_changed()
+            case _:
+                self._cache.put_storage(item)
                 self._storage_changed()
 
     def gone(self, item: Any) -> None:
@@ -92,14 +83,11 @@ class ClusterEvents:
                 self._cache.remove_namespace(name)
             case PriorityClass():
                 self._cache.priority_classes.pop(name, None)
-            case PersistentVolumeClaim():
-                self._cache.claims.pop(f"{item.metadata.namespace}/{name}", None)
+            case _ if type(item) in self._cache.groups:
+                self._cache.remove_group(item)
+            case _:
+                self._cache.remove_storage(item)
                 self._storage_changed()
-            case PersistentVolume():
-                self._cache.volumes.pop(name, None)
-                self._storage_changed()
-            case StorageClass():
-                self._cache.storage_classes.pop(name, None)
 
     def not_among(self, kind: type, items: Sequence[Any]) -> list[Any]:
         """Return the known objects of a kind that are not among its present ones: they are gone."""
@@ -110,15 +98,18 @@ class ClusterEvents:
     def _known(self, kind: type) -> Iterable[Any]:
         cache = self._cache
         known: dict[type, Iterable[Any]] = {
-            Pod: (pod for key, pod in cache.pods.items() if not self._tasks.is_virtual(key)),
+            Pod: (pod for key, pod in cache.pods.items() if not self._is_virtual(key)),
             KubernetesNode: (state.node for state in cache.nodes.values()),
             Namespace: cache.namespaces.values(),
             PriorityClass: cache.priority_classes.values(),
-            PersistentVolumeClaim: cache.claims.values(),
-            PersistentVolume: cache.volumes.values(),
-            StorageClass: cache.storage_classes.values(),
+            **{kind: kept.values() for kind, kept in (*cache.storage.items(), *cache.groups.items())},
         }
         return known[kind]
+
+    def _is_virtual(self, uid: str) -> bool:
+        """Return whether the cluster has no such pod: it stands for a placeholder."""
+        task = self._parts.tasks.get(uid)
+        return task is not None and task.is_virtual
 
     # ------------------------------------------------------------------------------------- pods
 
@@ -128,11 +119,11 @@ class ClusterEvents:
             return
         before = self._cache.put_pod(pod)
         if is_ours(pod, self._settings):
-            self._tasks.pod_seen(pod)
+            self._life.pod_seen(pod)
         else:
             self._tell_foreign(pod)
         if _is_another_neighbour(before, pod):
-            self._tasks.neighbour_came(pod)
+            neighbour_came(self._parts, pod)
             self._reconsidering.neighbours_changed()
 
     def _tell_foreign(self, pod: Pod) -> None:
@@ -152,11 +143,11 @@ class ClusterEvents:
             return
         if self._foreign.pop(uid, None) is not None:
             self._requests.add(foreign_release(pod))
-        task = self._tasks.tasks.get(uid)
+        task = self._parts.tasks.get(uid)
         if task is not None and task.has_node and pod.status.reason.startswith("OutOf"):
             note = f"node {task.node_name} has refused the pod: {pod.status.reason}"
             self._reporter.event(pod, "NodeRefusedPod", "Scheduling", note, is_warning=True)
-        self._tasks.pod_gone(uid)
+        self._life.pod_gone(uid)
         self._reconsidering.neighbours_changed()
 
     # ------------------------------------------------------------------------------------- nodes
@@ -187,7 +178,7 @@ class ClusterEvents:
         for pod in self._cache.pods_on(node_name):
             if not is_ours(pod, self._settings):
                 self._tell_foreign(pod)
-        self._tasks.adopt(node_name)
+        self._life.adopt(node_name)
 
     def _node_gone(self, name: str) -> None:
         state = self._cache.nodes.get(name)
@@ -200,7 +191,7 @@ class ClusterEvents:
         self._reconsidering.neighbours_changed()
 
     def _storage_changed(self) -> None:
-        self._tasks.storage_changed()
+        self._life.storage_changed()
         self._reconsidering.everything_changed()
 
 

@@ -6,20 +6,21 @@ It has no threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, final
 
 from .... import __version__
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
-from ...core.explanation.text import explanation_line
 from ...si import si_pb2 as si
 from ...wire.client.recovery import Recovery
 from ...wire.client.recovery_parts import RecoveryState
 from ..client.api_calls import ApiCalls
 from ..client.list_watch import Read, WatchChange
 from ..mapping.asks import node_info
-from ..mapping.settings import ConfigMapError, ConfigMapsRead, KubernetesSettings
+from ..mapping.pod_groups import GROUP_KINDS
+from ..mapping.settings import ConfigMapError, ConfigMapsRead, KubernetesSettings, is_placeholder
+from ..mapping.user_signatures import UserAndGroups
 from ..objects import (
     ConfigMap,
     KubernetesNode,
@@ -30,16 +31,21 @@ from ..objects import (
     PriorityClass,
     StorageClass,
 )
+from ..predicates.preference_policy import CurrentCluster, preference_policies
+from ..storage_objects import CsiDriver, CsiStorageCapacity
 from .cache import ClusterCache, ClusterConfiguration
 from .cluster_events import ClusterEvents
 from .event_loop import Entry, EventLoop, RequestBatch
+from .figures import PodFigures
 from .left_out import LeftOut
+from .life import APPLICATION_TABLE, TASK_TABLE, PodLife
 from .manager import PodManager, Reconsidering
 from .pod_actions import PodActions
-from .reporting import Reporter, WaitingReports
+from .reporting import Reporter
 from .shared_parts import SharedParts
-from .task_life import TaskLife
+from .task_effects import why_blocked
 from .tasks import PodTask
+from .waiting_reports import WaitingReports
 
 if TYPE_CHECKING:
     from ...core.scheduler.scheduler import Scheduler
@@ -49,16 +55,19 @@ CLUSTER_KINDS: Final[tuple[tuple[type[Any], str], ...]] = (
     (Namespace, "/api/v1/namespaces"),
     (PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses"),
     (StorageClass, "/apis/storage.k8s.io/v1/storageclasses"),
+    (CsiDriver, "/apis/storage.k8s.io/v1/csidrivers"),
+    (CsiStorageCapacity, "/apis/storage.k8s.io/v1/csistoragecapacities"),
     (PersistentVolume, "/api/v1/persistentvolumes"),
     (PersistentVolumeClaim, "/api/v1/persistentvolumeclaims"),
+    *((each.kind, each.path) for each in GROUP_KINDS),
     (KubernetesNode, "/api/v1/nodes"),
     (Pod, "/api/v1/pods"),
 )
 """The watched kinds of the whole cluster, in the order in which they are handled at the start."""
-_REASONS: Final = {
-    si.UpdateContainerSchedulingStateRequest.SKIPPED: "SchedulingSkipped",
-    si.UpdateContainerSchedulingStateRequest.FAILED: "Unschedulable",
-}
+_WAITING_STATES: Final = (
+    si.UpdateContainerSchedulingStateRequest.SKIPPED,
+    si.UpdateContainerSchedulingStateRequest.FAILED,
+)
 _RETRY_SECONDS: Final = 10.0
 
 
@@ -73,6 +82,8 @@ class PodSchedulerOptions:
         queues: The queues if the cluster has no configuration, as YAML.
         identity: The name of this process among the candidates for the lead.
         waits_for_lead: Whether it schedules only when `lead` is called.
+        is_real: Whether its calls change the cluster. Otherwise it does not know whose the placeholders are.
+        current: Gets the known cluster, for the policies of the scheduler.
     """
 
     namespace: str = "default"
@@ -80,6 +91,13 @@ class PodSchedulerOptions:
     queues: str = ""
     identity: str = "licorne"
     waits_for_lead: bool = False
+    is_real: bool = True
+    current: CurrentCluster = field(default_factory=CurrentCluster)
+
+    @property
+    def policies(self) -> Mapping[str, Callable[[], object]]:
+        """The policies for the scheduler, by name."""
+        return preference_policies(self.current)
 
 
 @final
@@ -107,16 +125,21 @@ class Coordinator:
         self._loop = loop
         self._calls = calls
         self._reporter = Reporter(
-            self._loop, calls, controller=options.defaults.scheduler_name, instance=options.identity
+            self._loop, calls, options.defaults.scheduler_name, options.identity, self._log
         )
         self._actions = PodActions(self._loop, calls)
+        self.figures = PodFigures()
         self._configuration = ClusterConfiguration(
             options.defaults, options.queues, self._log, self._report_configuration
         )
-        self._cache = ClusterCache()
+        self._current = options.current
+        self._current.view = self._cache = ClusterCache()
         self._leads = not options.waits_for_lead
+        self._is_real = options.is_real
         self._lists: dict[type[Any], dict[tuple[str, str], Any]] = {}
         """The objects of the cluster until it has begun, by kind, and by namespace and name."""
+        self._missing: set[type[Any]] = set()
+        """The kinds of groups that the cluster does not have."""
         self.start_failure = ""
         """Why the last attempt to begin failed; empty if none failed, or it has begun."""
         self._running: _RunningParts | None = None
@@ -144,11 +167,12 @@ class Coordinator:
     @property
     def tasks(self) -> Mapping[str, PodTask]:
         """Our pods that have not ended, by uid."""
-        return {} if self._running is None else self._running.tasks.tasks
+        return {} if self._running is None else self._running.shared.tasks
 
     def why_blocked(self, task: PodTask) -> str:
         """Return why a task is not requested yet, apart from the scheduler; empty if nothing blocks it."""
-        return "" if self._running is None else self._running.tasks.why_blocked(task.pod)
+        running = self._running
+        return "" if running is None else why_blocked(task.pod, self._cache, running.shared.settings)
 
     def stop_acting(self) -> None:
         """Stop changing the cluster: another process schedules."""
@@ -165,7 +189,7 @@ class Coordinator:
                 self._begin()
             except Exception as error:  # noqa: BLE001 - any failure is tried again with the objects of that time
                 self._running = None
-                self._cache = ClusterCache()
+                self._current.view = self._cache = ClusterCache()
                 self.start_failure = str(error)
                 if not isinstance(error, ConfigMapError):
                     self._log.error("the start has failed, and is tried again: {}", error, error=error)
@@ -180,15 +204,19 @@ class Coordinator:
         """
         read = self._configuration.read()
         settings = read.settings
+        if settings.separate_users and self._is_real:
+            own = self._calls.own_user()
+            settings = replace(settings, account=UserAndGroups(own.username, own.groups))
         running = self._running = self._parts(settings)
         for node in self._lists[KubernetesNode].values():
             if not running.left_out.has(node):
                 self._cache.put_node(node)
+        self._cache.groups.update((each.kind, {}) for each in GROUP_KINDS if each.kind not in self._missing)
         for kind, _ in CLUSTER_KINDS:
             items = () if kind is KubernetesNode else self._lists[kind].values()
-            self._each(running.events.seen, sorted(items, key=lambda item: item.metadata.creation_timestamp))
-        running.tasks.applications.has_begun = True
-        entries = running.requests.take()
+            self._each(running.events.seen, sorted(items, key=_rank_at_start))
+        running.shared.has_begun = True
+        entries = running.shared.requests.take()
         recovery = Recovery(
             self._scheduler,
             _registration(read),
@@ -198,9 +226,10 @@ class Coordinator:
             ],
             applications=[entry for entry in entries if isinstance(entry, si.AddApplicationRequest)],
             allocations=[entry for entry in entries if isinstance(entry, si.Allocation)],
+            forces_applications=False,
         )
         _start(recovery, self._configuration)
-        running.recovery = running.requests.target = recovery
+        running.recovery = running.shared.requests.target = recovery
         self._log.info("scheduling: {} nodes, {} pods", len(self._cache.nodes), len(self._cache.pods))
         self._calls.limit_rate(settings.queries_per_second, settings.query_burst)
         self._lists.clear()
@@ -208,8 +237,18 @@ class Coordinator:
 
     # ------------------------------------------------------------------------------------- the API server
 
-    def listed(self, kind: type[Any], items: Sequence[Read[Any]]) -> None:
-        """Handle the list of all objects of a kind."""
+    def listed(self, kind: type[Any], items: Sequence[Read[Any]] | None) -> None:
+        """Handle the list of all objects of a kind; `None` for groups that the cluster does not have."""
+        if items is None:
+            items = ()
+            self._missing.add(kind)
+            self._cache.groups.pop(kind, None)
+            if self._running is not None:
+                self._running.life.groups_changed()
+                return
+        elif kind in self._missing:
+            self._missing.remove(kind)
+            self._cache.groups[kind] = {}
         if kind is ConfigMap and self._configuration.replace(list(items)):
             self._configuration.reload(self._update_configuration)
         if self._running is None:
@@ -284,9 +323,8 @@ class Coordinator:
             case "applications":
                 self._take_applications(running, message)
             case "scheduling state":
-                reason = _REASONS.get(message.state)
-                if reason is not None:
-                    running.waiting.waits(message.allocationKey, reason)
+                if message.state in _WAITING_STATES:
+                    running.waiting.waits(message.allocationKey)
             case "nodes":
                 for rejection in message.rejected:
                     state = self._cache.nodes.get(rejection.nodeID)
@@ -296,28 +334,28 @@ class Coordinator:
                         )
 
     def _take_allocations(self, running: _RunningParts, response: si.AllocationResponse) -> None:
-        self._each(running.tasks.placed, response.new)
-        self._each(running.tasks.rejected, response.rejectedAllocations)
-        self._each(running.tasks.released, response.released)
+        self._each(running.life.placed, response.new)
+        self._each(running.life.rejected, response.rejectedAllocations)
+        self._each(running.life.released, response.released)
+        running.waiting.preempted(response.released)
 
     def _take_applications(self, running: _RunningParts, response: si.ApplicationResponse) -> None:
-        applications = running.tasks.applications
         for accepted in response.accepted:
-            applications.accepted(accepted.applicationID)
+            running.life.application_accepted(accepted.applicationID)
         for rejected in response.rejected:
-            applications.rejected(rejected.applicationID, rejected.reason, rejected.code)
+            running.life.application_rejected(rejected.applicationID, rejected.reason, rejected.code)
         for change in response.updated:
-            applications.changed(change.applicationID, change.state, change.message)
+            running.life.application_changed(change.applicationID, change.state, change.message)
 
     def flush(self) -> None:
         """Send the pending requests to the scheduler."""
         if self._running is not None:
-            self._running.requests.flush()
+            self._running.shared.requests.flush()
 
     def _note_refused(self, entry: Entry, error: LicorneError) -> None:
         self._log.error("the scheduler refuses {}: {}", type(entry).__name__, error)
         if self._running is not None:
-            self._running.tasks.refused(entry, str(error))
+            self._running.life.refused(entry, str(error))
 
     def note_error(self, error: Exception) -> None:
         """Log the error of a call."""
@@ -337,19 +375,18 @@ class Coordinator:
             self._actions,
             reporter,
             Reconsidering(loop, self._reconsider),
+            self.figures,
+            TASK_TABLE,
+            APPLICATION_TABLE,
         )
-        tasks = TaskLife(parts)
+        life = PodLife(parts)
         left_out = LeftOut(settings, reporter, self._log)
-        explain = self._scheduler.explain_ask
-        waiting = WaitingReports(
-            loop, reporter, tasks.tasks, lambda *names: explanation_line(explain(*names))
-        )
-        tasks.on_asked = waiting.asked
+        waiting = WaitingReports(loop, reporter, parts.tasks, self._scheduler.explain_ask, self._cache)
+        parts.on_asked = waiting.asked
         return _RunningParts(
-            settings=settings,
-            requests=requests,
-            tasks=tasks,
-            events=ClusterEvents(parts, tasks, left_out),
+            shared=parts,
+            life=life,
+            events=ClusterEvents(parts, life, left_out),
             left_out=left_out,
             waiting=waiting,
         )
@@ -359,8 +396,8 @@ class Coordinator:
         running = self._running
         if running is None or not self.is_ready:
             return
-        running.requests.flush()
-        rm_id = running.settings.rm_id
+        running.shared.requests.flush()
+        rm_id = running.shared.settings.rm_id
         if node_ids or not keys:
             self._scheduler.reconsider(rm_id, node_ids=node_ids)
         if keys:
@@ -372,9 +409,8 @@ class Coordinator:
 class _RunningParts:
     """The parts that exist after the settings are known."""
 
-    settings: KubernetesSettings
-    requests: RequestBatch
-    tasks: TaskLife
+    shared: SharedParts
+    life: PodLife
     events: ClusterEvents
     left_out: LeftOut
     waiting: WaitingReports
@@ -395,6 +431,15 @@ def _start(recovery: Recovery, configuration: ClusterConfiguration) -> None:
             raise
         configuration.refused(error)
         raise ConfigMapError(str(error)) from error
+
+
+def _rank_at_start(item: Any) -> tuple[bool, str]:
+    """Return the rank of an object at a start: the oldest first, and placeholders last.
+
+    The first pod of an application decides its user and its gang. A placeholder may be as old as that pod,
+    since times are whole seconds.
+    """
+    return isinstance(item, Pod) and is_placeholder(item), item.metadata.creation_timestamp
 
 
 def _full_name(item: Any) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, final
 
 import msgspec
@@ -16,7 +16,7 @@ from ....model.errors import LicorneError
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager
 from ..objects import KubernetesNode, ObjectMeta, Pod, PriorityClass
-from ..predicates.verdicts import PodFilters
+from ..predicates.verdicts import NodeReasons, PodFilters
 from .cache import ClusterCache
 from .event_loop import EventLoop
 from .tasks import PodTask
@@ -45,6 +45,9 @@ class PodManager(ResourceManager):
         self._filters = PodFilters(cache)
         self._lock = threading.Lock()
         """One thread at a time uses the filters; the engine `threads` calls from several."""
+        self._reasons = NodeReasons(cache)
+        self._explaining = threading.Lock()
+        """One thread at a time uses the reasons; placing does not wait for it."""
         self._hand_over = hand_over
 
     def update_node(self, response: si.NodeResponse) -> None:
@@ -87,6 +90,14 @@ class PodManager(ResourceManager):
             reason = self._filters.why_refused(pod, args.nodeID, allocate=args.allocate)
         if reason is not None:
             raise NodeRefusedError(reason)
+
+    def refused_nodes(self, allocation_key: str) -> Mapping[str, str]:
+        """Return the nodes that the filters refuse to a pod, each with its first reason in a few words."""
+        pod = self._cache.pods.get(allocation_key)
+        if pod is None:
+            return {}
+        with self._explaining:
+            return self._reasons.refused(pod)
 
     def preemption_predicates(self, args: si.PreemptionPredicatesArgs) -> si.PreemptionPredicatesResponse:
         """Return the number of victims that have to end before a pod may run on a node."""
@@ -188,9 +199,10 @@ class Reconsidering:
         """The requested tasks whose answers depend on other pods, by key."""
 
     def node_changed(self, name: str) -> None:
-        """Record a change of the labels, taints or cordon of a node."""
+        """Record a change of the labels, taints or cordon of a node: the answers about it end at once."""
+        if not self._nodes:
+            self._loop.post(self._ask_about_nodes)
         self._nodes.add(name)
-        self._plan()
 
     def neighbours_changed(self) -> None:
         """Record pods that arrived, left or have other labels."""
@@ -213,16 +225,19 @@ class Reconsidering:
             self._is_due = True
             self._loop.later(_PAUSE_SECONDS, self._ask_again)
 
+    def _ask_about_nodes(self) -> None:
+        nodes, self._nodes = sorted(self._nodes), set()
+        self._reconsider(nodes, [])
+
     def _ask_again(self) -> None:
-        nodes = sorted(self._nodes)
         if self._judge is not None:
             judge, self._judge = self._judge, None
             judge()
             self._everything = True  # others of their class share their refusals
         keys = list(self.waiting) if self._neighbours else []
         everything = self._everything
-        self._nodes, self._neighbours, self._everything, self._is_due = set(), False, False, False
+        self._neighbours, self._everything, self._is_due = False, False, False
         if everything:
             self._reconsider([], [])
-        elif nodes or keys:
-            self._reconsider(nodes, keys)
+        elif keys:
+            self._reconsider([], keys)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice
 from typing import Any, TypeVar, final
 
 import msgspec
@@ -15,13 +17,16 @@ from ...core.explanation.text import TextLine, lines_of
 from ...core.scheduler.scheduler import Scheduler
 from ..client.api_calls import ApiCalls
 from ..client.api_client import ApiClient
-from ..client.list_watch import ListWatch, WatchChange, WatchedResource
-from ..objects import ConfigMap, Namespace, ObjectMeta, Pod, PriorityClass
+from ..client.list_watch import ListWatch, WatchChange, WatchedResource, is_missing_kind
+from ..manifests import PodManifest
+from ..mapping.pod_groups import GROUP_KINDS
+from ..objects import ConfigMap, KubernetesEvent, Pod
 from .coordinator import CLUSTER_KINDS, Coordinator, PodSchedulerOptions
 from .reporting import words_of_pods
 from .tasks import PodApplicationPhase, PodTask, TaskState
 
 T = TypeVar("T")
+_BIND_FAILURES = ("PodBindFailure", "PodVolumesBindFailure")
 _ROUNDS_MAX = 100
 """The maximum number of turns of the scheduler and its parts; both are idle long before."""
 
@@ -79,18 +84,18 @@ class ClusterPicture:
     """
 
     def __init__(self, client: ApiClient, options: PodSchedulerOptions) -> None:
-        self._options = options
-        self._scheduler = Scheduler(engine="direct")
+        # No pod is created, so the scheduler keeps the room of gangs itself.
+        defaults = replace(options.defaults, placeholder_pods=False)
+        self._options = options = replace(options, defaults=defaults, is_real=False)
+        self._client = client
+        self._calls = ApiCalls(client)
+        self._scheduler = Scheduler(engine="direct", policies=options.policies)
         self._loop = _StillLoop()
-        self._coordinator = Coordinator(self._scheduler, self._loop, ApiCalls(client), options, Log())
+        self._coordinator = Coordinator(self._scheduler, self._loop, self._calls, options, Log())
         maps = (ConfigMap, f"/api/v1/namespaces/{options.namespace}/configmaps")
         kinds: list[tuple[type[Any], str]] = [*CLUSTER_KINDS, maps]
         lists = {kind: _read_list(client, kind, path) for kind, path in kinds}
-        self._pods = {pod.full_name: pod for pod in lists[Pod] if isinstance(pod, Pod)}
-        self._classes: dict[str, PriorityClass] = {
-            item.metadata.name: item for item in lists[PriorityClass] if isinstance(item, PriorityClass)
-        }
-        self._namespaces = {item.metadata.name for item in lists[Namespace]}
+        self._pods = {pod.full_name: pod for pod in lists[Pod] or () if isinstance(pod, Pod)}
         for kind, items in lists.items():
             self._coordinator.listed(kind, items)
         self._come_to_rest()
@@ -110,23 +115,30 @@ class ClusterPicture:
         if pod is None:
             raise PodMissingError(f"the cluster has no pod {full_name}")
         yield from self._lines(pod)
+        yield from self._failed_binds(pod)
 
-    def try_pod(self, pod: Pod) -> Iterator[TextLine]:
+    def _failed_binds(self, pod: Pod) -> Iterator[TextLine]:
+        """Return the events of binds of a waiting pod that have failed: they would fail again."""
+        if pod.spec.node_name or pod.is_terminal:
+            return
+        path = f"/apis/events.k8s.io/v1/namespaces/{pod.metadata.namespace}/events"
+        for event in _read_list(self._client, KubernetesEvent, path) or ():
+            if event.reason in _BIND_FAILURES and event.regarding.uid == pod.metadata.uid:
+                yield TextLine(f"{event.reason}: {event.note}", 1, "red")
+
+    def try_pod(self, manifest: PodManifest) -> Iterator[TextLine]:
         """Return where a pod would run, or why it would wait, if it were created now.
 
-        Args:
-            pod: The pod of a manifest; its name may be empty.
+        The API server completes the pod: defaults, limits of the namespace, priority, overhead and webhooks.
+
+        Raises:
+            ApiError: The API server would not create the pod.
         """
-        name = pod.metadata.name or "dry-run"
-        metadata = msgspec.structs.replace(pod.metadata, name=name, uid=f"dry-run-{name}")
-        spec = pod.spec
-        if spec.priority is None and spec.priority_class_name in self._classes:
-            priority = self._classes[spec.priority_class_name].value
-            spec = msgspec.structs.replace(spec, priority=priority)
-        new = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
-        if metadata.namespace not in self._namespaces:
-            namespace = Namespace(metadata=ObjectMeta(name=metadata.namespace))
-            self._coordinator.changed(Namespace, [(WatchChange.ADDED, namespace)])
+        seen = self._calls.create_pod(manifest.namespace, manifest.document, is_dry_run=True)
+        uid = f"dry-run-{manifest.namespace}-{manifest.name}"
+        # Without a time it is created now by the clock of this process, whatever that of the server is.
+        metadata = msgspec.structs.replace(seen.metadata, name=manifest.name, uid=uid, creation_timestamp="")
+        new = msgspec.structs.replace(seen, metadata=metadata)
         self._coordinator.changed(Pod, [(WatchChange.ADDED, new)])
         self._come_to_rest()
         yield from self._lines(new)
@@ -150,12 +162,19 @@ class ClusterPicture:
             yield TextLine(f"{pod.full_name} {verb} on node {task.node_name}", style="bold green")
             yield TextLine(f"application {application.application_id}", 1)
         elif task.state is TaskState.ASKED:
-            explanation = self._scheduler.explain_ask(application.application_id, task.key)
             yield TextLine(f"{pod.full_name} waits", style="bold yellow")
-            for line in lines_of(explanation, lambda position: f"line {position.line} of the queues"):
-                yield line._replace(text=words_of_pods(line.text))
+            yield from self._explained(task)
         else:
             yield TextLine(f"{pod.full_name} waits: {self._why_not_asked(task)}", style="bold yellow")
+            waiting = (each for each in application.placeholders if each.state is TaskState.ASKED)
+            for placeholder in islice(waiting, 1):
+                yield from self._explained(placeholder)
+
+    def _explained(self, task: PodTask) -> Iterator[TextLine]:
+        """Return why a task waits for a node."""
+        explanation = self._scheduler.explain_ask(task.application.application_id, task.key)
+        for line in lines_of(explanation, lambda position: f"line {position.line} of the queues"):
+            yield line._replace(text=words_of_pods(line.text))
 
     def _why_no_task(self, pod: Pod) -> str:
         ours, own = self._options.defaults.scheduler_name, pod.spec.scheduler_name
@@ -178,9 +197,15 @@ class ClusterPicture:
                 return self._coordinator.why_blocked(task) or "its application is not accepted yet"
 
 
-def _read_list(client: ApiClient, kind: type[Any], path: str) -> list[Any]:
+def _read_list(client: ApiClient, kind: type[Any], path: str) -> list[Any] | None:
+    """Return all objects of a kind, `None` for a kind of groups that the cluster does not have."""
     resource = WatchedResource(path, kind)
-    items, _ = ListWatch(client, resource, on_list=_nothing, on_events=_nothing).read_list()
+    try:
+        items, _ = ListWatch(client, resource, on_list=_nothing, on_events=_nothing).read_list()
+    except LicorneError as error:
+        if any(each.kind is kind for each in GROUP_KINDS) and is_missing_kind(error):
+            return None
+        raise
     return items
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from ...si import si_pb2 as si
 from ..client.api_calls import ApiCalls
 from ..client.errors import ApiError
-from ..objects import SELECTED_NODE, PersistentVolumeClaim, Pod
+from ..objects import SELECTED_NODE, ObjectMeta, PersistentVolumeClaim, Pod
 from ..predicates.volume_filters import claim_keys, is_to_be_provided
 from .cache import ClusterCache
 from .event_loop import EventLoop
-from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
+from .tasks import PhaseEvent, PodApplication, PodApplicationPhase, PodTask, TaskEvent, TaskState
+
+if TYPE_CHECKING:
+    from .shared_parts import SharedParts
 
 BIND_DELAYS_SECONDS: Final = (1, 2, 4, 8, 16, 30, 30, 30)
 """The pauses after the attempts of a bind; after the last one it has failed."""
@@ -23,6 +26,8 @@ _NOT_DONE: Final = frozenset({401, 403, 429})
 """The API server has not carried out the call, and may do so later."""
 _NOT_CREATED_YET: Final = frozenset({401, 409, 429})
 """The same for a new pod, or its name is taken. With 403 a quota forbids it: waiting does not help."""
+_SEEN_SECONDS: Final = 60.0
+"""After how long a created placeholder counts as lost that the watch has not shown."""
 _NANOSECONDS: Final = 1e9
 
 
@@ -68,36 +73,9 @@ def seen_outcome(seen: Pod | Exception, uid: str, node_name: str) -> BindOutcome
     return BindOutcome.BOUND if seen.spec.node_name == node_name else BindOutcome.TAKEN
 
 
-class ActionAnswers(Protocol):
-    """The receiver of the outcomes of actions."""
-
-    def why_not_bind(self, task: PodTask) -> str:
-        """Return why a pod may not be bound now, empty if it may."""
-        ...
-
-    def bound(self, task: PodTask) -> None:
-        """Handle a pod that is assigned to its node."""
-        ...
-
-    def bind_failed(self, task: PodTask, reason: str) -> None:
-        """Handle a pod that cannot be assigned to its node."""
-        ...
-
-    def found_assigned(self, task: PodTask, seen: Pod) -> None:
-        """Handle a pod that is assigned to another node."""
-        ...
-
-    def found_gone(self, task: PodTask) -> None:
-        """Handle a pod that the API server no longer has."""
-        ...
-
-    def placeholder_created(self, application: PodApplication, name: str) -> None:
-        """Handle a placeholder that was created."""
-        ...
-
-    def placeholder_refused(self, application: PodApplication, name: str, reason: str) -> None:
-        """Handle a placeholder that cannot be created."""
-        ...
+def why_not_bind(task: PodTask, cache: ClusterCache) -> str:
+    """Return why a pod may not be bound now, empty if it may: the API server accepts any name of a node."""
+    return "" if task.node_name in cache.nodes else f"node {task.node_name} is gone"
 
 
 @final
@@ -116,7 +94,7 @@ class PodActions:
         """Whether preempted pods are evicted, which disruption budgets may delay, instead of deleted."""
         self.may_act = True
         """Whether actions are carried out; false when another process schedules."""
-        self.answers: ActionAnswers
+        self.events: SharedParts
         """Set once, before the first action."""
 
     def bind(self, task: PodTask) -> None:
@@ -126,9 +104,9 @@ class PodActions:
     def _bind(self, task: PodTask, placement: int, attempt: int) -> None:
         if not (self.may_act and _is_binding(task, placement)) or task.ending is not None:
             return
-        reason = self.answers.why_not_bind(task)
+        reason = why_not_bind(task, self.events.cache)
         if reason:
-            self.answers.bind_failed(task, reason)
+            self.events.task_event(task, TaskEvent.BIND_FAILED, reason)
             return
         meta, node_name = task.pod.metadata, task.node_name
 
@@ -146,17 +124,18 @@ class PodActions:
             return
         match outcome:
             case BindOutcome.BOUND:
-                self.answers.bound(task)
+                self.events.task_event(task, TaskEvent.BOUND)
             case BindOutcome.GONE:
-                self.answers.found_gone(task)
+                self.events.lose_pod(task)
             case _ if task.ending is not None:
                 pass  # its pod is being deleted
             case BindOutcome.REFUSED:
-                self.answers.bind_failed(task, str(error))
+                self.events.task_event(task, TaskEvent.BIND_FAILED, str(error))
             case BindOutcome.LOOK if attempt == 0 and isinstance(error, ApiError) and error.status == 409:
                 self._look(task, placement, attempt, error)
             case _ if attempt >= len(BIND_DELAYS_SECONDS):
-                self.answers.bind_failed(task, f"{attempt + 1} attempts, the last one: {error}")
+                reason = f"{attempt + 1} attempts, the last one: {error}"
+                self.events.task_event(task, TaskEvent.BIND_FAILED, reason)
             case _:
                 call = self._look if outcome is BindOutcome.LOOK else self._bind_again
                 self._loop.later(_pause(attempt, error), call, task, placement, attempt + 1, error)
@@ -173,7 +152,9 @@ class PodActions:
                 return
             outcome = seen_outcome(seen, meta.uid, task.node_name)
             if outcome is BindOutcome.TAKEN and isinstance(seen, Pod):
-                self.answers.found_assigned(task, seen)
+                self.events.cache.put_pod(seen)
+                task.pod = seen
+                self.events.task_event(task, TaskEvent.TAKEN, seen.spec.node_name)
             elif outcome is BindOutcome.AGAIN and attempt > 0:
                 self._bind(task, placement, attempt)
             else:
@@ -185,67 +166,46 @@ class PodActions:
 
     def end(self, task: PodTask) -> None:
         """Delete or evict the pod of a task, and repeat it until the pod is gone."""
-        self._end(task, 1)
-
-    def _end(self, task: PodTask, pause_seconds: int) -> None:
-        if not self.may_act or task.is_gone:
-            return
-        meta = task.pod.metadata
-        evicts = self.evicts and task.ending == si.PREEMPTED_BY_SCHEDULER
-        call = self._calls.evict_pod if evicts else self._calls.delete_pod
-
-        def then(answer: object) -> None:
-            match answer:
-                case False:
-                    self.answers.found_gone(task)
-                case ApiError(status=409):
-                    self._look_whether_gone(task, pause_seconds)
-                case Exception():
-                    self._end_again(task, pause_seconds)
-
-        self._loop.work(lambda: call(meta.namespace, meta.name, meta.uid), then)
-
-    def _end_again(self, task: PodTask, pause_seconds: int) -> None:
-        self._loop.later(pause_seconds, self._end, task, _next_pause(pause_seconds))
-
-    def _look_whether_gone(self, task: PodTask, pause_seconds: int) -> None:
-        """Check whether another pod has the name of a pod whose deletion met a conflict."""
         meta = task.pod.metadata
 
-        def then(seen: Pod | Exception) -> None:
-            if seen_outcome(seen, meta.uid, "") is BindOutcome.GONE:
-                self.answers.found_gone(task)
-            else:
-                self._end_again(task, pause_seconds)
+        def call() -> bool:
+            evicts = self.evicts and task.ending == si.PREEMPTED_BY_SCHEDULER
+            end_pod = self._calls.evict_pod if evicts else self._calls.delete_pod
+            try:
+                return end_pod(meta.namespace, meta.name, meta.uid)
+            except ApiError as error:
+                if error.status == 409 and self._is_gone(meta):
+                    return False  # another pod now has its name
+                raise
 
-        self._loop.work(lambda: self._calls.get_pod(meta.namespace, meta.name), then)
+        def is_done(answer: object) -> bool:
+            if answer is False:
+                self.events.lose_pod(task)
+            return not isinstance(answer, Exception)
+
+        self._repeat(call, is_done, lambda: task.state is not TaskState.ENDED)
+
+    def _is_gone(self, meta: ObjectMeta) -> bool:
+        """Return whether the API server no longer has a pod; on a worker."""
+        try:
+            return self._calls.get_pod(meta.namespace, meta.name).metadata.uid != meta.uid
+        except ApiError as error:
+            return error.status == 404
 
     def fail(self, task: PodTask, reason: str, message: str) -> None:
         """Mark a pod that was never placed as failed."""
-        self._fail(task, reason, message, 1)
-
-    def _fail(self, task: PodTask, reason: str, message: str, pause_seconds: int) -> None:
-        if not self.may_act or task.is_gone or task.state is not TaskState.FAILED:
-            return
         meta = task.pod.metadata
 
-        def then(answer: object) -> None:
-            match answer:
-                case ApiError(status=404 | 409):
-                    pass  # the watch reports that it is gone
-                case Exception():
-                    self._loop.later(
-                        pause_seconds, self._fail, task, reason, message, _next_pause(pause_seconds)
-                    )
-
-        self._loop.work(
-            lambda: self._calls.patch_pod_phase(
+        def call() -> None:
+            self._calls.patch_pod_phase(
                 meta.namespace, meta.name, meta.uid, phase="Failed", reason=reason, message=message
-            ),
-            then,
-        )
+            )
 
-    # ------------------------------------------------------------------------------------- placeholders
+        def is_done(answer: object) -> bool:
+            is_gone = isinstance(answer, ApiError) and answer.status in {404, 409}  # the watch reports it
+            return is_gone or not isinstance(answer, Exception)
+
+        self._repeat(call, is_done, lambda: task.state is TaskState.FAILED)
 
     def create_placeholder(self, application: PodApplication, name: str, manifest: Mapping[str, Any]) -> None:
         """Create the pod of a placeholder; its name ensures that it is created once.
@@ -255,28 +215,49 @@ class PodActions:
             name: The name of the pod.
             manifest: Its document.
         """
-        self._create(application, name, manifest, 1)
-
-    def _create(
-        self, application: PodApplication, name: str, manifest: Mapping[str, Any], pause_seconds: int
-    ) -> None:
-        is_reserved = application.phase is PodApplicationPhase.RESERVING and application.has_members
-        if not (self.may_act and is_reserved):
-            application.creating.pop(name, None)
-            return
         namespace = str(manifest["metadata"]["namespace"])
 
-        def then(answer: object) -> None:
+        def is_needed() -> bool:
+            is_reserved = application.phase is PodApplicationPhase.RESERVING and application.has_members
+            if not is_reserved:
+                application.creating.pop(name, None)
+            return is_reserved
+
+        def is_done(answer: object) -> bool:
             match answer:
                 case ApiError(status=status) if status < 500 and status not in _NOT_CREATED_YET:
-                    self.answers.placeholder_refused(application, name, str(answer))
+                    application.creating.pop(name, None)
+                    self.events.application_event(application, PhaseEvent.GANG_REFUSED, str(answer))
                 case Exception() if not (isinstance(answer, ApiError) and answer.status == 409):
-                    pause = _next_pause(pause_seconds)
-                    self._loop.later(pause_seconds, self._create, application, name, manifest, pause)
+                    return False
                 case _:
-                    self.answers.placeholder_created(application, name)
+                    self._loop.later(_SEEN_SECONDS, self._miss, application, name)
+            return True
 
-        self._loop.work(lambda: self._calls.create_pod(namespace, manifest), then)
+        self._repeat(lambda: self._calls.create_pod(namespace, manifest), is_done, is_needed)
+
+    def _miss(self, application: PodApplication, name: str) -> None:
+        """Create a placeholder again that the watch has not shown."""
+        if application.creating.pop(name, None) is not None:
+            self.events.application_event(application, PhaseEvent.PLACEHOLDER_MISSING)
+
+    def _repeat(
+        self,
+        call: Callable[[], object],
+        is_done: Callable[[object], bool],
+        is_needed: Callable[[], bool],
+        pause_seconds: int = 1,
+    ) -> None:
+        """Make a call until its answer is final, after pauses that double, as long as it is needed."""
+        if not (is_needed() and self.may_act):
+            return
+
+        def then(answer: object) -> None:
+            if not is_done(answer):
+                pause = min(2 * pause_seconds, _PAUSE_MAX_SECONDS)
+                self._loop.later(pause_seconds, self._repeat, call, is_done, is_needed, pause)
+
+        self._loop.work(call, then)
 
 
 def _is_binding(task: PodTask, placement: int) -> bool:
@@ -288,23 +269,6 @@ def _pause(attempt: int, error: Exception | None) -> float:
     """Return the pause after an attempt, or the pause that the API server asks for if it is longer."""
     asked = error.retry_after_seconds if isinstance(error, ApiError) else None
     return max(BIND_DELAYS_SECONDS[attempt], asked or 0.0)
-
-
-def _next_pause(pause_seconds: int) -> int:
-    """Return the pause after the next attempt of an action that is repeated until it succeeds."""
-    return min(2 * pause_seconds, _PAUSE_MAX_SECONDS)
-
-
-class VolumeSide(Protocol):
-    """The receiver of the outcomes about the claims of a pod."""
-
-    def volumes_bound(self, task: PodTask) -> None:
-        """Handle a pod whose claims all have volumes."""
-        ...
-
-    def volumes_failed(self, task: PodTask, reason: str) -> None:
-        """Handle a pod with a claim that gets no volume on its node."""
-        ...
 
 
 @dataclass(slots=True)
@@ -326,17 +290,17 @@ class VolumeBinding:
         cache: The claims, as the watch shows them.
         calls: The API server.
         timeout_ns: How long a pod waits for its volumes.
-        tasks: The receiver of the outcomes.
+        events: The receiver of the outcomes.
     """
 
     def __init__(
-        self, loop: EventLoop, cache: ClusterCache, calls: ApiCalls, timeout_ns: int, tasks: VolumeSide
+        self, loop: EventLoop, cache: ClusterCache, calls: ApiCalls, timeout_ns: int, events: SharedParts
     ) -> None:
         self._loop = loop
         self._cache = cache
         self._calls = calls
         self._timeout_seconds = timeout_ns / _NANOSECONDS
-        self._tasks = tasks
+        self._events = events
         self._waiting: dict[str, _Binding] = {}
 
     def bind(self, task: PodTask) -> bool:
@@ -391,7 +355,7 @@ class VolumeBinding:
                 return
         if is_complete:
             del self._waiting[task.key]
-            self._tasks.volumes_bound(task)
+            self._events.actions.bind(task)
 
     def _time_out(self, task: PodTask, placement: int) -> None:
         if self._is_current(task, placement):
@@ -406,9 +370,8 @@ class VolumeBinding:
             binding is not None
             and binding.placement == task.placement == placement
             and task.state is TaskState.BINDING
-            and not task.is_gone
         )
 
     def _fail(self, task: PodTask, reason: str) -> None:
         del self._waiting[task.key]
-        self._tasks.volumes_failed(task, reason)
+        self._events.task_event(task, TaskEvent.VOLUMES_FAILED, reason)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
-from ....model.errors import LicorneError
+from ....actors.services.log import Log
 from ..client.api_calls import ApiCalls
 from ..client.errors import ApiError
+from ..group_objects import CoschedulingGroup, JobSet, PodGroup, RayCluster
+from ..mapping.applications import queue_name
+from ..mapping.pod_groups import GROUP_KINDS
 from ..objects import (
     ConfigMap,
     KubernetesEvent,
@@ -23,8 +26,8 @@ from ..objects import (
     PriorityClass,
     StorageClass,
 )
+from ..storage_objects import CsiDriver, CsiStorageCapacity
 from .event_loop import EventLoop
-from .tasks import PodTask, TaskState
 
 Reported: TypeAlias = (
     Pod
@@ -35,6 +38,12 @@ Reported: TypeAlias = (
     | PersistentVolumeClaim
     | PriorityClass
     | StorageClass
+    | CsiDriver
+    | CsiStorageCapacity
+    | PodGroup
+    | CoschedulingGroup
+    | JobSet
+    | RayCluster
 )
 
 
@@ -54,8 +63,19 @@ OBJECT_KINDS: Final[Mapping[type, ObjectKind]] = {
     PersistentVolumeClaim: ObjectKind("PersistentVolumeClaim"),
     PriorityClass: ObjectKind("PriorityClass", "scheduling.k8s.io/v1"),
     StorageClass: ObjectKind("StorageClass", "storage.k8s.io/v1"),
+    CsiDriver: ObjectKind("CSIDriver", "storage.k8s.io/v1"),
+    CsiStorageCapacity: ObjectKind("CSIStorageCapacity", "storage.k8s.io/v1"),
+    **{each.kind: ObjectKind(each.name, each.api_version) for each in GROUP_KINDS},
 }
-_CORES: Final = re.compile(r"(?<![\w.-])vcore(?= -?[0-9])")  # `constants.CPU`
+_LOGGED: Final = frozenset(
+    {
+        *("Scheduled", "PodBindFailure", "PodVolumesBindFailure", "Preempted", "NodeRefusedPod"),
+        *("TaskRejected", "TaskFailed", "ApplicationRejected", "ApplicationFailed", "GangScheduling"),
+    }
+)
+"""The reasons of events that are logged: binds, failures, preemptions, rejections and gangs."""
+_CORES: Final = re.compile(r"(?<![\w.-])vcore(?= -?[0-9]| left\b)|(?<=\bInsufficient )vcore\b")
+"""`constants.CPU` next to its amount, and in the sentences about nodes and quotas."""
 _CPU: Final = "cpu"
 _SERIES_MAX: Final = 20_000
 """How many events are remembered, so that the next one of the kind extends a series."""
@@ -66,13 +86,16 @@ _NAME_LENGTH_MAX: Final = 230
 """A name has 253 characters at most, and the name of an event ends with a time."""
 _SERIES_PAUSE_SECONDS: Final = 60
 _RETRY_SECONDS: Final = 10.0
-_AT_ONCE: Final = 4
-_PAUSE_SECONDS: Final = 0.05
-_AGAIN_SECONDS: Final = 30.0
-_NEW_SECONDS: Final = 3.0
-"""When to ask about a pod without a report of the scheduler that it lacks room: a quota holds it back."""
-_AGAIN_PAUSE_SECONDS: Final = 0.2
-"""The pause between two pods that are asked about again: with many pods each is asked about less often."""
+SKIPPED: Final = "SchedulingSkipped"
+"""The reason of the condition of a pod that waits for something else than another node."""
+
+
+class _Report(NamedTuple):
+    """What the status of a waiting pod contains; `None` as the node until it is written."""
+
+    reason: str = ""
+    message: str = ""
+    nominated_node: str | None = None
 
 
 class _Condition:
@@ -82,8 +105,8 @@ class _Condition:
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
-        self.wanted = ("", "")
-        self.written = ("", "")
+        self.wanted = _Report()
+        self.written = _Report()
         self.is_open = False
 
 
@@ -102,11 +125,14 @@ class _Series:
 class Reporter:
     """Writes conditions and events, after urgent calls; used by one thread."""
 
-    def __init__(self, loop: EventLoop, calls: ApiCalls, controller: str, instance: str) -> None:
+    def __init__(
+        self, loop: EventLoop, calls: ApiCalls, controller: str, instance: str, log: Log | None = None
+    ) -> None:
         self._loop = loop
         self._calls = calls
         self._controller = controller
         self._instance = instance
+        self._log = log if log is not None else Log()
         self._conditions: dict[str, _Condition] = {}
         """The conditions by the uid of the pod."""
         self._series: OrderedDict[tuple[str, str, str, str], _Series] = OrderedDict()
@@ -121,14 +147,26 @@ class Reporter:
         """The number of pods with a reason why they wait."""
         return len(self._conditions)
 
-    def condition(self, pod: Pod, reason: str, message: str) -> None:
-        """Report on a pod why it is not scheduled; an unchanged reason is not written again."""
+    def condition(self, pod: Pod, reason: str, message: str, nominated_node: str = "") -> None:
+        """Report on a pod why it is not scheduled; an unchanged reason is not written again.
+
+        Args:
+            pod: The pod.
+            reason: The reason of the condition.
+            message: Its message.
+            nominated_node: The node on which other pods end for this one, empty for none.
+        """
         uid = pod.metadata.uid
         condition = self._conditions.get(uid)
         if condition is None:
             condition = self._conditions[uid] = _Condition(pod)
-        condition.wanted = (reason, _cut(words_of_pods(message)))
+        condition.wanted = _Report(reason, _cut(words_of_pods(message)), nominated_node)
         self._write_condition(condition)
+
+    def skipped(self, pod: Pod, reason: str) -> None:
+        """Report on a pod, as its condition and an event, why it waits although a node may have room."""
+        self.condition(pod, SKIPPED, reason)
+        self.event(pod, SKIPPED, "Scheduling", reason)
 
     def _write_condition(self, condition: _Condition) -> None:
         """Write the last requested condition; one at a time, so that the last one stays."""
@@ -139,16 +177,21 @@ class Reporter:
         document = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": wanted[0],
-            "message": wanted[1],
+            "reason": wanted.reason,
+            "message": wanted.message,
             "lastTransitionTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         }
+
+        is_same_node = condition.written.nominated_node == wanted.nominated_node
+        nominated_node = None if is_same_node else wanted.nominated_node
 
         def call() -> None:
             # Many calls may wait for a worker: the pod may be on a node by now, and must not show that it
             # waits.
             if self._conditions.get(meta.uid) is condition:
-                self._calls.patch_pod_condition(meta.namespace, meta.name, meta.uid, document)
+                self._calls.patch_pod_condition(
+                    *(meta.namespace, meta.name, meta.uid, document, nominated_node)
+                )
 
         def then(answer: object) -> None:
             condition.is_open = False
@@ -173,8 +216,13 @@ class Reporter:
     def event(
         self, regarding: Reported, reason: str, action: str, note: str, *, is_warning: bool = False
     ) -> None:
-        """Write an event; one with the same text as an earlier one extends its series."""
+        """Write an event; one with the same text as an earlier one extends its series.
+
+        Steps in the life of a pod are logged, too.
+        """
         note = _cut(words_of_pods(note))
+        if reason in _LOGGED and isinstance(regarding, Pod):
+            self._log_step(regarding, reason, note, is_warning=is_warning)
         key = (regarding.metadata.uid, reason, action, note)
         series = self._series.get(key)
         if series is not None:
@@ -197,6 +245,12 @@ class Reporter:
         self._open_count += 1
         document = self._document(regarding, reason, action, note, is_warning=is_warning)
         self._write(lambda: self._calls.create_event(document["metadata"]["namespace"], document), then)
+
+    def _log_step(self, pod: Pod, reason: str, note: str, *, is_warning: bool) -> None:
+        meta = pod.metadata
+        log = self._log.bind(namespace=meta.namespace, pod=meta.name, queue=queue_name(pod), reason=reason)
+        write = log.warning if is_warning else log.info
+        write("{} {}: {}", reason, pod.full_name, note)
 
     def _go_on(self, regarding: Reported, key: tuple[str, str, str, str], series: _Series) -> None:
         """Count one more event of a series, and write their number, once a minute at most."""
@@ -263,122 +317,3 @@ def _cut(text: str) -> str:
 def _micro_time() -> str:
     """Return the present time in the notation of events."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
-
-
-@final
-class WaitingReports:
-    """Writes conditions; used by one thread.
-
-    Args:
-        loop: The thread.
-        reporter: Writes them.
-        tasks: All tasks by key.
-        explain: Returns in one line why a task of an application waits; called on workers.
-    """
-
-    def __init__(
-        self,
-        loop: EventLoop,
-        reporter: Reporter,
-        tasks: Mapping[str, PodTask],
-        explain: Callable[[str, str], str],
-    ) -> None:
-        self._loop = loop
-        self._reporter = reporter
-        self._tasks = tasks
-        self._explain = explain
-        self._due: dict[str, str] = {}
-        """The reasons of the conditions to be written, by key, in the order of arrival."""
-        self._again: OrderedDict[str, tuple[float, str]] = OrderedDict()
-        """When to ask again, and the reason, by key, in the order of the times."""
-        self._new: deque[tuple[float, str]] = deque()
-        """When to check whether a pod still waits, and its key, in the order of the times."""
-        self._open_count = 0
-        self._is_planned = False
-        self._is_again_planned = False
-
-    @property
-    def count(self) -> int:
-        """The number of pods to ask about, now or later."""
-        return len(self._due) + len(self._again) + len(self._new)
-
-    def asked(self, task: PodTask) -> None:
-        """Handle a task that is asked for."""
-        if not self._new:
-            self._loop.later(_NEW_SECONDS, self._look_at_new)
-        self._new.append((self._loop.now() + _NEW_SECONDS, task.key))
-
-    def _look_at_new(self) -> None:
-        while self._new and self._new[0][0] <= self._loop.now():
-            _, key = self._new.popleft()
-            if key not in self._due and key not in self._again:
-                self.waits(key, "SchedulingSkipped")
-        if self._new:
-            self._loop.later(self._new[0][0] - self._loop.now(), self._look_at_new)
-
-    def waits(self, key: str, reason: str) -> None:
-        """Handle a task that waits, `Unschedulable` or `SchedulingSkipped`."""
-        if self._waiting(key) is not None:
-            self._again.pop(key, None)
-            self._due[key] = reason
-            self._plan(_PAUSE_SECONDS)
-
-    def _waiting(self, key: str) -> PodTask | None:
-        """Return a task that matters to people: it waits for a node, and has a pod."""
-        task = self._tasks.get(key)
-        return task if task is not None and task.state is TaskState.ASKED and not task.is_virtual else None
-
-    def _plan(self, seconds: float) -> None:
-        if not self._is_planned:
-            self._is_planned = True
-            self._loop.later(seconds, self._ask)
-
-    def _ask(self) -> None:
-        self._is_planned = False
-        while self._due and self._open_count < _AT_ONCE:
-            key = next(iter(self._due))
-            reason = self._due.pop(key)
-            task = self._waiting(key)
-            if task is not None:
-                self._open_count += 1
-                self._explain_one(task, reason)
-        if self._due:
-            self._plan(_PAUSE_SECONDS)
-
-    def _explain_one(self, task: PodTask, reason: str) -> None:
-        application_id = task.application.application_id
-
-        def then(answer: str | Exception) -> None:
-            self._open_count -= 1
-            if self._waiting(task.key) is not task:
-                return
-            if task.key not in self._due:
-                self._again[task.key] = (self._loop.now() + _AGAIN_SECONDS, reason)
-                self._plan_again(_AGAIN_SECONDS)
-            if isinstance(answer, str):
-                self._reporter.condition(task.pod, reason, answer)
-                self._reporter.event(task.pod, "PodUnschedulable", "Scheduling", answer)
-            elif not isinstance(answer, LicorneError):
-                raise answer
-
-        self._loop.work(lambda: self._explain(application_id, task.key), then, is_urgent=False)
-
-    def _plan_again(self, seconds: float) -> None:
-        if not self._is_again_planned:
-            self._is_again_planned = True
-            self._loop.later(seconds, self._ask_again)
-
-    def _ask_again(self) -> None:
-        """Ask about the pod with the oldest answer, and drop the pods that no longer wait."""
-        self._is_again_planned = False
-        while self._again:
-            key, (due, reason) = next(iter(self._again.items()))
-            if self._waiting(key) is None:
-                del self._again[key]
-            elif due > self._loop.now():
-                self._plan_again(due - self._loop.now())
-                return
-            else:
-                self.waits(key, reason)
-                self._plan_again(_AGAIN_PAUSE_SECONDS)
-                return

@@ -29,6 +29,7 @@ from ..client.api_client import ApiClient
 from ..client.errors import ApiError
 from ..objects import Lease, LeaseSpec, ObjectMeta
 from .coordinator import PodSchedulerOptions
+from .figures import pod_metrics
 from .left_out import left_out_line
 from .pod_scheduler import PodScheduler
 
@@ -146,6 +147,7 @@ class PodService:
         log: Log | None = None,
     ) -> None:
         self.pods = PodScheduler(scheduler, client, options, log)
+        self._client = client
         self.has_lost_lead = False
         self._on_lost = on_lost
         self._election = (
@@ -202,14 +204,7 @@ class PodService:
 
     def metrics(self) -> Iterable[Metric]:
         """Return the metrics of the scheduler of pods, which the scheduler below does not have."""
-        from ...core.metrics.exporter import gauge  # noqa: PLC0415 - loads `prometheus_client`
-
-        yield gauge(
-            "licorne_kubernetes_objects_left_out",
-            "Objects of the cluster that are left out because they cannot be read",
-            "kind",
-            self.pods.left_out,
-        )
+        return pod_metrics(self.pods, self._client, leads=self.leads)
 
     def __enter__(self) -> Self:
         if self._own_pod is not None:

@@ -1,7 +1,20 @@
 """The comparison of two simulations of one input, and its JSON document.
 
-One input is simulated under two configurations, then again to explain the difference. The keys of the
-document are described in `docs/simulation.md`.
+One input is simulated under two configurations, then again to explain the difference. The document has these
+keys; times are whole nanoseconds:
+
+| key | value |
+|---|---|
+| `kind`, `format` | `licorne comparison`, 1; a change of meaning changes the number |
+| `a`, `b` | `configuration`, the file of each, and its `report`, the document of `simulation.report` |
+| `total` | the effects on all jobs, see `Effects` |
+| `queues`, `users`, `groups` | lists of the same, each with its name under `queue`, `user` or `group` |
+| `later`, `earlier` | at most ten jobs: `job`, `delay_ns` (`null` for never), and its rows `a` and `b` |
+| `unpaired` | the number of jobs of a transcript that were submitted in only one run |
+| `first_difference` | `null`, or its `number`, `at_ns`, and the decisions, see `difference_document` |
+| `why` | `null`, or `step`, `settings` that differ, those `needed` for the difference, and `consequences` |
+| `windows` | `null`, or `days` of each window, and `differences`, see `WindowDifference` |
+| `conditions` | `condition`, its `value`, `unbounded` if a job never starts, and whether it `holds` |
 """
 
 from __future__ import annotations
@@ -9,11 +22,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Final, final
 
 from ....model.errors import RequestError
 from ...core.scheduler.engine_names import EngineName
-from ..simulation.core import Core
+from ..simulation.core import Core, SchedulerCore
 from ..simulation.driver import NoProgress
 from ..simulation.record import Decisions
 from ..simulation.report import JsonDocument, SimulationReport, document_of
@@ -25,6 +39,7 @@ from .conditions import Condition, ConditionResult, evaluated
 from .effects import Effects, JobEffect, JobEffects, job_effects
 from .first_difference import FirstDifference, ProbedCore, Probes, difference_document, first_difference
 from .why import InterruptedRunError, Why, explained, why_document
+from .windows import WindowComparison
 
 JOBS_MAX: Final = 10
 """The number of jobs that are shown in each direction."""
@@ -36,7 +51,7 @@ _FORMAT: Final = 1
 class TwoRuns:
     """Two simulations of one input: the files of A and B, reports, differences, reasons, conditions.
 
-    `why` is `None` if no decision differs, or if it was not requested.
+    `why` is `None` if no decision differs, or if it was not requested; `windows` if they were not.
     """
 
     file_a: str
@@ -47,6 +62,7 @@ class TwoRuns:
     difference: FirstDifference | None
     conditions: tuple[ConditionResult, ...]
     why: Why | None = None
+    windows: WindowComparison | None = None
 
 
 def compared(
@@ -96,6 +112,7 @@ def comparison_document(comparison: TwoRuns) -> dict[str, JsonDocument]:
         "unpaired": effects.unpaired,
         "first_difference": difference_document(comparison.difference),
         "why": why_document(comparison.why),
+        "windows": None if comparison.windows is None else comparison.windows.document(),
         "conditions": [_condition(result) for result in comparison.conditions],
     }
 
@@ -155,8 +172,9 @@ def with_why(
         """Simulate the input once more; see `Rerun`."""
 
         def open_core(_: EngineName) -> Core:
-            core = opened_core(both)
-            return core if probes is None else ProbedCore(core, decisions, probes)
+            return opened_core(
+                both, SchedulerCore if probes is None else partial(ProbedCore, decisions, probes)
+            )
 
         simulate(
             work,

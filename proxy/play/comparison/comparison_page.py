@@ -1,4 +1,8 @@
-"""A comparison as one self-contained HTML file, without scripts and references to other files."""
+"""A comparison as one self-contained HTML file without scripts.
+
+It begins with what never starts and with who pays and who gains, drawn on one scale. Then follow the windows
+with their intervals, the first decision that differs, and the largest effects.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,17 @@ from html import escape
 from typing import Final
 
 from ...base.terminal.standard_output import counted
-from ..simulation.reporting.page_parts import bars, number, table, time
+from ..simulation.job_figures import JobFigures
+from ..simulation.reporting.page_parts import alert, interval, number, share_bar, table, tiles_of, time
 from ..simulation.reporting.report_files import filled_page
 from .comparison import JOBS_MAX, TwoRuns
+from .comparison_output import mean_wait_ns
 from .effects import Effects, JobEffect
 from .first_difference import difference_lines
 from .why import Why, settings_line
+from .windows import WindowComparison
 
-_ROWS_MAX: Final = 50
-_BARS_MAX: Final = 12
+_PAGE_ROWS_MAX: Final = 50
 _NOTES: Final = """\
 <h2>What the figures mean</h2>
 <dl>
@@ -30,17 +36,25 @@ place in different queues counts in both.</dd>
 def comparison_html(comparison: TwoRuns) -> str:
     """Return the page."""
     effects, workload = comparison.effects, comparison.a.workload
+    a, b = comparison.a.jobs, comparison.b.jobs
+    assert a is not None, "the jobs under A were collected"
+    assert b is not None, "the jobs under B were collected"
+    queues, users = (a.queues, b.queues), (a.users, b.users)
+    most_ns = max((mean_wait_ns(one) for side in (*queues, *users) for one in side.values()), default=0)
+    owners = _parts("queue", effects.queues, queues, most_ns) + _parts("user", effects.users, users, most_ns)
     sections = [
+        _section("Who pays and who gains", owners),
         _section("The first decision that differs", _difference(comparison)),
-        _section("Who pays", _parts("queue", effects.queues) + _parts("user", effects.users)),
         _section(
             "Jobs",
             _jobs("Start later in B", effects.later) + _jobs("Start earlier in B", effects.earlier),
         ),
     ]
     if comparison.why is not None:
-        sections.insert(1, _section("Settings", _settings(comparison.why)))
+        sections.insert(2, _section("Settings", _settings(comparison.why)))
         sections.append(_section("What follows", _consequences(comparison.why)))
+    if comparison.windows is not None:
+        sections.insert(1, _section("Windows", _windows(comparison.windows)))
     if comparison.conditions:
         results = [
             (result.condition.text, "yes" if result.holds else "no") for result in comparison.conditions
@@ -52,7 +66,7 @@ def comparison_html(comparison: TwoRuns) -> str:
             "class_styles": "",
             "heading": escape(workload),
             "summary": escape(f"A is {comparison.file_a}, B is {comparison.file_b}"),
-            "tiles": _tiles(effects.total, effects.unpaired),
+            "tiles": _never_started(comparison) + _tiles(effects.total, effects.unpaired),
             "sections": "\n".join(sections),
             "notes": _NOTES,
         }
@@ -71,20 +85,14 @@ def _paragraphs(lines: Iterable[str]) -> str:
 
 def _tiles(total: Effects, unpaired: int) -> str:
     """Return the most important numbers."""
-    tiles = [
+    return tiles_of(
         ("jobs", number(total.jobs), f"{number(unpaired)} of one run alone, left out"),
         ("later in B", number(total.later), f"{number(total.only_a)} never start in B"),
         ("later by", time(total.later_ns), "added up"),
         ("earlier in B", number(total.earlier), f"{number(total.only_b)} never start in A"),
         ("earlier by", time(total.earlier_ns), "added up"),
         ("at the same time", number(total.same), "in A and in B"),
-    ]
-    items = (
-        f'<div><dt>{escape(name)}</dt><dd class="value">{escape(value)}</dd>'
-        f'<dd class="note">{escape(note)}</dd></div>'
-        for name, value, note in tiles
     )
-    return f'<dl class="tiles">{"".join(items)}</dl>'
 
 
 def _difference(comparison: TwoRuns) -> str:
@@ -113,32 +121,56 @@ def _settings(why: Why) -> str:
     return _paragraphs([settings_line(why)]) + _bounded("Settings that differ", heads, rows, texts=6)
 
 
-def _parts(kind: str, parts: Mapping[str, Effects]) -> str:
-    """Return the effects by queue or user, the largest losses first, with a chart of the losses."""
+def _never_started(comparison: TwoRuns) -> str:
+    """Return what never starts in A and in B, with the first reasons."""
+    reports = (("A", comparison.a), ("B", comparison.b))
+    return "".join(
+        alert(f"{side}: {report.never_started.sentence()}")
+        for side, report in reports
+        if report.never_started is not None
+    )
+
+
+def _windows(windows: WindowComparison) -> str:
+    """Return the differences over windows, with their intervals drawn: those of a figure on one scale."""
+    most: dict[str, int] = {}
+    for one in windows.differences:
+        most[one.figure] = max(most.get(one.figure, 0), abs(one.low), abs(one.high))
     rows = [
         (
-            name,
-            number(effects.jobs),
-            number(effects.later),
-            number(effects.only_a),
+            one.name,
+            *one.values(),
+            interval(one.low, one.difference, one.high, most[one.figure]),
+            one.verdict(),
+        )
+        for one in windows.differences
+    ]
+    heads = ("figure", "A", "B", "difference", "from", "to", "B lower | higher", "verdict")
+    title = f"B less A in {counted(len(windows.days), 'window')}, with intervals of 95 %"
+    return table(title, heads, rows)
+
+
+def _parts(
+    kind: str,
+    parts: Mapping[str, Effects],
+    figures: tuple[Mapping[str, JobFigures], Mapping[str, JobFigures]],
+    most_ns: int,
+) -> str:
+    """Return the effects by queue or user, the largest losses first, with the mean waits in A and in B."""
+    rows = []
+    for name, effects in parts.items():
+        a_ns, b_ns = (mean_wait_ns(side.get(name)) for side in figures)
+        row = [name, number(effects.jobs), time(a_ns), share_bar(a_ns, most_ns)]
+        row += [time(b_ns), share_bar(b_ns, most_ns), number(effects.later), number(effects.only_a)]
+        row += [
             time(effects.later_ns),
             number(effects.earlier),
             number(effects.only_b),
             time(effects.earlier_ns),
-        )
-        for name, effects in parts.items()
-    ]
-    heads = (kind, "jobs", "later", "never in B", "later by", "earlier", "never in A", "earlier by")
-    losing = {name: effects.later_ns for name, effects in parts.items() if effects.later_ns}
-    shown = dict(list(losing.items())[:_BARS_MAX])
-    chart = ""
-    if shown:
-        title = f"Later by, by {kind}: {', '.join(f'{name} {time(ns)}' for name, ns in shown.items())}"
-        chart = (
-            f'<figure class="chart"><figcaption><span>{escape(title)}</span></figcaption>'
-            f"{bars(f'pays-{kind}', f'Later by, by {kind}', tuple(shown), tuple(shown.values()))}</figure>"
-        )
-    return chart + _bounded(f"By {kind}", heads, rows)
+        ]
+        rows.append(row)
+    heads = (kind, "jobs", "mean wait in A", "", "in B", "", "later", "never in B", "later by")
+    return _bounded(f"By {kind}", (*heads, "earlier", "never in A", "earlier by"), rows)
 
 
 def _jobs(title: str, rows: Sequence[JobEffect]) -> str:
@@ -179,8 +211,8 @@ def _consequences(why: Why) -> str:
 
 def _bounded(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1) -> str:
     """Return a table of at most 50 rows, with a note about the others."""
-    rest = len(rows) - _ROWS_MAX
-    return table(caption, heads, rows[:_ROWS_MAX], texts=texts) + _paragraphs(_rest(rest))
+    rest = len(rows) - _PAGE_ROWS_MAX
+    return table(caption, heads, rows[:_PAGE_ROWS_MAX], texts=texts) + _paragraphs(_rest(rest))
 
 
 def _rest(count: int) -> Iterator[str]:

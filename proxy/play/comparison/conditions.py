@@ -22,7 +22,7 @@ from typing import Final, final
 from ....model.configuration.durations import DurationError, duration_text, parse_duration_ns
 from ....model.configuration.names import did_you_mean
 from ....model.errors import LicorneError
-from ..simulation.job_figures import spread
+from ..simulation.report import spread
 from .effects import JobEffect, JobEffects
 
 _STATISTICS: Final = ("mean", "median", "p95", "max")

@@ -13,18 +13,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 from ....model.configuration.durations import duration_text
 from ....model.errors import LicorneError
 from ....model.explanation import AskExplanation, Blocker, Explanation, Place
-from ...core.explanation.text import Where, explanation_line, lack_line, what_blocks
-from ...core.scheduler.answering.questions import QueueAndUser
-from ...si.api import SchedulerAPI
+from ...core.explanation.one_line import explanation_line
+from ...core.explanation.text import Where, lack_line, what_blocks
 from ..simulation.core import SchedulerCore
 from ..simulation.record import Decision, DecisionKind, Decisions
 from ..simulation.report import JsonDocument
-from ..simulation.reporting.run_series import QueueBounds
 
 Explained: TypeAlias = "Mapping[str, Explanation]"
 """The explanations of applications by the key of an ask, just before the decision."""
@@ -288,63 +286,34 @@ class Probes:
 
 
 @final
-class ProbedCore:
-    """A scheduler that is asked during its simulation; a `Core`.
+class ProbedCore(SchedulerCore):
+    """A scheduler that is asked during its simulation.
 
     Args:
-        core: The scheduler; closed with this object.
         written: The decisions of the simulation, as it writes them.
         probes: The questions, and the place of the answers.
+        settings: The arguments of `SchedulerCore`.
     """
 
-    def __init__(self, core: SchedulerCore, written: Decisions, probes: Probes) -> None:
-        self._core = core
+    def __init__(self, written: Decisions, probes: Probes, *settings: Any) -> None:
+        super().__init__(*settings)
         self._written = written
         self._probes = probes
-        self._origin_ns = core.now_ns()
-
-    @property
-    def api(self) -> SchedulerAPI:
-        """The interface for resource managers."""
-        return self._core.api
-
-    def now_ns(self) -> int:
-        """Return the virtual time, nanoseconds since 1970."""
-        return self._core.now_ns()
+        self._origin_ns = self.now_ns()
 
     def run_until_idle(self) -> int:
         """Run until nothing more happens, then ask the questions of this moment."""
-        probes, now_ns = self._probes, self._core.now_ns() - self._origin_ns
-        results = self._by_cycles() if now_ns == probes.at_ns else self._core.run_until_idle()
+        probes, now_ns = self._probes, self.now_ns() - self._origin_ns
+        results = self._by_cycles() if now_ns == probes.at_ns else super().run_until_idle()
         for application in probes.moments.get(now_ns, ()):
             explanation = self._explained(application)
             if explanation is not None:
                 probes.lines[now_ns, application] = explanation_line(explanation)
         return results
 
-    def next_deadline_ns(self) -> int | None:
-        """Return the time of the next deadline, `None` without one."""
-        return self._core.next_deadline_ns()
-
-    def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:
-        """Return the queue and the user of an application, `None` if it is unknown."""
-        return self._core.queue_and_user(application_id, rm_id)
-
-    def queue_bounds(self) -> dict[str, QueueBounds]:
-        """Return the guarantee and the maximum of each queue, by its path."""
-        return self._core.queue_bounds()
-
-    def advance_to(self, now_ns: int) -> None:
-        """Move the clock, and fire each deadline on the way."""
-        self._core.advance_to(now_ns)
-
-    def close(self) -> None:
-        """Stop the scheduler."""
-        self._core.close()
-
     def _by_cycles(self) -> int:
         """Run until nothing more happens, and explain the asks before the cycle with the decision."""
-        scheduler, results = self._core.scheduler, 0
+        scheduler, results = self.scheduler, 0
         scheduler.deliver()
         while True:
             self._note()
@@ -369,6 +338,6 @@ class ProbedCore:
     def _explained(self, application_id: str) -> Explanation | None:
         """Return the explanation of an application; `None` if it is unknown or ambiguous."""
         try:
-            return self._core.scheduler.explain(application_id)
+            return self.scheduler.explain(application_id)
         except LicorneError:
             return None

@@ -259,6 +259,11 @@ class Job:
     worked: dict[str, int] = field(default_factory=dict)
 
     @property
+    def waits(self) -> bool:
+        """Whether it can start still, and has not."""
+        return self.started_at_ns is None and self.ended_at_ns is None
+
+    @property
     def has_completed(self) -> bool:
         """Whether all its tasks ran to their ends."""
         return self.completed == self.tasks
@@ -296,6 +301,10 @@ class Jobs:
 
     def __iter__(self) -> Iterator[Job]:
         return iter(self._by_account.values())
+
+    def latest(self) -> Iterator[Job]:
+        """Walk all jobs, the latest submission first."""
+        return reversed(self._by_account.values())
 
     def asked(self, entry: AskEntry, at_ns: int) -> None:
         """Record that a task is asked for, for the first time or again."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, final
 
 from ....model.configuration.queue_properties import evaluate
+from ....model.errors import LicorneError
 from ....model.policies.policies import PolicyFactory
+from ....model.policies.watching import PointFailures
 from ....model.queues.use_order import KeptUse
 from ....model.values.documents import Json
+from ...core.explanation.one_line import explanation_line
 from ...core.resolvers.resolver import UserResolver
 from ...core.scheduler.answering.questions import QueueAndUser
 from ...core.scheduler.engine_names import EngineName
@@ -22,9 +25,9 @@ class Core(Protocol):
     """A scheduler on a virtual clock that only its caller moves.
 
     Everything happens on the calling thread: the callbacks of resource managers arrive inside the API's
-    methods, `run_until_idle` and `advance_to`, and send no requests themselves. Only predicates may be asked
-    by several threads at once, if it was opened with as many; all have been answered when `run_until_idle`
-    returns.
+    methods, `deliver`, `run_until_idle` and `advance_to`, and send no requests themselves. Only predicates
+    may be asked by several threads at once, if it was opened with as many; all have been answered when
+    `run_until_idle` returns.
     """
 
     @property
@@ -34,6 +37,10 @@ class Core(Protocol):
 
     def now_ns(self) -> int:
         """Return the virtual time; each core chooses where it starts."""
+        ...
+
+    def deliver(self) -> None:
+        """Call back with all announcements so far, without scheduling."""
         ...
 
     def run_until_idle(self) -> int:
@@ -51,8 +58,16 @@ class Core(Protocol):
         """Return the queue and the user of an application, `None` if it is unknown."""
         ...
 
+    def waits_because(self, application_id: str) -> str:
+        """Return what blocks an application, in one line; empty if it is unknown or ambiguous."""
+        ...
+
     def queue_bounds(self) -> Mapping[str, QueueBounds]:
         """Return the guarantee and the maximum of each present queue, by its path."""
+        ...
+
+    def policy_failures(self) -> Mapping[str, Mapping[str, PointFailures]]:
+        """Return the failures so far by policy and method."""
         ...
 
     def advance_to(self, now_ns: int) -> None:
@@ -103,7 +118,6 @@ class Traffic(Protocol):
         ...
 
 
-@final
 class SchedulerCore:
     """A stepped scheduler; a `Core`. A given resolver replaces the configured ones.
 
@@ -142,6 +156,10 @@ class SchedulerCore:
         """Return the virtual time, nanoseconds since 1970."""
         return self._scheduler.now_ns()
 
+    def deliver(self) -> None:
+        """Call back with all announcements so far."""
+        self._scheduler.deliver()
+
     def run_until_idle(self) -> int:
         """Deliver and schedule until nothing more happens; return the number of cycles with a result."""
         return self._scheduler.settle()
@@ -153,6 +171,13 @@ class SchedulerCore:
     def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:
         """Return the queue and the user of an application, `None` if it is unknown."""
         return self._scheduler.queue_and_user(application_id, rm_id=rm_id)
+
+    def waits_because(self, application_id: str) -> str:
+        """Return what blocks an application, in one line; empty if it is unknown or ambiguous."""
+        try:
+            return explanation_line(self._scheduler.explain(application_id))
+        except LicorneError:
+            return ""
 
     def queue_bounds(self) -> dict[str, QueueBounds]:
         """Return the guarantee and the maximum of each queue, by its path; for equal paths, of one queue."""
@@ -172,6 +197,10 @@ class SchedulerCore:
                 _fair_terms(queue.get("properties"), is_leaf=queue["isLeaf"] is True),
             )
         return limits
+
+    def policy_failures(self) -> Mapping[str, Mapping[str, PointFailures]]:
+        """Return the failures so far by policy and method."""
+        return self._scheduler.monitoring.policy_failures()
 
     def advance_to(self, now_ns: int) -> None:
         """Move the clock, and fire each deadline on the way."""
@@ -236,6 +265,33 @@ class CallbackGuard(ResourceManager):
             self._inner.update_node(response)
         except Exception as error:  # noqa: BLE001 - it is raised later
             self._failure = self._failure or error
+
+
+@final
+class PoolGuard(CallbackGuard):
+    """A guard of a callback whose work runs on some nodes only.
+
+    Args:
+        inner: The callback.
+        is_allowed: Returns whether an ask, by its key, may have a node, by its id.
+    """
+
+    def __init__(self, inner: ResourceManager, is_allowed: Callable[[str, str], bool]) -> None:
+        super().__init__(inner)
+        self._is_allowed = is_allowed
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        """Refuse nodes of other pools."""
+        if not self._is_allowed(args.allocationKey, args.nodeID):
+            raise LicorneError("the node is not in the partition of the job")
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        """Refuse nodes of other pools."""
+        if not self._is_allowed(args.allocationKey, args.nodeID):
+            return None
+        return super().preemption_predicates(args)
 
 
 @final

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Final, Protocol, TextIO, final
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from ....model.configuration.durations import short_duration_text
@@ -133,8 +133,14 @@ class Driver:
         self._decisions = 0
         self._rounds_at_this_moment = 0
 
-    def run(self, *, until_ns: int | None = None) -> RunResult:
+    def run(
+        self, *, until_ns: int | None = None, after_each: Callable[[int], None] | None = None
+    ) -> RunResult:
         """Run to the end, to a moment with all its due events, or to an interrupt.
+
+        Args:
+            until_ns: The moment; `None` for the end.
+            after_each: Is called after each moment with its time.
 
         Raises:
             LicorneError: The core refuses the registration; then nothing has happened.
@@ -148,11 +154,18 @@ class Driver:
             if self._is_interrupted():
                 return RunResult(self._decisions, self._stopwatch() - started, is_interrupted=True)
             self._visit(moment_ns)
+            if after_each is not None:
+                after_each(moment_ns)
             self._progress.advanced(*self._traffic.progress(), moment_ns)
             moment_ns = self._next_moment_ns()
         if until_ns is not None and self._core.now_ns() < self._origin_ns + until_ns:
             self._visit(until_ns)
         return RunResult(self._decisions, self._stopwatch() - started)
+
+    def go_on(self, is_done: Callable[[], bool]) -> None:
+        """Continue from the present moment until something holds, or nothing more happens."""
+        while not is_done() and (moment_ns := self._next_moment_ns()) is not None:
+            self._visit(moment_ns)
 
     def _visit(self, moment_ns: int) -> None:
         """Go to a moment, process the due events, and run until idle."""
@@ -170,16 +183,23 @@ class Driver:
             series.note_bounds(self._core.queue_bounds())
 
     def _run_until_idle(self) -> None:
-        """Run core and traffic alternately until neither has anything to send."""
+        """Exchange all messages, then run the core; again until neither has anything to send.
+
+        The asks of an application follow its acceptance. They are sent before the core decides, so that each
+        decision considers all ends and submissions of its moment.
+        """
+        self._traffic.send()
         while True:
             self._rounds_at_this_moment += 1
             assert self._rounds_at_this_moment < _ROUNDS_AT_ONE_MOMENT_MAX, (
                 "core and traffic never stop exchanging messages"
             )
-            self._traffic.send()
-            self._decisions += self._core.run_until_idle()
+            self._core.deliver()
             if not self._traffic.has_to_send():
-                return
+                self._decisions += self._core.run_until_idle()
+                if not self._traffic.has_to_send():
+                    return
+            self._traffic.send()
 
     def _next_moment_ns(self) -> int | None:
         """Return the next moment with a due event, `None` at the end."""
@@ -215,6 +235,8 @@ def progress_on(stream: TextIO, description: str) -> Iterator[Progress]:
         TaskProgressColumn(),
         TextColumn("{task.fields[moment]}"),
         TimeElapsedColumn(),
+        TextColumn("remaining:"),
+        TimeRemainingColumn(),
     )
     with Bar(*columns, console=Console(file=stream), transient=True) as bar:
         yield TerminalProgress(bar, description)

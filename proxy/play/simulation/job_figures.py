@@ -15,24 +15,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Final
 
-from .accounts import Job, Jobs, Owner, StepFunction, permille
-from .report import NO_OWNER, JsonDocument, nearest_rank
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSpread:
-    """The distribution of a value over jobs; the mean is rounded, the others are by nearest rank."""
-
-    count: int
-    mean: int
-    median: int
-    p95: int
-    max: int
+from .accounts import Job, Jobs, StepFunction, permille
+from .report import FigureSpread, JsonDocument, by_owner, spread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +35,8 @@ class JobFigures:
     started: int
     waited: int
     completed: int
-    wait_ns: JobSpread | None
-    slowdown: JobSpread | None
+    wait_ns: FigureSpread | None
+    slowdown: FigureSpread | None
     makespan_ns: int | None
     use: Mapping[str, int]
 
@@ -98,10 +86,10 @@ class JobReport:
         """Return the figures as a JSON document, without the single jobs."""
         kinds = (("queue", self.queues), ("user", self.users), ("group", self.groups))
         parts: dict[str, JsonDocument] = {
-            f"{kind}s": [{kind: name, **_document(one)} for name, one in figures.items()]
+            f"{kind}s": [{kind: name, **asdict(one)} for name, one in figures.items()]
             for kind, figures in kinds
         }
-        return {"total": _document(self.total), **parts}
+        return {"total": asdict(self.total), **parts}
 
 
 def build_job_report(jobs: Jobs, capacity: Mapping[str, StepFunction]) -> JobReport:
@@ -114,18 +102,14 @@ def build_job_report(jobs: Jobs, capacity: Mapping[str, StepFunction]) -> JobRep
     ordered = list(jobs)
     there = _integrals(ordered, capacity)
 
-    def by(names: Callable[[Owner], Iterable[str]]) -> dict[str, JobFigures]:
-        parts: defaultdict[str, list[Job]] = defaultdict(list)
-        for job in ordered:
-            for name in names(job.account.owner):
-                parts[name].append(job)
-        return {name: _figures(parts[name], there) for name in sorted(parts)}
-
+    queues, users, groups = by_owner(
+        ((job.account.owner, job) for job in ordered), lambda jobs: _figures(jobs, there)
+    )
     return JobReport(
         total=_figures(ordered, there),
-        queues=by(lambda owner: [owner.queue or NO_OWNER.queue]),
-        users=by(lambda owner: [owner.user or NO_OWNER.user]),
-        groups=by(lambda owner: owner.groups or NO_OWNER.groups),
+        queues=queues,
+        users=users,
+        groups=groups,
         rows=tuple(map(_row, ordered)),
     )
 
@@ -158,21 +142,6 @@ def _figures(jobs: Sequence[Job], there: Mapping[str, int]) -> JobFigures:
     )
 
 
-def spread(values: list[int]) -> JobSpread | None:
-    """Return the distribution of values, `None` without any; they are sorted in place."""
-    if not values:
-        return None
-    values.sort()
-    count = len(values)
-    return JobSpread(
-        count=count,
-        mean=(2 * sum(values) + count) // (2 * count),
-        median=nearest_rank(values, 50),
-        p95=nearest_rank(values, 95),
-        max=values[-1],
-    )
-
-
 def _row(job: Job) -> JobRow:
     """Return one job as an immutable value."""
     owner = job.account.owner
@@ -195,17 +164,6 @@ def _row(job: Job) -> JobRow:
         slowdown=job.slowdown,
         resources=dict(sorted(job.asked.items())),
     )
-
-
-def _document(figures: JobFigures) -> dict[str, JsonDocument]:
-    """Return figures as a JSON document."""
-    document: dict[str, JsonDocument] = {}
-    for one in fields(figures):
-        value = getattr(figures, one.name)
-        if isinstance(value, JobSpread):
-            value = {part.name: getattr(value, part.name) for part in fields(value)}
-        document[one.name] = dict(value) if isinstance(value, Mapping) else value
-    return document
 
 
 _COLUMNS: Final = tuple(one.name for one in fields(JobRow) if one.name != "resources")

@@ -24,8 +24,10 @@ from ...core.scheduler.scheduler import Scheduler
 from ...si import si_pb2 as si
 from ..transcripts.replay import Replay
 from ..transcripts.transcript import Line, read_transcript
+from .accounts import Jobs
 from .core import SchedulerCore
 from .driver import Driver, NoProgress
+from .forecasts import Forecasts, StartForecast, forecasts_of
 from .record import SimulationRecord
 from .simulated_rm import SimulatedRM
 from .simulation import GivenQueues, partitions_in, read_queues
@@ -48,6 +50,7 @@ class PlayOptions:
         at_ns: The moment to stop at, from the start; `None` for the end.
         after_line: The line of a transcript to stop after; `None` for the last.
         policies: The policies that the queues may name.
+        with_forecasts: Whether the starts of jobs can be forecast.
     """
 
     input: InputOptions
@@ -58,6 +61,7 @@ class PlayOptions:
     at_ns: int | None = None
     after_line: int | None = None
     policies: Mapping[str, PolicyFactory] = field(default_factory=dict)
+    with_forecasts: bool = False
 
 
 def moment_ns(text: str) -> int:
@@ -80,12 +84,18 @@ class PlayedInput:
     """A scheduler at a moment.
 
     `elapsed_ns` is the virtual time since the start, `line` the last line of a transcript that was played.
+    `forecasts` is `None` if they were not requested.
     """
 
     scheduler: Scheduler
     elapsed_ns: int
     line: int | None
     where: Where
+    forecasts: Forecasts | None = None
+
+    def forecast(self, application_id: str) -> StartForecast | None:
+        """Return when a job starts, `None` unless it waits and forecasts were requested."""
+        return None if self.forecasts is None else self.forecasts.of(application_id, self.elapsed_ns)
 
 
 @contextmanager
@@ -100,6 +110,8 @@ def play_input(options: PlayOptions) -> Iterator[PlayedInput]:
     given = None if options.config_path is None else read_queues(options.config_path)
     resolver = None if options.users_path is None else read_users(options.users_path)
     is_replayed = checked_kind(options.input) is InputKind.TRANSCRIPT
+    if options.with_forecasts and is_replayed:
+        raise LicorneError(f"--forecast: {options.input.path} is a transcript, and not a workload with jobs")
     if options.after_line is not None and not is_replayed:
         raise LicorneError(f"{options.input.path} has no lines to stop after: only a transcript has (--at)")
     core = SchedulerCore(options.engine, resolver, options.threads, policies=options.policies)
@@ -180,13 +192,19 @@ def _simulated(options: PlayOptions, core: SchedulerCore, given: GivenQueues | N
     if given is not None:
         given.check_partitions()
     assert not isinstance(work, Transcript), "transcripts are replayed"
-    record = SimulationRecord()
+    jobs = Jobs()
+    record = SimulationRecord(jobs=jobs)
     origin_ns = core.now_ns()
     text = work.default_configuration if given is None else given.text
     manager = SimulatedRM(work, core, record, text)
     driver = Driver(core, manager, record, progress=NoProgress(), stopwatch=lambda: 0.0)
-    driver.run(until_ns=options.at_ns)
-    return PlayedInput(core.scheduler, core.now_ns() - origin_ns, None, _place_finder(options))
+    forecasts = None
+    if options.with_forecasts:
+        engine, until_ns = options.engine, options.at_ns
+        forecasts = forecasts_of(work, jobs, manager, driver, engine=engine, until_ns=until_ns)
+    driver.run(until_ns=options.at_ns, after_each=None if forecasts is None else forecasts.look)
+    elapsed_ns = core.now_ns() - origin_ns
+    return PlayedInput(core.scheduler, elapsed_ns, None, _place_finder(options), forecasts)
 
 
 def _place_finder(options: PlayOptions) -> Where:

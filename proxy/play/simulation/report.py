@@ -18,9 +18,13 @@ thousandths of the cluster's capacity:
 | `users`, `groups` | the same for each `user` and `group`; work of a user in several groups counts in each |
 | `rejections` | the reasons of rejected work, as a list of `{"count", "text"}` |
 | `refusals` | the same for requests and nodes that were refused as a whole |
+| `policy_failures` | the same for refused answers of policies, by method, with the first reason |
 | `surprises` | the same for callbacks of the scheduler that do not fit the record: a sign of a bug |
 | `notes` | the same for parts of the input that were skipped, changed or ignored |
+| `recorded_starts` | `null`, or the agreement with the starts in the log, see `recorded_starts` |
+| `never_started` | `null`, or `jobs`, the number without a start, `of` all, the `first` and its `reason` |
 | `jobs` | figures of whole jobs, if they were collected, see `job_figures` |
+| `forecasts` | how good the forecasts were, if some were made, see `ForecastScore` |
 
 A tally has `submitted`, `placed` (got a node at least once), `waiting` and `running` (at the end),
 `completed`, `rejected`, `withdrawn`, `preempted`; `wait_ns` with `count`, `median`, `p95` and `max` of the
@@ -34,35 +38,44 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
+from ...base.terminal.standard_output import counted
 from .accounts import COUNTS, Owner, StepFunction, Tally, permille, permille_by_interval, sum_of
 from .driver import RunResult
 from .record import SimulationRecord
 from .workloads.workload import InputNote
 
 if TYPE_CHECKING:
+    from ....model.policies.watching import PointFailures
+    from .forecasts import ForecastScore
     from .job_figures import JobReport
+    from .recorded_starts import RecordedStarts
     from .reporting.figures import RunFigures
 
 _INTERVALS: Final = 60
 _FORMAT: Final = 2
 _SECOND: Final = 10**9
+_SHOWN_OF_WAITS: Final = ("count", "median", "p95", "max")
 NO_OWNER: Final = Owner(queue="(no queue)", user="(no user)", groups=("(no group)",))
 """The names in the report for a missing queue, user or group."""
 
+_Part = TypeVar("_Part")
+_Figures = TypeVar("_Figures")
 JsonDocument: TypeAlias = "dict[str, JsonDocument] | list[JsonDocument] | str | int | float | bool | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitTimes:
-    """The waits of work for its first node; by nearest rank, so each value is one that occurred."""
+class FigureSpread:
+    """The distribution of a value; the mean is rounded, the others are by nearest rank: they occurred."""
 
     count: int
-    median_ns: int
-    p95_ns: int
-    max_ns: int
+    mean: int
+    median: int
+    p95: int
+    max: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +105,26 @@ class TallyReport:
     withdrawn: int
     preempted: int
     lost: Mapping[str, int]
-    waits: WaitTimes | None
+    waits: FigureSpread | None
     utilization: tuple[Utilization, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeverStarted:
+    """The number of jobs, of `of` jobs, that had not started when the simulation ended.
+
+    `first` is the name of the first of them, and `reason` what blocked it, empty if that is unknown.
+    """
+
+    jobs: int
+    of: int
+    first: str
+    reason: str
+
+    def sentence(self) -> str:
+        """Return it as text."""
+        reason = f": {self.reason}" if self.reason else ""
+        return f"{self.jobs:,} of {counted(self.of, 'job')} never started, first {self.first}{reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +132,8 @@ class SimulationReport:
     """All figures of one simulation.
 
     `figures` are those over time, `jobs` those of whole jobs; each is `None` if they were not collected.
+    `never_started` is `None` as well if all jobs have started, or the simulation was interrupted;
+    `recorded_starts` if the input has no starts, and `forecasts` if none were made.
     """
 
     workload: str
@@ -117,10 +150,14 @@ class SimulationReport:
     is_interrupted: bool
     rejections: tuple[InputNote, ...]
     refusals: tuple[InputNote, ...]
+    policy_failures: tuple[InputNote, ...]
     surprises: tuple[InputNote, ...]
     notes: tuple[InputNote, ...]
     figures: RunFigures | None = None
     jobs: JobReport | None = None
+    never_started: NeverStarted | None = None
+    recorded_starts: RecordedStarts | None = None
+    forecasts: ForecastScore | None = None
 
     @property
     def decisions_per_second(self) -> float:
@@ -136,18 +173,15 @@ def build_report(
     engine: str,
     nodes: int,
     notes: tuple[InputNote, ...],
+    policy_failures: Mapping[str, Mapping[str, PointFailures]] = MappingProxyType({}),
 ) -> SimulationReport:
-    """Return the report of a simulation that has ended."""
+    """Return the report of a simulation that has ended; failures are by policy and method."""
     tallies = record.accounts.tallies()
     end_ns = record.last_change_ns
 
-    def by(names: Callable[[Owner], Iterable[str]]) -> dict[str, TallyReport]:
-        parts: defaultdict[str, list[Tally]] = defaultdict(list)
-        for owner, tally in tallies.items():
-            for name in names(owner):
-                parts[name].append(tally)
-        return {name: _tally_report(parts[name], record.capacity, end_ns) for name in sorted(parts)}
-
+    queues, users, groups = by_owner(
+        tallies.items(), lambda part: _tally_report(part, record.capacity, end_ns)
+    )
     return SimulationReport(
         workload=workload,
         engine=engine,
@@ -158,14 +192,29 @@ def build_report(
         decisions=result.decisions,
         wall_seconds=result.wall_seconds,
         total=_tally_report(list(tallies.values()), record.capacity, end_ns),
-        queues=by(lambda owner: [owner.queue or NO_OWNER.queue]),
-        users=by(lambda owner: [owner.user or NO_OWNER.user]),
-        groups=by(lambda owner: owner.groups or NO_OWNER.groups),
+        queues=queues,
+        users=users,
+        groups=groups,
         rejections=_counted(record.remarks.rejections),
         refusals=_counted(record.remarks.refusals),
+        policy_failures=_failures(policy_failures),
         surprises=_counted(record.remarks.surprises),
         notes=notes,
     )
+
+
+def by_owner(
+    parts: Iterable[tuple[Owner, _Part]], figures: Callable[[list[_Part]], _Figures]
+) -> tuple[dict[str, _Figures], dict[str, _Figures], dict[str, _Figures]]:
+    """Return the figures of parts by queue, by user and by group, each sorted by name."""
+    queues, users, groups = (defaultdict[str, list[_Part]](list) for _ in range(3))
+    for owner, part in parts:
+        queues[owner.queue or NO_OWNER.queue].append(part)
+        users[owner.user or NO_OWNER.user].append(part)
+        for group in owner.groups or NO_OWNER.groups:
+            groups[group].append(part)
+    by_name = [{name: figures(of[name]) for name in sorted(of)} for of in (queues, users, groups)]
+    return by_name[0], by_name[1], by_name[2]
 
 
 def _counted(counts: Mapping[str, int]) -> tuple[InputNote, ...]:
@@ -174,12 +223,21 @@ def _counted(counts: Mapping[str, int]) -> tuple[InputNote, ...]:
     return tuple(InputNote(count, text) for text, count in ordered)
 
 
+def _failures(failures: Mapping[str, Mapping[str, PointFailures]]) -> tuple[InputNote, ...]:
+    """Return the failures of policies as counted texts with the first reason, the most frequent first."""
+    counts: dict[str, int] = {}
+    for policy, by_method in failures.items():
+        for method, (times, first) in by_method.items():
+            counts[f"policy {policy}.{method}, first about {first.subject}: {first.error}"] = times
+    return _counted(counts)
+
+
 def _tally_report(tallies: list[Tally], capacity: Mapping[str, StepFunction], end_ns: int) -> TallyReport:
     """Add up some tallies."""
     return TallyReport(
         **{name: sum(getattr(tally, name) for tally in tallies) for name in COUNTS},
         lost=_lost(tallies),
-        waits=_wait_times(sorted(wait for tally in tallies for wait in tally.waits_ns)),
+        waits=spread([wait for tally in tallies for wait in tally.waits_ns]),
         utilization=tuple(
             _utilization(name, [tally.used[name] for tally in tallies if name in tally.used], there, end_ns)
             for name, there in sorted(capacity.items())
@@ -195,15 +253,18 @@ def _lost(tallies: list[Tally]) -> dict[str, int]:
     return {name: amount // _SECOND for name, amount in sorted(lost.items()) if amount >= _SECOND}
 
 
-def _wait_times(waits_ns: list[int]) -> WaitTimes | None:
-    """Return the ranks of sorted waiting times."""
-    if not waits_ns:
+def spread(values: list[int]) -> FigureSpread | None:
+    """Return the distribution of values, `None` without any; they are sorted in place."""
+    if not values:
         return None
-    return WaitTimes(
-        count=len(waits_ns),
-        median_ns=nearest_rank(waits_ns, 50),
-        p95_ns=nearest_rank(waits_ns, 95),
-        max_ns=waits_ns[-1],
+    values.sort()
+    count = len(values)
+    return FigureSpread(
+        count=count,
+        mean=(2 * sum(values) + count) // (2 * count),
+        median=nearest_rank(values, 50),
+        p95=nearest_rank(values, 95),
+        max=values[-1],
     )
 
 
@@ -227,6 +288,8 @@ def _utilization(name: str, parts: list[StepFunction], capacity: StepFunction, e
 def document_of(report: SimulationReport) -> JsonDocument:
     """Return the report as a JSON document; its keys are described above."""
     jobs: dict[str, JsonDocument] = {} if report.jobs is None else {"jobs": report.jobs.document()}
+    forecasts: dict[str, JsonDocument]
+    forecasts = {} if report.forecasts is None else {"forecasts": report.forecasts.document()}
     return {
         "format": _FORMAT,
         "workload": report.workload,
@@ -244,9 +307,13 @@ def document_of(report: SimulationReport) -> JsonDocument:
         "groups": _tallies_document("group", report.groups),
         "rejections": _notes_document(report.rejections),
         "refusals": _notes_document(report.refusals),
+        "policy_failures": _notes_document(report.policy_failures),
         "surprises": _notes_document(report.surprises),
         "notes": _notes_document(report.notes),
+        "recorded_starts": None if report.recorded_starts is None else report.recorded_starts.document(),
+        "never_started": None if report.never_started is None else asdict(report.never_started),
         **jobs,
+        **forecasts,
     }
 
 
@@ -257,10 +324,11 @@ def _tallies_document(kind: str, tallies: Mapping[str, TallyReport]) -> JsonDocu
 
 def _tally_document(tally: TallyReport) -> dict[str, JsonDocument]:
     """Return one tally."""
+    waits = tally.waits
     return {
         **{name: getattr(tally, name) for name in COUNTS},
         **({"lost": dict(tally.lost)} if tally.lost else {}),
-        "wait_ns": _waits_document(tally.waits),
+        "wait_ns": None if waits is None else {name: getattr(waits, name) for name in _SHOWN_OF_WAITS},
         "utilization": {
             one.resource: {
                 "mean": one.mean_permille,
@@ -270,13 +338,6 @@ def _tally_document(tally: TallyReport) -> dict[str, JsonDocument]:
             for one in tally.utilization
         },
     }
-
-
-def _waits_document(waits: WaitTimes | None) -> JsonDocument:
-    """Return the waiting times, null without any."""
-    if waits is None:
-        return None
-    return {"count": waits.count, "median": waits.median_ns, "p95": waits.p95_ns, "max": waits.max_ns}
 
 
 def _notes_document(notes: Iterable[InputNote]) -> JsonDocument:

@@ -17,7 +17,10 @@ from rich.text import Text
 from ....model.configuration.durations import short_duration_text
 from ....model.resources.resource import quantity_text
 from ...base.terminal.standard_output import counted, print_table
+from .accounts import COUNTS, permille
+from .forecasts import ForecastScore
 from .job_figures import JobFigures, JobReport
+from .recorded_starts import RecordedStarts, StartAgreement
 from .report import SimulationReport, TallyReport, Utilization
 from .workloads.workload import InputNote
 
@@ -28,16 +31,6 @@ ROWS_MAX: Final = 20
 """The number of users or groups that are shown at a terminal."""
 
 _SECOND: Final = 10**9
-_COUNTS: Final = (
-    "submitted",
-    "placed",
-    "waiting",
-    "running",
-    "completed",
-    "rejected",
-    "withdrawn",
-    "preempted",
-)
 _Figures = TypeVar("_Figures")
 _RARE: Final = frozenset({"waiting", "running", "rejected", "withdrawn", "preempted"})
 """Counts that are zero in many simulations: a column of zeros is left out."""
@@ -52,7 +45,9 @@ def print_report(report: SimulationReport, console: Console, *, plain: bool = Fa
         plain: For programs: without a chart, and with all users and groups.
     """
     console.print(_headline(report), soft_wrap=plain)
-    counts = [name for name in _COUNTS if plain or name not in _RARE or getattr(report.total, name)]
+    if report.never_started is not None:
+        console.print(Text(report.never_started.sentence(), style="bold red"), soft_wrap=True)
+    counts = [name for name in COUNTS if plain or name not in _RARE or getattr(report.total, name)]
     queues = _table("queue", report.queues, counts, plain=plain, total=report.total)
     print_table(queues, console, plain=plain)
     _print_lost(report.total.lost, console, plain=plain)
@@ -66,6 +61,10 @@ def print_report(report: SimulationReport, console: Console, *, plain: bool = Fa
             shown = tallies if plain else _largest(tallies, lambda tally: tally.submitted)
             print_table(_table(kind, shown, counts, plain=plain), console, plain=plain)
             print_rest(len(tallies) - len(shown), kind, console)
+    if report.recorded_starts is not None:
+        _print_recorded(report.recorded_starts, console, plain=plain)
+    if report.forecasts is not None:
+        console.print(Text(_forecasts_line(report.forecasts)), soft_wrap=True)
     if report.jobs is not None:
         _print_jobs(report.jobs, console, plain=plain)
     for title, notes in remarks_of(report).items():
@@ -83,7 +82,8 @@ def remarks_of(report: SimulationReport) -> dict[str, tuple[InputNote, ...]]:
     return {
         "rejected, and why": report.rejections,
         "refused by the scheduler, and why": report.refusals,
-        "the scheduler said what contradicts its earlier messages: please report": report.surprises,
+        "answers of policies that were refused, with the first reason": report.policy_failures,
+        "the scheduler contradicted its earlier messages: please report": report.surprises,
         "about the input": report.notes,
     }
 
@@ -143,32 +143,43 @@ def _table(
     total: TallyReport | None = None,
 ) -> Table:
     """Return the figures by queue, user or group, and in total if that is one of the rows."""
-    show_total = total is not None and len(tallies) > 1
     separator, wait = ("", "wait-") if plain else (",", "wait\n")
-    table = Table(box=SIMPLE, padding=(0, 0), show_edge=False, show_footer=show_total)
-    table.add_column(f"\n{kind}", "total", overflow="fold")
-    for name, footer in zip(counts, _counts(total, counts, separator), strict=True):
-        table.add_column(f"\n{name}", footer, justify="right")
-    for name, footer in zip(("median", "p95", "max"), _waits(total), strict=True):
-        table.add_column(f"{wait}{name}", footer, justify="right")
-    for name, tally in tallies.items():
-        table.add_row(Text(name), *_counts(tally, counts, separator), *_waits(tally))
+    heads = [f"\n{name}" for name in counts] + [f"{wait}{name}" for name in ("median", "p95", "max")]
+    rows = {name: [*_counts(tally, counts, separator), *_waits(tally)] for name, tally in tallies.items()}
+    totals = [*_counts(total, counts, separator), *_waits(total)] if total and len(rows) > 1 else None
+    return figures_table(f"\n{kind}", heads, rows, totals)
+
+
+def figures_table(
+    kind: str, heads: Sequence[str], rows: Mapping[str, Sequence[str]], total: Sequence[str] | None = None
+) -> Table:
+    """Return a table of figures by name.
+
+    Args:
+        kind: The head of the names.
+        heads: The heads of the figures.
+        rows: The figures of each name as text.
+        total: Those in the last line, `None` without one.
+    """
+    table = Table(box=SIMPLE, padding=(0, 0), show_edge=False, show_footer=total is not None)
+    table.add_column(kind, "total", overflow="fold")
+    for head, footer in zip(heads, total or [""] * len(heads), strict=True):
+        table.add_column(head, footer, justify="right")
+    for name, cells in rows.items():
+        table.add_row(Text(name), *cells)
     return table
 
 
-def _counts(tally: TallyReport | None, names: Sequence[str], separator: str) -> list[str]:
+def _counts(tally: TallyReport, names: Sequence[str], separator: str) -> list[str]:
     """Return counts as text, with a separator between thousands."""
-    return [format(getattr(tally, name, 0), separator) for name in names]
+    return [format(getattr(tally, name), separator) for name in names]
 
 
-def _waits(tally: TallyReport | None) -> list[str]:
+def _waits(tally: TallyReport) -> list[str]:
     """Return the waiting times as text."""
-    if tally is None or tally.waits is None:
+    if tally.waits is None:
         return ["-", "-", "-"]
-    return [
-        short_duration_text(wait_ns)
-        for wait_ns in (tally.waits.median_ns, tally.waits.p95_ns, tally.waits.max_ns)
-    ]
+    return [short_duration_text(each) for each in (tally.waits.median, tally.waits.p95, tally.waits.max)]
 
 
 def _print_lost(lost: Mapping[str, int], console: Console, *, plain: bool) -> None:
@@ -200,30 +211,59 @@ def _job_table(
     kind: str, figures: Mapping[str, JobFigures], *, plain: bool, total: JobFigures | None = None
 ) -> Table:
     """Return the figures of jobs by queue, user or group, and in total if that is one of the rows."""
-    show_total = total is not None and len(figures) > 1
     separator, wait, slowdown = ("", "wait-", "slowdown-") if plain else (",", "wait\n", "slowdown\n")
-    table = Table(box=SIMPLE, padding=(0, 0), show_edge=False, show_footer=show_total)
     heads = [f"\n{name}" for name in ("jobs", "waited", "completed")]
+    heads += ["never-started" if plain else "never\nstarted"]
     heads += [f"{wait}{name}" for name in ("mean", "p95", "max")]
     heads += [f"{slowdown}mean", "job-use" if plain else "use by\njobs"]
-    table.add_column(f"\n{kind}", "total", overflow="fold")
-    for head, footer in zip(heads, _job_cells(total, separator), strict=True):
-        table.add_column(head, footer, justify="right")
-    for name, one in figures.items():
-        table.add_row(Text(name), *_job_cells(one, separator))
-    return table
+    rows = {name: _job_cells(one, separator) for name, one in figures.items()}
+    totals = _job_cells(total, separator) if total and len(rows) > 1 else None
+    return figures_table(f"\n{kind}", heads, rows, totals)
 
 
-def _job_cells(figures: JobFigures | None, separator: str) -> list[str]:
+def _job_cells(figures: JobFigures, separator: str) -> list[str]:
     """Return figures of jobs as text; the use is that of the most used resource type."""
-    if figures is None:
-        return [""] * 8
-    counts = [format(count, separator) for count in (figures.jobs, figures.waited, figures.completed)]
+    numbers = (figures.jobs, figures.waited, figures.completed, figures.jobs - figures.started)
+    counts = [format(count, separator) for count in numbers]
     wait, slowdown = figures.wait_ns, figures.slowdown
     waits = ["-"] * 3 if wait is None else map(short_duration_text, (wait.mean, wait.p95, wait.max))
     mean = "-" if slowdown is None else f"{slowdown.mean / 1000:.2f}"
     use = _percent(max(figures.use.values(), default=0)).strip()
     return [*counts, *waits, mean, use.replace(" ", "") if not separator else use]
+
+
+def _print_recorded(starts: RecordedStarts, console: Console, *, plain: bool) -> None:
+    """Print how many starts are those of the log, by queue."""
+    console.print("starts compared with those in the log:", highlight=False)
+    heads = ("jobs", "within-1m", "within-10m", "within-60m", "mean-later")
+    rows = {name: _agreement_cells(one) for name, one in starts.queues.items()}
+    total = _agreement_cells(starts.total) if len(rows) > 1 else None
+    print_table(figures_table("queue", heads, rows, total), console, plain=plain)
+
+
+def _forecasts_line(score: ForecastScore) -> str:
+    """Return how good the forecasts were."""
+    if not score.ranges:
+        return f"forecasts: {counted(score.forecasts, 'job')} waited, too few for ranges"
+    shares = [_percent(permille(one, score.ranges)).strip() for one in (score.within_90, score.within_50)]
+    width, error = map(short_duration_text, (score.median_width_ns, score.median_error_ns))
+    text = f"{shares[0]} were in the 90 % range and {shares[1]} in the 50 % range"
+    return (
+        f"forecasts: of {counted(score.ranges, 'start')} {text}; half of the 90 % ranges are at most {width} "
+        f"long, half of the medians at most {error} wrong"
+    )
+
+
+def _agreement_cells(one: StartAgreement) -> list[str]:
+    """Return an agreement as text."""
+    counts = (one.within_1m, one.within_10m, one.within_60m)
+    shares = [_percent(permille(count, one.jobs)).replace(" ", "") for count in counts]
+    return [f"{one.jobs}", *shares, signed_duration_text(one.mean_later_ns)]
+
+
+def signed_duration_text(value_ns: int) -> str:
+    """Return a duration, with a sign if it is below zero."""
+    return f"{'-' if value_ns < 0 else ''}{short_duration_text(abs(value_ns))}"
 
 
 def _use(report: SimulationReport) -> list[tuple[str, Utilization]]:

@@ -1,16 +1,26 @@
-"""One run of a simulation by a command or a program: its settings, and its result."""
+"""Runs of a simulation by a command or a program: their settings and results, one by one or in processes.
+
+Another process receives its run as a pickle, and returns a pickle. Unlike the processes of `multiprocessing`
+it does not import the main program again: a script needs no guard, and its own definitions are unknown there.
+The caller itself runs those that cannot be sent, or fail there.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, final
+from tempfile import TemporaryFile
+from typing import Any, Final, TypeAlias, final
 
 from ....actors.services.clocks import EPOCH_2000_NS
 from ....model.configuration.problems import ConfigurationError
@@ -22,7 +32,7 @@ from ...core.resolvers.resolver import UserResolver, read_users
 from ...core.scheduler.engine_names import EngineName, engine_named
 from ...views.dumps import begun_at, read_usage
 from .core import Core, SchedulerCore
-from .driver import HELD_LIMIT_NS, QUIET_LIMIT_NS, NoProgress, never, progress_on
+from .driver import HELD_LIMIT_NS, QUIET_LIMIT_NS, NoProgress, interruption_noted, never, progress_on
 from .record import Decision, Decisions
 from .report import SimulationReport
 from .simulation import GivenQueues, given_queues, simulate
@@ -30,6 +40,13 @@ from .workloads.inputs import Transcript
 from .workloads.workload import SimulatedWorkload
 
 GivenPath: TypeAlias = "str | os.PathLike[str]"
+CoreOfSettings: TypeAlias = "Callable[[RunSettings], Core]"
+_PROGRAM: Final = (
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
+    "from licorne.proxy.play.simulation.runs import answer_run; answer_run()"
+)
+_LOOK_SECONDS: Final = 0.2
+"""The interval at which a thread that waits for a process checks for Ctrl-C."""
 
 
 @final
@@ -54,9 +71,6 @@ class RunSettings:
     engine: EngineName = "direct"
     threads: int | None = None
     quiet_limit_ns: int = QUIET_LIMIT_NS
-
-
-CoreOfSettings: TypeAlias = "Callable[[RunSettings], Core]"
 
 
 def run_settings(
@@ -108,15 +122,13 @@ class FinishedRun:
     decisions: Sequence[Decision]
 
 
-def opened_core(settings: RunSettings) -> SchedulerCore:
-    """Open the scheduler for some settings.
+def opened_core(settings: RunSettings, core: Callable[..., SchedulerCore] = SchedulerCore) -> SchedulerCore:
+    """Open the scheduler for some settings; the core is a kind of `SchedulerCore`.
 
     Raises:
         LicorneError: The engine cannot have that number of threads, or a policy cannot be given.
     """
-    return SchedulerCore(
-        settings.engine, settings.resolver, settings.threads, settings.usage, settings.policies
-    )
+    return core(settings.engine, settings.resolver, settings.threads, settings.usage, settings.policies)
 
 
 def run_each(
@@ -126,6 +138,7 @@ def run_each(
     is_shown: bool = False,
     is_interrupted: Callable[[], bool] = never,
     with_figures: bool = False,
+    with_forecasts: bool = False,
     open_core: CoreOfSettings = opened_core,
 ) -> dict[str, FinishedRun]:
     """Simulate a workload or a transcript under each of some settings, one after the other.
@@ -136,6 +149,7 @@ def run_each(
         is_shown: Whether a bar on standard error, if that is a terminal, shows the progress.
         is_interrupted: Returns whether to stop, with the results so far.
         with_figures: Whether to collect figures over time as well.
+        with_forecasts: Whether to forecast the starts of jobs that wait.
         open_core: Opens the scheduler.
 
     Returns:
@@ -166,6 +180,7 @@ def run_each(
                 with_figures=with_figures,
                 with_jobs=True,
                 decisions=decisions,
+                with_forecasts=with_forecasts,
             )
         finished[name] = FinishedRun(report=report, decisions=tuple(decisions))
         if report.is_interrupted:
@@ -175,3 +190,70 @@ def run_each(
 
 def _opened(open_core: CoreOfSettings, settings: RunSettings, _: EngineName) -> Core:
     return open_core(settings)
+
+
+def run_elsewhere(
+    work: SimulatedWorkload | Transcript,
+    runs: Mapping[str, Mapping[str, Any]],
+    processes: int,
+    with_figures: bool,  # noqa: FBT001 - as `compare` has it
+    is_interrupted: Callable[[], bool],
+) -> dict[str, FinishedRun]:
+    """Simulate in other processes where possible; an interrupt is passed on to them.
+
+    Args:
+        work: The workload.
+        runs: The options of each run, by its name.
+        processes: The number of processes at once.
+        with_figures: Whether to collect figures over time as well.
+        is_interrupted: Returns whether to stop, with the results so far.
+    """
+
+    def one(name: str) -> FinishedRun | None:
+        try:
+            job = pickle.dumps(sys.path) + pickle.dumps((work, name, dict(runs[name]), with_figures))
+        except Exception:  # noqa: BLE001 - whatever an object raises that cannot be sent
+            return None
+        return None if b"__main__" in job or is_interrupted() else _answered(job, is_interrupted)
+
+    with ThreadPoolExecutor(processes) as pool:
+        found = dict(zip(runs, pool.map(one, runs), strict=True))
+    return {name: run for name, run in found.items() if run is not None}
+
+
+def _answered(job: bytes, is_interrupted: Callable[[], bool]) -> FinishedRun | None:
+    """Return the answer of a new process, `None` without an answer."""
+    with TemporaryFile() as given:  # A pipe takes 64 KiB; writing more would block this thread.
+        given.write(job)
+        given.seek(0)
+        process = subprocess.Popen(  # noqa: S603 - this Python
+            [sys.executable, "-c", _PROGRAM], stdin=given, stdout=subprocess.PIPE, start_new_session=True
+        )
+    with process:
+        is_interrupting = False
+        while True:
+            try:
+                output, _ = process.communicate(timeout=_LOOK_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                if is_interrupted() and not is_interrupting:
+                    is_interrupting = True
+                    process.send_signal(signal.SIGINT)
+    answer: FinishedRun | None = pickle.loads(output) if process.returncode == 0 else None  # noqa: S301 - ours
+    return answer
+
+
+def answer_run() -> None:
+    """Run the simulation on standard input, and write the result; exit with status 1 on failure."""
+    result = os.dup(1)
+    os.dup2(2, 1)  # Output of a policy must not become part of the answer.
+    try:
+        with interruption_noted() as is_interrupted:
+            work, name, options, with_figures = pickle.load(sys.stdin.buffer)  # noqa: S301 - of who started us
+            settings = {name: run_settings(name=f"queues of {name}", **options)}
+            runs = run_each(work, settings, is_interrupted=is_interrupted, with_figures=with_figures)
+            output = pickle.dumps(runs[name])
+    except Exception:  # noqa: BLE001 - it is simulated again by who asks, and the error is seen there
+        sys.exit(1)
+    with suppress(BrokenPipeError), os.fdopen(result, "wb") as file:
+        file.write(output)

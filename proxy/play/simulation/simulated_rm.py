@@ -13,15 +13,17 @@ Callbacks only write the record and add to the pending requests, which `send` se
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from itertools import count
 from typing import Final, final
 
+from ....model.values.allocation import PREDICATE_CLASS_TAG
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager, SchedulerAPI
 from .accounts import Account, Accounts, Owner
-from .core import CallbackGuard, Core
+from .core import CallbackGuard, Core, PoolGuard
 from .node_changes import NodeChanges
 from .record import AskEntry, SimulationRecord, without_names
 from .si_messages import ask_message, new_application_message, release_message, resource_message
@@ -104,7 +106,7 @@ class SimulatedRM(ResourceManager):
         self._work: dict[str, Work] = {}
         self._event_queue = EventQueue(workload)
         self._pending_requests = PendingRequests(core.api, RM_ID)
-        self._guard = CallbackGuard(self)
+        self._guard = _guarded(self, workload, record)
 
     # ----------------------------------------------------------------------------------- traffic
 
@@ -160,6 +162,22 @@ class SimulatedRM(ResourceManager):
         """Return the number of submitted and ended tasks, and twice the number of all."""
         return self._steps_done, 2 * self._tasks_total
 
+    def suppose(self, run_ns: Callable[[str, int], int | None]) -> None:
+        """Submit nothing more, and let all work run as long as is expected.
+
+        Args:
+            run_ns: Returns how long a task of an application runs that has run for some time.
+        """
+        ends_ns = {}
+        for key, entry in (*self._record.waiting.items(), *self._record.running.items()):
+            runs = bool(entry.node_id) and not entry.is_placeholder
+            duration_ns = run_ns(entry.application_id, self._now_ns() - entry.placed_at_ns if runs else 0)
+            work = self._work[key]
+            self._work[key] = replace(work, task=replace(work.task, duration_ns=duration_ns))
+            if runs and duration_ns is not None:
+                ends_ns[key] = entry.placed_at_ns + duration_ns
+        self._event_queue.replace_by(ends_ns)
+
     # --------------------------------------------------------------------------------- callbacks
 
     def update_node(self, response: si.NodeResponse) -> None:
@@ -186,7 +204,8 @@ class SimulatedRM(ResourceManager):
         for release in response.released:
             self._released(release)
         for rejection in response.rejectedAllocations:
-            self._rejected(rejection)
+            key = rejection.allocationKey
+            self._drop(key, without_names(rejection.reason, key, rejection.applicationID))
 
     # ------------------------------------------------------------------------------------ inside
 
@@ -233,6 +252,9 @@ class SimulatedRM(ResourceManager):
             task_group=work.task_group,
             is_placeholder=entry.is_placeholder,
         )
+        pool = self._applications[entry.application_id].application.pool
+        if pool:
+            message.allocationTags[PREDICATE_CLASS_TAG] = pool
         self._pending_requests.add_ask(message)
 
     def _accepted(self, state: SubmittedApplication) -> None:
@@ -273,7 +295,10 @@ class SimulatedRM(ResourceManager):
             self._drop(key, state.reason)
 
     def _drop(self, key: str, reason: str) -> None:
-        """Record that an ask is refused."""
+        """Give up an ask that the scheduler refuses."""
+        if key not in self._record.waiting:
+            self._record.remarks.surprises["rejection of something that does not wait"] += 1
+            return
         self._steps_done += 1
         self._record.rejected(key, self._now_ns(), reason)
         del self._work[key]
@@ -338,19 +363,26 @@ class SimulatedRM(ResourceManager):
         again = replace(work, repetition=work.repetition + 1)
         self._ask(again, replace(entry, is_repeated=True))
 
-    def _rejected(self, rejection: si.RejectedAllocation) -> None:
-        """Give up an ask that the scheduler refuses."""
-        key = rejection.allocationKey
-        if key not in self._record.waiting:
-            self._record.remarks.surprises["rejection of something that does not wait"] += 1
-            return
-        self._drop(key, without_names(rejection.reason, key, rejection.applicationID))
-
 
 def _opened(application: SimulatedApplication, accounts: Accounts) -> SubmittedApplication:
     """Return the state of a newly submitted application, with an account for its request."""
     asked = Owner(queue=application.queue, user=application.user, groups=application.groups)
     return SubmittedApplication(application, accounts.opened(asked, application.walltime_ns))
+
+
+def _guarded(
+    manager: ResourceManager, workload: SimulatedWorkload, record: SimulationRecord
+) -> CallbackGuard:
+    """Return the guard of the callbacks, with predicates only if the workload has pools."""
+    pools = {each.application_id: each.pool for each in workload.applications if each.pool}
+    if not pools:
+        return CallbackGuard(manager)
+    nodes = {node.node_id: node for node in workload.all_nodes()}
+
+    def is_allowed(key: str, node_id: str) -> bool:
+        return nodes[node_id].is_of(pools.get(record.waiting[key].application_id, ""))
+
+    return PoolGuard(manager, is_allowed)
 
 
 @final
@@ -373,6 +405,12 @@ class EventQueue:
     def add_end(self, key: str, at_ns: int) -> None:
         """Note the end of the work with that key."""
         heapq.heappush(self._ends, (at_ns, next(self._serial), key))
+
+    def replace_by(self, ends_ns: Mapping[str, int]) -> None:
+        """Forget all events, and note these ends by key."""
+        self._submissions_done = len(self._submissions)
+        self._ends = [(at_ns, next(self._serial), key) for key, at_ns in ends_ns.items()]
+        heapq.heapify(self._ends)
 
     def pop_end(self, now_ns: int) -> str | None:
         """Remove and return the key of work that ends by now, `None` without one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,13 +18,15 @@ from ...base.files.input_files import GivenConfiguration, InputError, configurat
 from ...si import si_pb2 as si
 from ...si.constants import NODE_PARTITION
 from ..transcripts.player import PlayedManager, TranscriptPlayer, TranscriptRules
-from .accounts import Jobs
+from .accounts import Job, Jobs
 from .core import CallbackGuard, Core, PredicateGuard, Traffic
 from .driver import QUIET_LIMIT_NS, Driver, Progress, never
+from .forecasts import forecasts_of
 from .job_figures import build_job_report
 from .record import Decisions, SimulationRecord
 from .recorded_manager import RecordedManager
-from .report import SimulationReport, build_report
+from .recorded_starts import recorded_starts
+from .report import NeverStarted, SimulationReport, build_report
 from .reporting.figure_building import build_figures
 from .reporting.run_series import RunSeries
 from .si_messages import PARTITION
@@ -59,6 +61,7 @@ def simulate(
     with_figures: bool = False,
     with_jobs: bool = False,
     decisions: Decisions | None = None,
+    with_forecasts: bool = False,
 ) -> SimulationReport:
     """Simulate a workload or a transcript to its end, or to an interrupt.
 
@@ -75,21 +78,17 @@ def simulate(
         with_figures: Whether to collect figures over time as well.
         with_jobs: Whether to collect figures of whole jobs as well.
         decisions: The list for decisions in their order, `None` without one.
+        with_forecasts: Whether to forecast the starts of jobs that wait.
 
     Raises:
-        LicorneError: The scheduler refuses the configuration.
+        LicorneError: The scheduler refuses the configuration, or there are no forecasts for this work.
     """
     given = None if configuration is None else configuration_text(configuration)
     series = RunSeries() if with_figures else None
-    jobs = Jobs() if with_jobs else None
+    jobs = Jobs() if with_jobs or with_forecasts else None
     record = SimulationRecord(series, jobs, decisions)
     with closing(open_core(engine)) as core:
-        traffic: Traffic
-        if isinstance(work, Transcript):
-            traffic = TranscriptTraffic(work, core, record, given)
-        else:
-            text = work.default_configuration if given is None else given
-            traffic = SimulatedRM(work, core, record, text)
+        traffic = _traffic(work, core, record, given)
         driver = Driver(
             core,
             traffic,
@@ -99,20 +98,73 @@ def simulate(
             is_interrupted=is_interrupted,
             quiet_limit_ns=quiet_limit_ns,
         )
-        result = driver.run()
+        forecasts = None
+        if jobs is not None and with_forecasts:
+            forecasts = forecasts_of(work, jobs, traffic, driver, engine=engine)
+        result = driver.run(after_each=None if forecasts is None else forecasts.look)
         if series is not None:
             series.finish(record.waiting, record.running, record.last_change_ns)
             series.note_bounds(core.queue_bounds())
+        policy_failures = core.policy_failures()
+        never_started = None
+        if jobs is not None and not result.is_interrupted:
+            never_started = _never_started(list(jobs), core, record)
     if given is None and not isinstance(work, Transcript):
         configuration_notes = work.configuration_notes
     notes = (*_notes(work), *configuration_notes)
-    report = build_report(record, result, workload=work.name, engine=engine, nodes=record.nodes, notes=notes)
+    report = build_report(
+        record,
+        result,
+        workload=work.name,
+        engine=engine,
+        nodes=record.nodes,
+        notes=notes,
+        policy_failures=policy_failures,
+    )
     if jobs is not None:
-        report = replace(report, jobs=build_job_report(jobs, record.capacity))
+        score = None if forecasts is None else forecasts.score()
+        report = replace(_with_jobs(report, work, jobs, record), never_started=never_started, forecasts=score)
     if series is None:
         return report
     figures = build_figures(record, workload=work.name, engine=engine, is_interrupted=result.is_interrupted)
     return replace(report, figures=figures)
+
+
+def _traffic(
+    work: SimulatedWorkload | Transcript, core: Core, record: SimulationRecord, given: str | None
+) -> Traffic:
+    """Return the side of the resource managers; without given queues it has those of the input."""
+    if isinstance(work, Transcript):
+        return TranscriptTraffic(work, core, record, given)
+    return SimulatedRM(work, core, record, work.default_configuration if given is None else given)
+
+
+def _with_jobs(
+    report: SimulationReport, work: SimulatedWorkload | Transcript, jobs: Jobs, record: SimulationRecord
+) -> SimulationReport:
+    """Return a report with the figures of jobs, and their agreement with the starts of a log."""
+    job_report = build_job_report(jobs, record.capacity)
+    starts = recorded_starts(job_report.rows, _recorded_ns(work))
+    return replace(report, jobs=job_report, recorded_starts=starts)
+
+
+def _recorded_ns(work: SimulatedWorkload | Transcript) -> dict[str, int]:
+    """Return the starts that the input has recorded, by job."""
+    applications = () if isinstance(work, Transcript) else work.applications
+    starts_ns = ((each.application_id, each.recorded_start_ns) for each in applications)
+    return {name: start_ns for name, start_ns in starts_ns if start_ns is not None}
+
+
+def _never_started(jobs: Sequence[Job], core: Core, record: SimulationRecord) -> NeverStarted | None:
+    """Return the jobs that have not started, with the reason of the first one."""
+    left = [job for job in jobs if job.started_at_ns is None]
+    if not left:
+        return None
+    first = left[0]
+    reason = core.waits_because(first.name)
+    if first.rejected:
+        reason = reason or next(iter(record.remarks.rejections), "")
+    return NeverStarted(jobs=len(left), of=len(jobs), first=first.name, reason=reason)
 
 
 def _notes(work: SimulatedWorkload | Transcript) -> tuple[InputNote, ...]:

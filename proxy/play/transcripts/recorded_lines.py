@@ -68,7 +68,7 @@ class Recorded:
             LicorneError: The line does not name a partition.
         """
         if self.partition is None:
-            raise LicorneError("a line with `at` and this verb wants a `partition`")
+            raise LicorneError("a line with `at` and this verb needs a `partition`")
         return self.partition
 
 
@@ -234,5 +234,5 @@ def _number(value: Json, place: str) -> int:
 def _of(document: Document, key: str, kind: type[T], *, default: T) -> T:
     value = document.get(key, default)
     if not isinstance(value, kind):
-        raise LicorneError(f"{key}: {value!r} is no {kind.__name__}")
+        raise LicorneError(f"{key}: expected {kind.__name__}, not {value!r}")
     return value

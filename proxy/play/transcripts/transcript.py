@@ -137,7 +137,7 @@ def read_line(row: str, source: str, number: int) -> Line:
         document = parse_json(row)
     except JsonError as error:
         place = where if error.column is None else f"{where}:{error.column}"
-        raise TranscriptError(f"{place}: no JSON: {error}") from error
+        raise TranscriptError(f"{place}: not JSON: {error}") from error
     if isinstance(document, dict) and "at" in document:
         return _read_recorded_line(document, source, number)
     verbs = [key for key in document if key != _ONLY] if isinstance(document, dict) else []
@@ -240,7 +240,7 @@ def _read_predicates(body: Json, where: str) -> PredicateTable:
     pairs = []
     rows = body.get("deny") or []
     if not isinstance(rows, list):
-        raise TranscriptError(f"{where}: `deny` is no list: {rows!r}")
+        raise TranscriptError(f"{where}: `deny` is not a list: {rows!r}")
     for row in rows:
         if not isinstance(row, dict) or set(row) != {"allocationKey", "nodeID"}:
             raise TranscriptError(f"{where}: expected a pair of allocationKey and nodeID, not {row!r}")

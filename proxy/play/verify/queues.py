@@ -48,9 +48,10 @@ def text_of(size: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {quantity}" for name, quantity in sorted(size.items())) or "nothing"
 
 
-def _quota(texts: Mapping[str, Any] | None) -> Size | None:
+def _quota(texts: Mapping[str, Any] | str | None) -> Size | None:
     """Return a quota of a configuration, `None` if no quantity is above zero."""
-    size = {name: _quantity(name, str(text).strip()) for name, text in (texts or {}).items()}
+    entries = {"all types": texts} if isinstance(texts, str) else texts or {}  # A percentage is refused.
+    size = {name: _quantity(name, str(text).strip()) for name, text in entries.items()}
     return size if positive(size) else None
 
 
@@ -60,8 +61,7 @@ def _quantity(name: str, text: str) -> int:
         raise UnreadableError(f"expected a quantity of {name}, got {text!r}")
     number, milli, prefix, binary = found.groups()
     power = _PREFIXES.lower().index(prefix.lower()) + 1 if prefix else 0
-    thousandths = 1 if milli or name != "vcore" else 1000
-    return int(number) * int((1024 if binary else 1000) ** power) * thousandths
+    return int(number) * int((1024 if binary else 1000) ** power) * (1 if milli or name != "vcore" else 1000)
 
 
 def _tagged(text: str | None) -> Size | None:

@@ -8,10 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from .accounts import RecordedAccounts, RecordedAllocation, RecordedAsk, RecordedClaim, RecordedNode
+from .accounts import (
+    REPLACED,
+    RecordedAccounts,
+    RecordedAllocation,
+    RecordedAsk,
+    RecordedClaim,
+    RecordedNode,
+    Turn,
+    carry_out,
+)
 from .preemptions import PreemptionCheck
 from .queues import UnreadableError, positive, size_of, text_of
-from .requests import REPLACED, Turn, carry_out
 
 _CLAIM_NS: Final = 15 * 10**9
 """The time for which a claim lasts after its last victim has ended."""
@@ -241,7 +249,7 @@ class _Partition:
         swapped = (key for key, each in asks.items() if (each.application, each.task_group) == whose)
         swap = None if ask.is_placeholder or not ask.task_group else next(swapped, None)
         if node is None:
-            yield f"{ask.key} is placed on {name}, which is no node"
+            yield f"{ask.key} is placed on {name}, which is not a node"
         elif swap is None:
             yield from self._against_node(ask, node)
         elif any(one > turn.swapped[swap].ask.size.get(kind, 0) for kind, one in ask.size.items()):
@@ -276,11 +284,11 @@ class _Partition:
         places = {str(each["nodeID"]) for each in figures}
         self._ending.clear()
         wrong = [f"{key} is a victim, and was not asked to end" for key in keys if key not in ending]
-        wrong += [f"{key} ends as well, and is no victim in the record" for key in sorted(ending - {*keys})]
+        wrong += [f"{key} ends as well, and the record omits it" for key in sorted(ending - {*keys})]
         wrong += [f"{key} preempts, and does not wait" for key in preemptors if key not in accounts.asks]
-        wrong += [f"{name} is to be its node, and is none" for name in sorted(places - {*accounts.nodes})]
+        wrong += [f"{name} is not known as a node" for name in sorted(places - {*accounts.nodes})]
         if len({*keys}) < len(keys) or bool(preemptors) == (record["cause"] == "QUOTA"):
-            wrong.append("a victim stands there twice, or the record has no ask, or one for a maximum")
+            wrong.append("a victim is listed twice, or the record has no ask, or one for a maximum")
         if record["time"] != turn.at_ns:
             wrong.append(f"its time is {turn.at_ns}, and the record has {record['time']}")
         if not wrong:

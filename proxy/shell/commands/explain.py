@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar, final
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from ....model.explanation import Explanation
     from ...core.explanation.text import TextLine, Where
-    from ...core.scheduler.scheduler import Scheduler
-    from ...play.simulation.played_input import PlayOptions
+    from ...play.simulation.forecasts import StartForecast
+    from ...play.simulation.played_input import PlayedInput, PlayOptions
 
 T = TypeVar("T")
 
@@ -45,9 +45,13 @@ class Moment:
     rm: str | None
     as_json: bool
 
+    def with_forecasts(self, are_requested: bool) -> Moment:  # noqa: FBT001 - the value of an option
+        """Return the moment with forecasts of the starts of jobs, if they are requested."""
+        return replace(self, options=replace(self.options, with_forecasts=are_requested))
+
     def show(
         self,
-        ask: Callable[[Scheduler], T],
+        ask: Callable[[PlayedInput], T],
         document_of: Callable[[T, Where], Mapping[str, object]],
         lines_of: Callable[[T, Where], Iterable[TextLine]],
     ) -> None:
@@ -56,7 +60,7 @@ class Moment:
         from .options import moment_document, print_document, print_lines
 
         with play_input(self.options) as played_input:
-            answer = ask(played_input.scheduler)
+            answer = ask(played_input)
             if self.as_json:
                 print_document({**moment_document(played_input), **document_of(answer, played_input.where)})
             else:
@@ -83,7 +87,7 @@ def _moment(
             "--input",
             "FILE",
             "A transcript (.jsonl), which is replayed, or what `simulate` takes, which is simulated.",
-            short="-i",
+            other="-i",
         ),
     ],
     at: Annotated[
@@ -94,13 +98,15 @@ def _moment(
         int | None, number_option("--after", "Stop after this line of a transcript.", value="LINE")
     ] = None,
     partition: Annotated[
-        str | None, typer.Option("--partition", help="The partition, where several have the application.")
+        str | None,
+        value_option("--partition", "NAME", "The partition, where several have the application."),
     ] = None,
     rm: Annotated[
-        str | None, typer.Option("--rm", help="The resource manager, where several have the application.")
+        str | None, value_option("--rm", "ID", "The resource manager, where several have the application.")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", help="The queues (queues.yaml) instead of those of the input.")
+        Path | None,
+        value_option("--config", "FILE", "The queues (queues.yaml) instead of those of the input."),
     ] = None,
     users: UsersOption = None,
     input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
@@ -135,19 +141,34 @@ def explain(
     application: Annotated[str, typer.Argument(metavar="APPLICATION", help="The id of an application.")],
     *,
     ask: Annotated[str | None, value_option("--ask", "KEY", "Explain this ask alone.")] = None,
+    forecast: Annotated[
+        bool, typer.Option("--forecast", help="Forecast when a job of a simulation starts.")
+    ] = False,
     moment: Moment,
 ) -> None:
     """Say why an application waits: everything that blocks it, and what would have to change."""
     from ...core.explanation.documents import document_of
-    from ...core.explanation.text import lines_of
+    from ...core.explanation.text import TextLine, lines_of
 
-    def explanation(scheduler: Scheduler) -> Explanation:
-        where = {"rm_id": moment.rm, "partition": moment.partition}
-        if ask is None:
-            return scheduler.explain(application, **where)
-        return scheduler.explain_ask(application, ask, **where)
+    def answered(played_input: PlayedInput) -> tuple[Explanation, StartForecast | None]:
+        scheduler, where = played_input.scheduler, {"rm_id": moment.rm, "partition": moment.partition}
+        found = (
+            scheduler.explain(application, **where)
+            if ask is None
+            else scheduler.explain_ask(application, ask, **where)
+        )
+        return found, played_input.forecast(application)
 
-    moment.show(explanation, document_of, lines_of)
+    def lines(answer: tuple[Explanation, StartForecast | None], where: Where) -> Iterable[TextLine]:
+        yield from lines_of(answer[0], where)
+        if answer[1] is not None:
+            yield TextLine(answer[1].sentence())
+
+    def document(answer: tuple[Explanation, StartForecast | None], where: Where) -> Mapping[str, object]:
+        found = document_of(answer[0], where)
+        return found if answer[1] is None else {**found, "forecast": answer[1].document()}
+
+    moment.with_forecasts(forecast).show(answered, document, lines)
 
 
 @moment_command("licorne dry-run")
@@ -156,22 +177,22 @@ def dry_run(
     of: Annotated[
         str | None, value_option("--of", "APPLICATION", "An ask of this application, no new one.")
     ] = None,
-    user: Annotated[str | None, typer.Option("--user", help="The user of a new application.")] = None,
+    user: Annotated[str | None, value_option("--user", "NAME", "The user of a new application.")] = None,
     group: Annotated[
-        list[str] | None, typer.Option("--group", help="A group of that user; may be repeated.")
+        list[str] | None, value_option("--group", "NAME", "A group of that user; may be repeated.")
     ] = None,
-    queue: Annotated[str, typer.Option("--queue", help="The queue that a new application names.")] = "",
+    queue: Annotated[str, value_option("--queue", "PATH", "The queue that a new application names.")] = "",
     tag: Annotated[
         list[str] | None, value_option("--tag", "NAME=VALUE", "A tag of a new application.")
     ] = None,
     resource: Annotated[
         list[str] | None,
         value_option(
-            "--resource", "TYPE=QUANTITY", "A resource that the ask requests, such as vcore=500m.", short="-r"
+            "--resource", "TYPE=QUANTITY", "A resource that the ask requests, such as vcore=500m.", other="-r"
         ),
     ] = None,
     priority: Annotated[int, number_option("--priority", "The priority of the ask.")] = 0,
-    required_node: Annotated[str, typer.Option("--required-node", help="The one node for the ask.")] = "",
+    required_node: Annotated[str, value_option("--required-node", "ID", "The one node for the ask.")] = "",
     moment: Moment,
 ) -> None:
     """Say where a new application or ask would go: the queue by every rule tried, then the node."""
@@ -184,7 +205,9 @@ def dry_run(
         application = new_application(user or "", group or [], queue, tag or [], partition)
     new = new_ask(of, resource, priority, required_node, partition) if resource else None
     moment.show(
-        lambda scheduler: scheduler.dry_run(application=application, ask=new, rm_id=moment.rm),
+        lambda played_input: played_input.scheduler.dry_run(
+            application=application, ask=new, rm_id=moment.rm
+        ),
         dry_run_document,
         dry_run_lines,
     )
@@ -197,4 +220,6 @@ def _check(of: str | None, *, user: str | None, details: list[str], resource: li
     if of is not None and (user is not None or any(details)):
         raise LicorneError(f"application {of} has its user, queue and tags: leave --user and the like out")
     if of is not None and not resource:
-        raise LicorneError(f"an ask of application {of} wants something: name it (--resource vcore=1)")
+        raise LicorneError(
+            f"expected the resources of an ask of application {of}, such as --resource vcore=1, got none"
+        )

@@ -8,6 +8,7 @@ import threading
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, final
 
@@ -17,7 +18,10 @@ from ....model.errors import LicorneError
 from ...base.process import prepare_process
 from ...base.terminal.standard_output import ends_on, write_line
 from .options import (
+    AsJsonOption,
+    CommandGroup,
     EngineOption,
+    HistoryOption,
     InsecurePublicOption,
     LogFormatOption,
     NoRestOption,
@@ -31,17 +35,27 @@ from .options import (
     value_option,
     with_settings,
 )
-from .serve import check_installed, rest_settings
+from .serve import check_installed, history_writer, rest_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from prometheus_client import Metric
+
     from ...core.explanation.text import TextLine
+    from ...core.scheduler.scheduler import Scheduler
+    from ...kubernetes.admission.server import AdmissionServer
+    from ...kubernetes.client.api_client import ApiClient
     from ...kubernetes.client.credentials import Credentials
     from ...kubernetes.running.coordinator import PodSchedulerOptions
     from ...kubernetes.running.picture import ClusterPicture
+    from ...kubernetes.running.service import PodService
+    from ...views.rest.running import RestSettings
+    from ...wire.server.access import Address
     from ...wire.server.watchdog import Watchdog
 
+_INSTALLED_IN: Final = "licorne"
+"""The namespace of the manifests in `deploy/kubernetes`."""
 _PACKAGES: Final = ("msgspec", "urllib3")
 """Packages that the extra `kubernetes` adds to those of `server`."""
 
@@ -97,12 +111,94 @@ class ClusterOptions:
         return credentials, options
 
 
-kubernetes = typer.Typer(name="kubernetes", invoke_without_command=True)
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderOptions:
+    """The REST interface: each field is an option."""
+
+    rest_address: RestAddressOption = "127.0.0.1:9080"
+    no_rest: NoRestOption = False
+    history: HistoryOption = None
+    rest_token: RestTokenOption = None
+    rest_host: RestHostOption = None
+    insecure_public: InsecurePublicOption = False
+
+    def read(self, options: PodSchedulerOptions) -> tuple[RestSettings | None, PodSchedulerOptions]:
+        """Return how the interface listens, and the options of a scheduler whose pods it shows.
+
+        Raises:
+            LicorneError: An option cannot be used.
+        """
+        if self.no_rest:
+            return None, options
+        rest = rest_settings(
+            self.rest_address,
+            insecure_public=self.insecure_public,
+            token=self.rest_token,
+            hosts=self.rest_host,
+        )
+        if self.insecure_public and not rest.tokens:
+            # Labels and annotations of pods are only for readers with a token.
+            rest = replace(rest, closed=("/debug/",))
+            options = replace(options, defaults=replace(options.defaults, shows_labels=False))
+        return rest, options
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookOptions:
+    """The webhook: each field is an option."""
+
+    webhook: Annotated[
+        bool, typer.Option("--webhook", help="Mark new pods and check queues for the API server, too.")
+    ] = False
+    webhook_address: Annotated[
+        str, value_option("--webhook-address", "HOST:PORT", "Where the webhook listens, with TLS.")
+    ] = "0.0.0.0:8443"
+    webhook_name: Annotated[
+        list[str] | None,
+        value_option(
+            "--webhook-name",
+            "NAME",
+            "A further name or address that API servers call it by; may be repeated.",
+        ),
+    ] = None
+
+    def start(
+        self, client: ApiClient, options: PodSchedulerOptions, stack: ExitStack
+    ) -> AdmissionServer | None:
+        """Start the webhook and print its address; the stack stops it. `None`: it is not configured.
+
+        Raises:
+            LicorneError: It cannot listen, or does not get what it needs from the API server.
+        """
+        if not self.webhook:
+            return None
+        from ....actors.services.log import Log
+        from ...kubernetes.admission.server import AdmissionServer, AdmissionServerOptions
+        from ...wire.server.access import read_address
+
+        where = read_address(self.webhook_address)
+        admission = AdmissionServerOptions(
+            namespace=options.namespace,
+            scheduler_name=options.defaults.scheduler_name,
+            extra_names=tuple(self.webhook_name or ()),
+            host=where.host,
+            port=where.port,
+        )
+        server = stack.enter_context(AdmissionServer(client, admission, Log(logger="kubernetes")))
+        write_line(f"webhook on {where.with_port(server.port)}", flush=True)
+        return server
+
+
+kubernetes = typer.Typer(name="kubernetes", cls=CommandGroup, invoke_without_command=True)
 """The command, and what it is asked besides."""
 
 
 @kubernetes.callback()
 @with_settings("policies", PolicyOptions)
+@with_settings("webhook", WebhookOptions)
+@with_settings("readers", ReaderOptions)
 @with_settings("cluster", ClusterOptions)
 def schedule_pods(
     context: typer.Context,
@@ -111,11 +207,7 @@ def schedule_pods(
     no_lease: Annotated[
         bool, typer.Option("--no-lease", help="Schedule without a lease: no other process may run.")
     ] = False,
-    rest_address: RestAddressOption = "127.0.0.1:9080",
-    no_rest: NoRestOption = False,
-    rest_token: RestTokenOption = None,
-    rest_host: RestHostOption = None,
-    insecure_public: InsecurePublicOption = False,
+    readers: ReaderOptions,
     health_address: Annotated[
         str | None,
         value_option("--health-address", "HOST:PORT", "Where /livez and /readyz are answered, if at all."),
@@ -129,20 +221,7 @@ def schedule_pods(
             envvar="POD_NAME",
         ),
     ] = None,
-    webhook: Annotated[
-        bool, typer.Option("--webhook", help="Mark new pods and check queues for the API server, too.")
-    ] = False,
-    webhook_address: Annotated[
-        str, value_option("--webhook-address", "HOST:PORT", "Where the webhook listens, with TLS.")
-    ] = "0.0.0.0:8443",
-    webhook_name: Annotated[
-        list[str] | None,
-        value_option(
-            "--webhook-name",
-            "NAME",
-            "A further name or address that API servers call it by; may be repeated.",
-        ),
-    ] = None,
+    webhook: WebhookOptions,
     engine: EngineOption = "actors",
     policies: PolicyOptions,
     log_format: LogFormatOption = "text",
@@ -158,73 +237,68 @@ def schedule_pods(
         from ....actors.services.log import Log
         from ...core.scheduler.engine_names import engine_named
         from ...core.scheduler.scheduler import Scheduler
-        from ...kubernetes.admission.server import AdmissionServer, AdmissionServerOptions
         from ...kubernetes.client.api_client import ApiClient
-        from ...kubernetes.running.service import HealthServer, PodService
-        from ...views.rest.running import RestServer
+        from ...kubernetes.running.service import PodService
         from ...wire.server.access import read_address
         from ...wire.server.watchdog import Watchdog
 
         chosen_format = log_format_named(log_format)
         stack.enter_context(log_written(chosen_format, "licorne kubernetes"))
         credentials, options = cluster.read(has_lease=not no_lease)
-        rest = (
-            None
-            if no_rest
-            else rest_settings(
-                rest_address, insecure_public=insecure_public, token=rest_token, hosts=rest_host
-            )
-        )
-        if rest is not None and insecure_public and not rest.tokens:
-            # What pods carry in their labels and annotations is for those alone who have a token.
-            rest = replace(rest, closed=("/debug/",))
-            options = replace(options, defaults=replace(options.defaults, shows_labels=False))
+        rest, options = readers.read(options)
         health = None if health_address is None else read_address(health_address)
         prepare_process()
         watchdog = Watchdog()
-        scheduler = stack.enter_context(Scheduler(engine=engine_named(engine), policies=policies.given()))
+        given = {**options.policies, **policies.given()}
+        scheduler = stack.enter_context(Scheduler(engine=engine_named(engine), policies=given))
+        history_writer(scheduler, readers.history, stack)
         client = stack.enter_context(ApiClient(credentials))
         ended = _ends_on_signals(watchdog)
-        if webhook:
-            where = read_address(webhook_address)
-            marking = AdmissionServer(
-                client,
-                AdmissionServerOptions(
-                    namespace=options.namespace,
-                    scheduler_name=cluster.scheduler_name,
-                    extra_names=tuple(webhook_name or ()),
-                    host=where.host,
-                    port=where.port,
-                ),
-                Log(logger="kubernetes"),
-            )
-            stack.enter_context(marking)
-            write_line(f"webhook on {where.with_port(marking.port)}", flush=True)
-            defaults = replace(options.defaults, signer=marking.signer)
-            options = replace(options, defaults=defaults)
+        marking = webhook.start(client, options, stack)
+        if marking is not None:
+            options = replace(options, defaults=replace(options.defaults, signer=marking.signer))
         service = PodService(
             scheduler, client, options, on_lost=ended.set, pod_name=pod_name, log=Log(logger="kubernetes")
         )
         if rest is not None:
-            server = RestServer(scheduler, rest, more_metrics=service.metrics)
-            stack.enter_context(server)
-            write_line(f"REST on {rest.host}:{server.port}", flush=True)
-        report = reporter(chosen_format, "licorne kubernetes")
+            parts = (service,) if marking is None else (service, marking)
+            _serve_readers(
+                scheduler, rest, lambda: chain.from_iterable(each.metrics() for each in parts), stack
+            )
         with service:
             if health is not None:
-                probes = stack.enter_context(
-                    HealthServer(
-                        health,
-                        why_stuck=service.why_stuck,
-                        why_not_ready=service.why_not_ready,
-                        ready_note=service.ready_note,
-                    )
-                )
-                write_line(f"health on {health.with_port(probes.port)}", flush=True)
-            report(f"scheduling pods of {cluster.scheduler_name!r} in {credentials.server}")
+                _serve_health(service, health, stack)
+            reporter(chosen_format, "licorne kubernetes")(
+                f"scheduling pods of {cluster.scheduler_name!r} in {credentials.server}"
+            )
             ended.wait()
         if service.has_lost_lead:
             raise LicorneError("another process holds the lease now")
+
+
+def _serve_readers(
+    scheduler: Scheduler, rest: RestSettings, metrics: Callable[[], Iterable[Metric]], stack: ExitStack
+) -> None:
+    """Start the REST interface and print its address; the stack stops it."""
+    from ...views.rest.running import RestServer
+
+    server = stack.enter_context(RestServer(scheduler, rest, more_metrics=metrics))
+    write_line(f"REST on {rest.host}:{server.port}", flush=True)
+
+
+def _serve_health(service: PodService, where: Address, stack: ExitStack) -> None:
+    """Start the probes of the process and print their address; the stack stops them."""
+    from ...kubernetes.running.service import HealthServer
+
+    probes = stack.enter_context(
+        HealthServer(
+            where,
+            why_stuck=service.why_stuck,
+            why_not_ready=service.why_not_ready,
+            ready_note=service.ready_note,
+        )
+    )
+    write_line(f"health on {where.with_port(probes.port)}", flush=True)
 
 
 def _ends_on_signals(watchdog: Watchdog) -> threading.Event:
@@ -247,6 +321,7 @@ def explain_pod(
     name: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="A pod.")],
     *,
     cluster: ClusterOptions,
+    as_json: AsJsonOption = False,
 ) -> None:
     """Say where a pod runs, or why it waits.
 
@@ -255,7 +330,7 @@ def explain_pod(
     with ends_on(LicorneError, "licorne kubernetes explain"):
         if name.count("/") != 1:
             raise LicorneError(f"expected NAMESPACE/NAME, not {name!r}")
-        _print_picture(cluster, lambda picture: picture.explain(name))
+        _print_picture(cluster, lambda picture: picture.explain(name), as_json=as_json)
 
 
 @kubernetes.command("dry-run")
@@ -263,28 +338,41 @@ def explain_pod(
 def dry_run_pod(
     *,
     manifest: Annotated[
-        Path, value_option("--filename", "FILE", "The manifest of a pod or of a workload.", short="-f")
+        Path, value_option("--filename", "FILE", "The manifest of a pod or of a workload.", other="-f")
     ],
     cluster: ClusterOptions,
+    as_json: AsJsonOption = False,
 ) -> None:
     """Say where a pod would run, or why it would wait, if it were created now. Nothing changes.
 
-    Of a workload, such as a Deployment or a Job, one pod is tried.
+    The API server completes the pod by its own dry run. Of a workload, such as a Deployment or a Job, one pod
+    is tried.
     """
     with ends_on(LicorneError, "licorne kubernetes dry-run"):
         check_installed("kubernetes", *_PACKAGES)
-        from ...kubernetes.manifests import read_pod
+        from ...kubernetes.client.kubeconfig import find_credentials
+        from ...kubernetes.manifests import read_pods
 
-        pod = read_pod(manifest, cluster.scheduler_name)
-        _print_picture(cluster, lambda picture: picture.try_pod(pod))
+        namespace = find_credentials(cluster.kubeconfig, cluster.cluster_context).namespace
+        pods = read_pods(manifest, cluster.scheduler_name, namespace)
+        _print_picture(
+            cluster, lambda picture: chain.from_iterable(map(picture.try_pod, pods)), as_json=as_json
+        )
 
 
-def _print_picture(cluster: ClusterOptions, ask: Callable[[ClusterPicture], Iterable[TextLine]]) -> None:
+def _print_picture(
+    cluster: ClusterOptions, ask: Callable[[ClusterPicture], Iterable[TextLine]], *, as_json: bool
+) -> None:
     """Read the cluster, and print what it is asked."""
-    credentials, options = cluster.read()
+    # The user's own namespace rarely has the queues.
+    credentials, options = replace(cluster, namespace=cluster.namespace or _INSTALLED_IN).read()
     from ...kubernetes.client.api_client import ApiClient
     from ...kubernetes.running.picture import ClusterPicture
-    from .options import print_text_lines
+    from .options import print_document, print_text_lines
 
     with ApiClient(credentials) as client:
-        print_text_lines(ask(ClusterPicture(client, options)))
+        lines = ask(ClusterPicture(client, options))
+        if as_json:
+            print_document({"lines": [{"depth": line.depth, "text": line.text} for line in lines]})
+        else:
+            print_text_lines(lines)

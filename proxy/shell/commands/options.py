@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, final, get_args
 
 import typer
+from typer.core import TyperGroup
 
 from ....model.errors import LicorneError
 from ...base.terminal.standard_output import write_error, write_line
@@ -47,6 +48,49 @@ _OPTIONS: Final = {
 """The name of the settings of an input in messages."""
 
 
+class CommandGroup(TyperGroup):
+    """Lists commands by their `rich_help_panel` in a pipe too, and shows no types of Python."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options of the group; typer's reader of their values would load pydantic."""
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            vars(parameter)["get_runtime_param"] = _OptionReader
+        return parameters
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; the help shows an argument or a flag by its name alone."""
+        command = super().get_command(ctx, cmd_name)
+        for parameter in () if command is None else command.params:
+            if parameter.param_type_name == "argument" or getattr(parameter, "is_flag", False):
+                vars(parameter)["display_type_rich"] = lambda **_: None
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click passes it
+        """Write each group with the first paragraph of the help of its commands."""
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            text = (command.help or "").partition("\n\n")[0].replace("\n", " ")
+            title = getattr(command, "rich_help_panel", None) or "Commands"
+            rows.setdefault(title, []).append((name, text))
+        for title, group in rows.items():
+            with formatter.section(title):
+                formatter.write_dl(group)
+
+
+@final
+class _OptionReader:
+    """Reads the value of an option as typer does, but without pydantic if there is nothing to convert."""
+
+    def coerce(self, value: object, *, param: Any, ctx: Any) -> object:
+        if value is None:
+            return () if param.multiple else None
+        described = param.type_descriptor
+        if type(value) is described.annotation and described.parameter_info.parser is None:
+            return value
+        return type(param).get_runtime_param(param).coerce(value, param=param, ctx=ctx)
+
+
 def whole_number(option: str, at_least: int | None = None) -> Callable[[str | int], int]:
     """Return the reader of an option's value: the errors of typer's own reader are meant for programmers."""
 
@@ -63,17 +107,17 @@ def whole_number(option: str, at_least: int | None = None) -> Callable[[str | in
     return read
 
 
-def value_option(name: str, value: str, text: str, *, short: str | None = None, **settings: Any) -> Any:
+def value_option(name: str, value: str, text: str, *, other: str | None = None, **settings: Any) -> Any:
     """Return an option that has a value, as typer takes it.
 
     Args:
         name: The option.
         value: The name of its value in the help.
         text: Its description in the help.
-        short: Its other name, of one letter.
+        other: Its other name.
         settings: Further settings for typer.
     """
-    names = (name,) if short is None else (name, short)
+    names = (name,) if other is None else (name, other)
     return typer.Option(*names, metavar=value, help=text, **settings)
 
 
@@ -124,10 +168,12 @@ def seconds_of(option: str, text: str) -> float:
 
 UsersOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--users", help="Users with lists of groups (.yaml), asked instead of who is configured."),
+    value_option(
+        "--users", "FILE", "Users with lists of groups (.yaml), asked instead of who is configured."
+    ),
 ]
 EngineOption: TypeAlias = Annotated[
-    str, typer.Option("--engine", help=f"The engine: {' or '.join(ENGINES)}.")
+    str, value_option("--engine", "ENGINE", f"The engine: {' or '.join(ENGINES)}.")
 ]
 ThreadsOption: TypeAlias = Annotated[
     int | None,
@@ -149,11 +195,12 @@ RestAddressOption: TypeAlias = Annotated[
 NoRestOption: TypeAlias = Annotated[bool, typer.Option("--no-rest", help="Serve no REST interface.")]
 TokenOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    value_option(
         "--token",
+        "TOKEN",
+        "The bearer token; other users of this machine can read options, but not the environment.",
         envvar="LICORNE_TOKEN",
         show_envvar=True,
-        help="The bearer token; other users of this machine can read options, but not the environment.",
     ),
 ]
 RestTokenOption: TypeAlias = Annotated[
@@ -186,6 +233,11 @@ UsageFileOption: TypeAlias = Annotated[
     ),
 ]
 
+HistoryOption: TypeAlias = Annotated[
+    Path | None,
+    value_option("--history", "FILE", "Keep there what was used and what has happened, for `licorne usage`."),
+]
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +256,7 @@ class PolicyOptions:
         Raises:
             LicorneError: One cannot be given.
         """
-        from ...base.files.policy_options import given_policies
+        from ...base.files.plugins import given_policies
 
         return given_policies(self.policy or (), self.policy_package)
 
@@ -216,7 +268,7 @@ class InputSettings:
 
     nodes: Annotated[
         Path | None,
-        typer.Option("--nodes", help="The nodes of openb pods (.csv), or the machines of a log."),
+        value_option("--nodes", "FILE", "The nodes of openb pods (.csv), or the machines of a log."),
     ] = None
     csv_mapping: Annotated[
         Path | None,
@@ -293,6 +345,9 @@ _FIELDS: Final = {
     "rm_id": "rmID",
     "partition": "partition",
     "queue": "queue",
+    "namespace": "namespace",
+    "pod": "pod",
+    "reason": "reason",
     "application": "application",
     "allocation_key": "allocationKey",
     "node": "node",

@@ -18,6 +18,7 @@ from ...base.terminal.standard_output import ends_on, write_line
 from .options import (
     AddressAsJsonOption,
     EngineOption,
+    HistoryOption,
     InsecurePublicOption,
     LogFormatOption,
     NoRestOption,
@@ -41,9 +42,11 @@ if TYPE_CHECKING:
     from ....model.queues.use_order import KeptUse
     from ...core.recording.recording import Recording
     from ...core.scheduler.answering.questions import QuestionSide
+    from ...core.scheduler.scheduler import Scheduler
     from ...views.rest.running import RestSettings
     from ...wire.server.access import AccessRules, Address
-    from ...wire.server.remote_managers import ServedScheduler
+    from ...wire.server.core import ConfigurationFile
+    from ...wire.server.served_scheduler import ServedScheduler
     from ...wire.server.server import ServerSettings
     from ...wire.server.watchdog import Watchdog
 
@@ -156,7 +159,7 @@ def serve(
     config: ServedConfigOption = None,
     listening: ListeningOptions,
     ui_dir: Annotated[
-        Path | None, value_option("--ui-dir", "DIR", "A build of yunikorn-web, in place of the page.")
+        Path | None, value_option("--ui-dir", "DIR", "A build of yunikorn-web, instead of the page.")
     ] = None,
     record: Annotated[
         Path | None, value_option("--record", "DIR", "Record all that happens, in a new folder below.")
@@ -174,6 +177,7 @@ def serve(
         str, value_option("--state-dump-interval", "DURATION", "From one state dump to the next.")
     ] = "10m",
     usage_file: UsageFileOption = None,
+    history: HistoryOption = None,
     engine: EngineOption = "actors",
     threads: ThreadsOption = None,
     policies: PolicyOptions,
@@ -224,6 +228,10 @@ def serve(
             stack.enter_context(PeriodicDumps(scheduler, state_dumps, interval_seconds))
         from ...views.rest.running import RestServer
 
+        writers = (
+            use_writer(scheduler, usage_file, stack),
+            history_writer(scheduler, history, stack, settings.configuration),
+        )
         readers = None if rest is None else RestServer(scheduler, rest)
         run_server(
             scheduler,
@@ -232,7 +240,7 @@ def serve(
             watchdog=watchdog,
             as_json=as_json,
             report=report,
-            before_stop=use_writer(scheduler, usage_file, stack),
+            before_stop=lambda: [write() for write in writers],
         )
 
 
@@ -247,6 +255,29 @@ def use_writer(scheduler: QuestionSide, path: Path | None, stack: ExitStack) -> 
     from ...views.dumps import UsageFile
 
     return stack.enter_context(UsageFile(scheduler, path)).write
+
+
+def history_writer(
+    scheduler: Scheduler, path: Path | None, stack: ExitStack, configuration: ConfigurationFile | None = None
+) -> Callable[[], None]:
+    """Write a history to a file from now on, if there is one; return what writes it before the end.
+
+    Args:
+        scheduler: The scheduler.
+        path: The file, `None` for none.
+        stack: Ends the writing.
+        configuration: The configuration of the server: a change to its text is made by its file.
+    """
+    if path is None:
+        return nothing
+    from ...views.history.recorder import HistoryWriter, connection_of
+
+    def who(rm_id: str, text: str) -> str:
+        if configuration is not None and text == configuration.text:
+            return configuration.owned()
+        return connection_of(scheduler, rm_id)
+
+    return stack.enter_context(HistoryWriter(scheduler, path, who)).write
 
 
 def _kept_use(
@@ -283,7 +314,7 @@ def usage_before(path: Path, report: Callable[[str], None]) -> Mapping[str, Kept
     try:
         return usage_from(path, time_ns())
     except LicorneError as error:
-        kept = f"{error}; it is kept as {set_aside(path)}, and fair share begins without what was used before"
+        kept = f"{error}; it is kept as {set_aside(path)}, and fair share begins without past use"
         report(kept)
         return {}
 
@@ -296,7 +327,7 @@ def run_server(
     watchdog: Watchdog,
     as_json: bool,
     report: Callable[[str], None],
-    before_stop: Callable[[], None] = nothing,
+    before_stop: Callable[[], object] = nothing,
 ) -> None:
     """Serve until a signal comes.
 
@@ -449,5 +480,5 @@ def _check_reach(where: Address, *, protected: bool) -> None:
     if not where.is_loopback and not protected:
         raise LicorneError(
             f"{where} can be reached from other machines: give --tls-cert and --tls-key, "
-            "or say --insecure-public if that is meant"
+            "or --insecure-public if that is intended"
         )

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....model.errors import LicorneError
-from ...base.terminal.standard_output import ends_on, is_for_people
+from ...base.terminal.standard_output import ends_on, is_for_people, write_line
 from ...views.top.views import View
-from .options import TokenOption, seconds_of, value_option
+from .options import TokenOption, print_document, seconds_of, value_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ...core.documents.explanations import SentencesDocument
     from ...views.top.client import RestClient
     from ...views.top.reading import ServerReading
 
@@ -50,9 +51,14 @@ def top(
     ] = None,
     partition: Annotated[
         str | None,
-        typer.Option("--partition", help="The partition, as NAME or [RM]NAME; the first one if not given."),
+        value_option(
+            "--partition", "NAME", "The partition, as NAME or [RM]NAME; the first one if not given."
+        ),
     ] = None,
-    view: Annotated[View, typer.Option("--view", help="The view at the start.")] = View.QUEUES,
+    view: Annotated[
+        View,
+        value_option("--view", "VIEW", f"The first view: {', '.join(each.value for each in View)}."),
+    ] = View.QUEUES,
     resource: Annotated[
         str | None,
         value_option(
@@ -71,6 +77,12 @@ def top(
             "--once", help="Print the view as text and end; the default if standard output is not a terminal."
         ),
     ] = False,
+    explain: Annotated[
+        str | None,
+        value_option(
+            "--explain", "APPLICATION", "Print why it waits and what would have to change, and end."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the view as JSON and end.")] = False,
 ) -> None:
     """Show a running server: its queues, applications, nodes, users and events. It changes nothing there."""
@@ -79,6 +91,9 @@ def top(
         from ...views.top.client import RestClient, checked_address, tls_context
 
         client = RestClient(checked_address(address), token=token, tls=tls_context(ca))
+        if explain is not None:
+            _print_explanation(client, explain, partition, as_json=as_json)
+            return
         if once or as_json or not is_for_people():
             _print_once(client, view, partition, resource, as_json=as_json)
             return
@@ -113,6 +128,29 @@ def _check_installed() -> None:
     missing = [name for name in ("httpx", "textual") if find_spec(name) is None]
     if missing:
         raise LicorneError(f"{', '.join(missing)} is not installed: pip install 'licorne[tui]'")
+
+
+def _print_explanation(client: RestClient, application: str, partition: str | None, *, as_json: bool) -> None:
+    import asyncio
+
+    from ...views.top.details import explanation_lines
+    from ...views.top.reading import ServerReader
+
+    async def read() -> SentencesDocument | None:
+        try:
+            reader = ServerReader(client)
+            return await reader.explain(await reader.read(View.HEALTH, partition), application)
+        finally:
+            await client.close()
+
+    explanation = asyncio.run(read())
+    if explanation is None:
+        raise LicorneError(f"the server at {client.address} does not explain {application!r}")
+    if as_json:
+        print_document(explanation)
+        return
+    for line in [explanation["headline"], *explanation_lines(explanation)]:
+        write_line(line)
 
 
 def _print_once(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,11 +11,13 @@ from ....model.errors import LicorneError, RequestError
 from ...base.terminal.standard_output import BAD_INPUT, ends_on, write_line
 from ...core.scheduler.engine_names import EngineName, engine_named
 from .options import (
+    AsJsonOption,
     EngineOption,
     PolicyOptions,
     ThreadsOption,
     TokenOption,
     UsersOption,
+    print_document,
     seconds_of,
     value_option,
     with_settings,
@@ -37,7 +39,10 @@ _NO_QUESTION = "a question without a body"
 def replay(
     transcript: Annotated[
         Path,
-        typer.Argument(help="The transcript (.jsonl), `-` for standard input, or the folder of a recording."),
+        typer.Argument(
+            metavar="TRANSCRIPT",
+            help="The transcript (.jsonl), `-` for standard input, or the folder of a recording.",
+        ),
     ],
     *,
     engine: EngineOption = "direct",
@@ -135,7 +140,7 @@ def _note(text: str) -> None:
 def verify(
     recordings: Annotated[
         list[Path],
-        typer.Argument(metavar="RECORDING...", help="Recordings with outcomes: folders, or files (.jsonl)."),
+        typer.Argument(metavar="RECORDING", help="Recordings with outcomes: folders, or files (.jsonl)."),
     ],
 ) -> None:
     """Check each placement, preemption and promise of recorded days, without the scheduler.
@@ -196,6 +201,7 @@ def save(
             "--timeout", "DURATION", "How long to wait for the server, and for its answer.", parser=_seconds
         ),
     ] = "30s",  # type: ignore[assignment]  # typer gives it to the parser
+    as_json: AsJsonOption = False,
 ) -> None:
     """Save the state of a server at this moment: `explain`, `dry-run` and `simulate` start from the file."""
     with ends_on(LicorneError, "licorne save"):
@@ -209,7 +215,7 @@ def save(
         check_writable(file)
         with RemoteScheduler(address, token=token, root_certificates=ca, timeout=timeout) as scheduler:
             try:
-                saved = scheduler.saved(rm_id=rm)
+                saved: Mapping[str, Any] = scheduler.saved(rm_id=rm)
             except RequestError as error:
                 if str(error) == _NO_QUESTION:
                     raise LicorneError(
@@ -217,6 +223,11 @@ def save(
                     ) from error
                 raise
         if not saved["managers"]:
-            raise LicorneError(f"the server at {address} has nothing to save: no resource manager is there")
+            raise LicorneError(
+                f"the server at {address} has nothing to save: no resource manager has registered"
+            )
         write_whole(file, "".join(f"{line}\n" for line in saved_lines(saved)))
-        write_line(str(file))
+        if as_json:
+            print_document({"file": str(file), "managers": [*saved["managers"]]})
+        else:
+            write_line(str(file))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,11 +21,21 @@ if TYPE_CHECKING:
     from ....model.values.documents import Document
 
 _INVALID = 3
+_ORDERS_OF_PODS: Final = ("pod-preferences", "pod-preferences-binpacking")
+"""The policies of nodes that `licorne kubernetes` gives, which ConfigMaps may name."""
+_CONFIG_MAP: Final = re.compile(r"^kind: *[\"']?ConfigMap[\"']?\s*$", re.MULTILINE)
+_BLOCK: Final = re.compile(r"^(?P<indent> +)[\"']?queues\.yaml[\"']?: *\|[-+]?[ ]*(#.*)?\n", re.MULTILINE)
 
 
 @with_settings("policies", PolicyOptions)
 def validate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Queue configurations (.yaml).")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            help="Queue configurations, or ConfigMaps with queues.yaml (.yaml); - is standard input.",
+        ),
+    ],
     *,
     policies: PolicyOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON document.")] = False,
@@ -55,20 +67,38 @@ def _inspected(file: Path, points: GivenPoints) -> tuple[Report, int]:
     """Return what is wrong with a file, and its status; print at once that it cannot be read."""
     from ....model.configuration.problems import Problem
     from ....model.configuration.reader import Report, inspect, policy_problems
-    from ...base.files.input_files import InputError, read_text
+    from ....model.policies.policies import PolicyPoint
+    from ...base.files.input_files import InputError, read_standard_input, read_text
 
     try:
-        text = read_text(file)
+        whole = read_standard_input() if str(file) == "-" else read_text(file)
+        text = _queues_in(whole)
     except InputError as error:
         write_error(f"licorne validate: {error}")
         problem = Problem(str(file), error.line or 1, error.column or 1, "document", error.message)
         return Report(None, (problem,), ()), BAD_INPUT
+    if _CONFIG_MAP.search(whole):
+        points = {**dict.fromkeys(_ORDERS_OF_PODS, (PolicyPoint.NODE_ORDER,)), **points}
     report = inspect(text, str(file))
     if report.config is not None:
         unknown = policy_problems(report.config, points, source=str(file))
         if unknown:
             report = Report(None, unknown, report.warnings)
     return report, 0 if report.config is not None else _INVALID
+
+
+def _queues_in(text: str) -> str:
+    """Return the queues of a ConfigMap in its lines, so that errors have their places; another text as it is.
+
+    The lines of the ConfigMap itself are empty. Its text must be a literal block, as people write it.
+    """
+    block = _BLOCK.search(text) if _CONFIG_MAP.search(text) else None
+    if block is None:
+        return text
+    lines = text[block.end() :].split("\n")
+    indent = f"{block['indent']} "
+    kept = list(takewhile(lambda line: not line.strip() or line.startswith(indent), lines))
+    return "\n" * text.count("\n", 0, block.end()) + "\n".join(kept) + "\n"
 
 
 def _notes(file: str, report: Report) -> list[Problem]:

@@ -24,6 +24,7 @@ from ...core.documents.explanations import (
     WaitingDocument,
 )
 from ...core.documents.monitoring import LocksDocument, PageAllocationDocument, PageNodeDocument
+from ...core.explanation.one_line import ask_line
 from ...core.explanation.text import (
     answer_of,
     ask_headline,
@@ -132,6 +133,7 @@ def _waiting(
     document: WaitingDocument = {
         "key": ask.allocation_key,
         "text": ask_headline(asks, explanation),
+        "sentence": ask_line(ask, explanation),
         "free": free,
         "reserved": ask.reserved_node,
         "blockers": [_blocker(each, lines, explanation.time_ns) for each in ask.blockers],
@@ -161,7 +163,7 @@ def _blocker(blocker: Blocker, lines: ConfigurationLines, now_ns: int) -> Blocke
 
 
 def node_document(facts: NodeFacts) -> PageNodeDocument:
-    """Return all of a node: what it has, what runs there, and for whom it is reserved."""
+    """Return all of a node: its capacity, the work on it, and its reservations."""
     return {
         "nodeID": facts.node_id,
         "attributes": dict(facts.attributes.items()),

@@ -7,6 +7,7 @@ import hashlib
 import json
 import mimetypes
 import re
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -35,13 +36,17 @@ from ...core.documents.monitoring import (
 from ...core.scheduler.answering.questions import NotKnownError
 from ...core.scheduler.answering.views import LiveQueues, LiveView
 from ...core.scheduler.scheduler import Scheduler
+from ..history.questions import HistoryFile, Period
+from ..history.store import HOUR_NS
 from .answers import node_document
 from .feed import LiveFeed, TooManyViewersError, Types
 
 _NOT_KEPT: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_SUMS_KEPT_SECONDS: Final = 2.0
 REASONS_MAX: Final = 100
 """About how many applications one request may ask why they wait: more than a screen shows."""
 _MILLISECONDS: Final = re.compile(r"[0-9]{1,18}")
+_HOURS: Final = re.compile(r"[0-9]{1,5}")
 _STREAM: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _KEPT_PARTITION: Final = text("partition", "Its name", required=True)
 _KEPT_MANAGER: Final = text("rm", "The resource manager", required=True)
@@ -81,8 +86,8 @@ class Page:
         files: The application with the files, at `/`.
 
     Args:
-        scheduler: One that schedules by itself; a stepped one only while nothing steps it.
-        ui_dir: A folder with the build of another user interface, served at `/` in place of the page.
+        scheduler: One that is not stepped; a stepped one only while nothing steps it.
+        ui_dir: A folder with the build of another user interface, served at `/` instead of the page.
 
     Raises:
         LicorneError: The folder has no `index.html`.
@@ -92,6 +97,8 @@ class Page:
         self._scheduler = scheduler
         self._feed = LiveFeed(scheduler)
         self._timeline = Timeline(scheduler.monitoring.live_view)
+        self._waiting: dict[tuple[str, str], tuple[float, dict[str, int]]] = {}
+        """The last sums of each partition with their times: all viewers share them."""
         self.operations = [each._replace(endpoint=partial(each.endpoint, self)) for each in self.OPERATIONS]
         self.files = files_of_page(ui_dir)
 
@@ -116,7 +123,7 @@ class Page:
         return StreamingResponse(self._feed.messages(), media_type="text/event-stream", headers=_STREAM)
 
     def _page_node(self, request: Request) -> Response:
-        """Say what a node has and what runs on it; may wait for a partition."""
+        """Answer with the contents of a node; may wait for a partition."""
 
         def read(rm_id: str, partition: str) -> Response:
             node_id = _given(request.query_params.get("node"), "node")
@@ -128,7 +135,7 @@ class Page:
         return _of_partition(request, read)
 
     def _page_reasons(self, request: Request) -> Response:
-        """Say in few words why applications wait; may wait for a partition."""
+        """Answer in few words why applications wait; may wait for a partition."""
         applications = request.query_params.getlist("application")
         if len(applications) > REASONS_MAX:
             return error_response(
@@ -138,6 +145,19 @@ class Page:
         def read(rm_id: str, partition: str) -> Response:
             reasons = self._scheduler.monitoring.live_view.reasons(rm_id, partition, applications)
             return JSONResponse(reasons, headers=_NOT_KEPT)
+
+        return _of_partition(request, read)
+
+    def _page_waiting(self, request: Request) -> Response:
+        """Say how many applications wait for which reason; may wait for a partition."""
+
+        def read(rm_id: str, partition: str) -> Response:
+            kept = self._waiting.get((rm_id, partition))
+            now = time.monotonic()
+            if kept is None or now - kept[0] >= _SUMS_KEPT_SECONDS:
+                kept = (now, self._scheduler.monitoring.live_view.waiting(rm_id, partition))
+                self._waiting[rm_id, partition] = kept
+            return JSONResponse(kept[1], headers=_NOT_KEPT)
 
         return _of_partition(request, read)
 
@@ -153,6 +173,19 @@ class Page:
         if not _MILLISECONDS.fullmatch(since_ms):
             return error_response(400, f"expected a time in milliseconds, got since={since_ms!r}")
         document = self._timeline.document(partition, wanted.get("parent", "root"), int(since_ms))
+        hours, path = wanted.get("hours", "0"), self._scheduler.monitoring.history_file
+        if not _HOURS.fullmatch(hours):
+            return error_response(400, f"expected a number of hours, got hours={hours!r}")
+        if int(hours) and path is None:
+            return error_response(404, "no history is kept: licorne serve --history FILE does")
+        if path is not None:
+            until_ns = self._scheduler.monitoring.now_ns()
+            period = Period(until_ns - int(hours) * HOUR_NS, until_ns, partition)
+            parent = wanted.get("parent", "root")
+            try:
+                await asyncio.to_thread(_add_history, document, HistoryFile(path), period, parent)
+            except LicorneError as error:
+                return error_response(503, str(error))
         return JSONResponse(document, headers=_NOT_KEPT)
 
     OPERATIONS: ClassVar[Sequence[Operation]] = [
@@ -168,7 +201,7 @@ class Page:
             "/licorne/v1/page/node",
             _page_node,
             "page",
-            "What a node has and what runs there, as a person reads it",
+            "The capacity of a node and the work on it, as texts",
             "The node",
             {JSON: PageNodeDocument},
             parameters=[_KEPT_MANAGER, _KEPT_PARTITION, text("node", "The id of the node", required=True)],
@@ -179,7 +212,7 @@ class Page:
             _page_reasons,
             "page",
             "In few words, why applications wait",
-            "What was noted most often on the first waiting ask of each; those without are left out",
+            "The first blocker of each; those of which nothing waits are left out",
             {JSON: dict[str, str]},
             parameters=[
                 _KEPT_MANAGER,
@@ -193,10 +226,20 @@ class Page:
             refusals=[400, 404],
         ),
         Operation(
+            "/licorne/v1/page/waiting",
+            _page_waiting,
+            "page",
+            "How many applications wait, by their first blocker in few words",
+            "The numbers, the largest first",
+            {JSON: dict[str, int]},
+            parameters=[_KEPT_MANAGER, _KEPT_PARTITION],
+            refusals=[400, 404],
+        ),
+        Operation(
             "/licorne/v1/page/timeline",
             _page_timeline,
             "page",
-            "What a queue and those right below it used in the last hour",
+            "The use of a queue and those directly below it in the last hour, or in more with a history",
             "The points",
             {JSON: TimelineDocument},
             parameters=[
@@ -213,8 +256,15 @@ class Page:
                     most=10**18 - 1,
                     default=0,
                 ),
+                numbered(
+                    "hours",
+                    "Instead, the means of this many hours, from the history of the server",
+                    least=0,
+                    most=99_999,
+                    default=0,
+                ),
             ],
-            refusals=[400],
+            refusals=[400, 404],
         ),
     ]
     """The operations of a page; their endpoints take the page first."""
@@ -324,6 +374,7 @@ class Timeline:
         return {
             "interval": INTERVAL_SECONDS * 1000,
             "span": INTERVAL_SECONDS * 1000 * POINTS_MAX,
+            "kept": 0,
             "types": [*types.names],
             "times": [point.time_ns // 1_000_000 for point in points],
             "queues": queues,
@@ -333,6 +384,32 @@ class Timeline:
 def _values(point: _Point, path: str, types: Types) -> list[list[int | None]] | None:
     found = point.queues.get(path)
     return None if found is None else [types.of_items(resource.items()) for resource in found]
+
+
+def _add_history(document: TimelineDocument, file: HistoryFile, period: Period, parent: str) -> None:
+    """Add how far back a history reaches; unless the period is empty, its points replace those in memory."""
+    first_ns = file.first_ns()
+    document["kept"] = 0 if first_ns is None else (period.until_ns - first_ns) // 1_000_000
+    if period.since_ns == period.until_ns:
+        return
+    interval_ns, uses = file.queue_use(period, parent)
+    begins = [use.time_ns for use in uses]
+    times = range(min(begins), max(begins) + 1, interval_ns) if begins else range(0)
+    types = Types()
+    for use in uses:
+        types.of_items([(use.type, 0)])
+    queues: dict[str, list[list[list[int | None]] | None]] = {}
+    for use in uses:
+        points = queues.setdefault(use.path, [None] * len(times))
+        place, none = times.index(use.time_ns), [None] * len(types.names)
+        used, waiting = points[place] = points[place] or [[*none], [*none]]
+        at = types.names.index(use.type)
+        used[at], waiting[at] = use.used, use.waiting
+    document["interval"] = interval_ns // 1_000_000
+    document["span"] = (period.until_ns - period.since_ns) // 1_000_000
+    document["times"] = [at_ns // 1_000_000 for at_ns in times]
+    document["queues"] = queues
+    document["types"] = types.names
 
 
 def _unknown() -> Response:

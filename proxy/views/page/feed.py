@@ -36,7 +36,7 @@ _SILENCE_SECONDS: Final = 10.0
 """After so long without a message a comment is sent: it finds connections that are gone."""
 _RETRY_MS: Final = 1000
 _USAGES_EACH: Final = 10
-"""Users and groups are read with each tenth reading: their rows are made anew each time."""
+"""Users and groups are read with each tenth reading: their rows are made again each time."""
 _SCHEDULABLE: Final = 1
 _RESERVED: Final = 2
 _MEAN_DIGITS: Final = 4
@@ -315,7 +315,8 @@ class _PartitionTables:
     def _nodes(self, row: NodeRow) -> str:
         quantities = self.types.quantities
         flags = row.schedulable * _SCHEDULABLE + row.reserved * _RESERVED
-        return _text([quantities(row.capacity), quantities(row.available), flags])
+        out = () if row.out is None else ([_milliseconds(row.out[0]), *row.out[1:]],)
+        return _text([quantities(row.capacity), quantities(row.available), flags, *out])
 
     def _applications(self, row: LiveApplication) -> str:
         quantities = self.types.quantities

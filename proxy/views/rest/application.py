@@ -279,7 +279,7 @@ def rest_app(
         hosts: The names by which readers may ask where no token is required, besides addresses, names without
             dots and those of private zones: others may be those of a web page, see `docs/rest.md`.
         limits: The limits for readers; by default those of `LimitsSettings`.
-        ui_dir: A folder with the build of another user interface, served at `/` in place of the page.
+        ui_dir: A folder with the build of another user interface, served at `/` instead of the page.
         closed: The beginnings of paths that are refused where no token is required.
 
     Raises:

@@ -2,7 +2,7 @@
 
 A socket that is closed while bytes wait to be read resets the connection, and the client discards what it has
 not read yet. So an answer that is given before its request has come to its end would be lost. Here such a
-connection goes on to read, and throws away what it reads, until the client has ended it or time is up.
+connection continues to read, and discards the bytes, until the client has ended it or time is up.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class BoundedConnection(H11Protocol):
         self._bounded.watch_writing()
 
     def resume_writing(self) -> None:
-        """Let writers go on."""
+        """Let writers continue."""
         super().resume_writing()
         self._bounded.writing_goes_on()
 

@@ -212,7 +212,7 @@ class EventTexts(Protocol):
 
     @property
     def instance_uuid(self) -> str:
-        """Another one whenever ids begin anew."""
+        """Another one whenever ids begin again."""
 
     @property
     def batch_size_max(self) -> int:

@@ -69,7 +69,7 @@ class RestSettings:
     closed: tuple[str, ...] = ()
     """The beginnings of paths that are refused where no token is required."""
     ui_dir: Path | None = None
-    """A folder with the build of another user interface, in place of the page."""
+    """A folder with the build of another user interface, instead of the page."""
     limits: LimitsSettings = field(default_factory=LimitsSettings)
     times: ConnectionTimes = field(default_factory=ConnectionTimes)
     """How long a client may take."""
@@ -314,7 +314,7 @@ class ServingThread:
         return port
 
     def call(self, function: Callable[[], None]) -> None:
-        """Have a function called while no connection begins; it may be called later."""
+        """Call a function while no connection begins; it may be called later."""
         loop = self._loop
         if loop is not None:
             with suppress(RuntimeError):  # It is closed: this run has ended, and no other has begun.

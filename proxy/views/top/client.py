@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
@@ -17,6 +17,8 @@ from pydantic_core import SchemaValidator, from_json
 from ....model.errors import LicorneError
 
 _Read = TypeVar("_Read")
+Query: TypeAlias = "Mapping[str, str | int | Sequence[str]]"
+"""The parameters of a question; one with several values is sent several times."""
 ANSWER_BYTES_MAX: Final = 256 << 20
 """Ten thousand nodes with ten allocations each are a sixth of it."""
 _MISSING: Final = frozenset({404, 500, 501, 503})
@@ -67,7 +69,7 @@ class RestClient:
 
     Args:
         address: The address, as `checked_address` returns it.
-        token: The bearer token, if the server wants one.
+        token: The bearer token, if the server requires one.
         tls: How certificates are checked, `None` for the trusted ones of httpx.
         timeout_seconds: How long a question may take altogether.
     """
@@ -96,9 +98,7 @@ class RestClient:
             trust_env=False,  # a proxy of the environment is for other servers
         )
 
-    async def read(
-        self, reader: DocumentReader[_Read], path: str, query: Mapping[str, str | int] | None = None
-    ) -> _Read:
+    async def read(self, reader: DocumentReader[_Read], path: str, query: Query | None = None) -> _Read:
         """Return the document at a path.
 
         Raises:
@@ -116,7 +116,7 @@ class RestClient:
         """Close the connections."""
         await self._http.aclose()
 
-    async def _body(self, path: str, query: Mapping[str, str | int] | None, accepted: str) -> bytes:
+    async def _body(self, path: str, query: Query | None, accepted: str) -> bytes:
         asked = self._http.stream("GET", path, params=query, headers={"Accept": accepted})
         with _clear_errors(self.address, self._timeout_seconds):
             async with asyncio.timeout(self._timeout_seconds), asked as answer:
@@ -128,7 +128,7 @@ class RestClient:
 
 @contextmanager
 def _clear_errors(address: str, timeout_seconds: float) -> Iterator[None]:
-    """Say what happened on the way to a server in words of ours.
+    """Translate errors on the way to a server into plain words.
 
     Raises:
         ServerReadError: The server cannot be reached, or ended the connection.
@@ -165,7 +165,7 @@ def _refusal(status: int, body: bytes, where: str) -> ServerReadError:
         said = ""
     text = f": {said[:_TEXT_LENGTH_MAX]}" if isinstance(said, str) and said else ""
     if status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-        return ServerReadError(f"{where} wants another token (status {status}{text})")
+        return ServerReadError(f"{where} requires another token (status {status}{text})")
     kind = MissingDocumentError if status in _MISSING else ServerReadError
     return kind(f"{where} answered with status {status}{text}")
 

@@ -62,6 +62,8 @@ def detail_lines(view: View, reading: ServerReading, table: ViewTable, key: str,
 def explanation_lines(explanation: SentencesDocument) -> list[str]:
     """Return why an application waits: all reasons, each with its line of the configuration."""
     lines = ["", "why it waits"]
+    if not any(explanation.get(key) for key in ("waiting", "blockers", "rejection")):
+        lines.append("  nothing of it waits")
     if explanation.get("rejection", ""):
         lines.append(f"  rejected: {explanation.get('rejection', '')}")
     if explanation.get("draining", False):
@@ -69,13 +71,21 @@ def explanation_lines(explanation: SentencesDocument) -> list[str]:
     lines.extend(_blockers(explanation.get("blockers", []), "  "))
     for group in explanation.get("waiting", []):
         lines.append(f"  {group.get('text', '')}")
+        lines.append(f"    {group.get('sentence', '')}")
         lines.extend(_blockers(group.get("blockers", []), "    "))
         lines.extend(f"    {text.strip()}" for text in group.get("nodes", []))
         if group.get("start", ""):
             lines.append(f"    {group.get('start', '')}")
     if explanation.get("more", 0):
         lines.append(f"  and {explanation.get('more', 0)} more groups of asks")
-    return [printable(line) for line in (lines if len(lines) > 2 else [*lines, "  nothing of it waits"])]
+    if places := explanation.get("places", []):
+        lines.extend(["its place in the orders", *(f"  {place.get('text', '')}" for place in places)])
+    for victims in explanation.get("victims", []):
+        lines.append(f"preemption for {victims.get('text', '')}: {victims.get('why', '')}")
+        lines.extend(
+            f"  {each.get('title', '')}, {each.get('why', '')}" for each in victims.get("victims", [])
+        )
+    return [printable(line) for line in lines]
 
 
 def _blockers(blockers: Iterable[BlockerLineDocument], indent: str) -> Iterator[str]:
@@ -196,6 +206,9 @@ def heading_lines(reading: ServerReading, resource: str, address: str, pace: str
     of = f"{short_quantity(resource, used)}/{short_quantity(resource, whole)} ({share} %)"
     second = (printable(f"{resource} {of}") if resource else "no resources", pace, health_text(reading))
     lines = ["  ".join(first), "  ".join(part for part in second if part)]
+    if reading.waiting:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in reading.waiting)
+        lines.append(printable(f"waiting: {reasons}"))
     manager = reading.manager
     if manager is not None and manager.get("state", "") not in ("", "Running"):
         since = datetime.fromtimestamp(manager.get("since", 0) / 1e9).astimezone()

@@ -413,7 +413,7 @@ class TopApp(App[None]):
     # The colours are those of the terminal, so that they can be read on any background.
     CSS = """
     Screen, Static, Input, DataTable, VerticalScroll { background: ansi_default; color: ansi_default; }
-    #heading { height: auto; max-height: 6; }
+    #heading { height: auto; max-height: 7; }
     #views { height: 1; }
     #note { height: auto; max-height: 4; }
     TableWidget { height: 1fr; scrollbar-size-vertical: 1; overflow-x: hidden; }

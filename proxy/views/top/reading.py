@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, assert_never, final
 from urllib.parse import quote
@@ -29,6 +29,9 @@ _HEALTH: Final = DocumentReader(HealthDocument)
 _UTILIZATIONS: Final = DocumentReader(list[UtilizationsDocument])
 _WORKERS: Final = DocumentReader(list[WorkerDocument])
 _EXPLANATION: Final = DocumentReader(SentencesDocument)
+_REASONS: Final = DocumentReader(dict[str, str])
+_REASONS_MAX: Final = 100
+"""The number of applications about which one question may be."""
 _NO_PARTITION: Final = "no partition: no resource manager has registered yet"
 _ALLOCATED: Final = re.compile(
     r'^yunikorn_scheduler_container_allocation_attempt_total\{state="allocated"'
@@ -36,6 +39,7 @@ _ALLOCATED: Final = re.compile(
     re.MULTILINE,
 )
 """One line, of a door one for each worker."""
+_WAITING: Final = re.compile(r'^licorne_waiting\{.*?reason="([^"]*)".*\} ([0-9.e+]+)$', re.MULTILINE)
 
 
 @final
@@ -53,8 +57,12 @@ class ServerReading:
     health: HealthDocument | None = None
     allocated: int | None = None
     """How many allocations it has made since it started."""
+    waiting: tuple[tuple[str, int], ...] = ()
+    """How many applications wait for which reason, in all partitions, the largest number first."""
     queues: QueueDocument | None = None
     applications: tuple[ApplicationDocument, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """The first blockers of the oldest waiting applications, in few words; YuniKorn's server has none."""
     nodes: tuple[NodeDocument, ...] = ()
     owners: tuple[tuple[str, UsageDocument], ...] = ()
     """Users, or groups: their names, and what they use."""
@@ -115,13 +123,15 @@ class ServerReader:
         if not partitions:
             return ServerReading(partitions, None, workers=workers, missing=_NO_PARTITION)
         partition = _partition(partitions, wanted, workers)
+        metrics = await self._metrics()
         head = ServerReading(
             partitions,
             partition,
             manager=await self._manager(partition.get("clusterId", "")),
             workers=workers,
             health=await self._health(),
-            allocated=await self._allocated(),
+            allocated=_allocated_in(metrics),
+            waiting=_waiting_in(metrics),
         )
         path = f"/ws/v1/partition/{quote(partition_name(partition, partitions), safe='')}"
         try:
@@ -182,12 +192,31 @@ class ServerReader:
             return None
         return next((each for each in known if each["rmID"] == rm_id), None)
 
-    async def _allocated(self) -> int | None:
+    async def _reasons(
+        self, head: ServerReading, applications: Sequence[ApplicationDocument]
+    ) -> Mapping[str, str]:
+        assert head.partition is not None, "an application is in a partition: please report"
+        waiting = sorted(
+            (each for each in applications if each.get("requests")),
+            key=lambda each: each.get("submissionTime", 0),
+        )
+        if not waiting:
+            return {}
+        query = {
+            "rm": head.partition.get("clusterId", ""),
+            "partition": head.partition["name"],
+            "application": [each["applicationID"] for each in waiting[:_REASONS_MAX]],
+        }
         try:
-            found = _ALLOCATED.findall(await self._client.read_text("/ws/v1/metrics"))
+            return await self._client.read(_REASONS, "/licorne/v1/page/reasons", query)
         except MissingDocumentError:
-            return None
-        return sum(int(float(each)) for each in found) if found else None
+            return {}
+
+    async def _metrics(self) -> str:
+        try:
+            return await self._client.read_text("/ws/v1/metrics")
+        except MissingDocumentError:
+            return ""
 
     async def _with_content(self, head: ServerReading, view: View, path: str) -> ServerReading:
         """Return a reading with the documents of a view."""
@@ -198,7 +227,8 @@ class ServerReader:
                 return replace(head, queues=queues)
             case View.APPLICATIONS:
                 applications = await read(_APPLICATIONS, f"{path}/applications/active")
-                return replace(head, applications=tuple(applications))
+                reasons = await self._reasons(head, applications)
+                return replace(head, applications=tuple(applications), reasons=reasons)
             case View.NODES:
                 nodes = await read(_NODES, f"{path}/nodes")
                 return replace(head, nodes=tuple(nodes))
@@ -218,6 +248,20 @@ class ServerReader:
                 return head if head.health else replace(head, missing="the health has not been checked yet")
             case _:
                 assert_never(view)
+
+
+def _allocated_in(metrics: str) -> int | None:
+    """Return how many allocations have been made, `None` if the metrics do not tell."""
+    found = _ALLOCATED.findall(metrics)
+    return sum(int(float(each)) for each in found) if found else None
+
+
+def _waiting_in(metrics: str) -> tuple[tuple[str, int], ...]:
+    """Return how many applications wait for which reason, the largest number first."""
+    counts: Counter[str] = Counter()
+    for reason, count in _WAITING.findall(metrics):
+        counts[reason] += int(float(count))
+    return tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
 
 def partition_name(partition: PartitionDocument, partitions: Sequence[PartitionDocument]) -> str:

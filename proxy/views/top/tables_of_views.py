@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Final, assert_never, final
@@ -10,7 +10,7 @@ from typing import Final, assert_never, final
 from ....model.configuration.durations import short_duration_text
 from ...core.documents.applications import ApplicationDocument
 from ...core.documents.clusters import NodeDocument, UtilizationsDocument
-from ...core.documents.monitoring import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS, EventDocument, HealthDocument
+from ...core.documents.monitoring import TYPE_WORDS, EventDocument, HealthDocument, change_text
 from ...core.documents.queues import QueueDocument, UsageDocument
 from .reading import ServerReading
 from .tables import Bar, Cell, Column, ViewRow, ViewTable, name_cell, percent, quantity_cell, time_text
@@ -121,7 +121,6 @@ _EVENT_COLUMNS: Final = (
     Column("time", "time", 8),
     Column("type", "about", 11),
     Column("object", "object"),
-    Column("change", "change", 7),
     Column("reference", "reference", least_screen=100),
     Column("message", "what"),
 )
@@ -135,10 +134,7 @@ def event_table(events: Iterable[tuple[int, EventDocument]]) -> ViewTable:
 
 
 def _event_row(event_id: int, event: EventDocument) -> ViewRow:
-    detail = DETAIL_WORDS.get(event.get("eventChangeDetail", 0), "")
-    if event.get("eventChangeDetail", 0) and not detail:
-        detail = str(event.get("eventChangeDetail", 0))
-    what = ": ".join(part for part in (detail, event.get("message", "")) if part)
+    what = ": ".join(part for part in (change_text(event), event.get("message", "")) if part)
     return ViewRow(
         str(event_id),
         (
@@ -146,7 +142,6 @@ def _event_row(event_id: int, event: EventDocument) -> ViewRow:
             Cell(event.get("timestampNano", 0), time_text(event.get("timestampNano", 0))),
             name_cell(TYPE_WORDS.get(event.get("type", 0), str(event.get("type", 0)))),
             name_cell(event.get("objectID", "")),
-            name_cell(CHANGE_WORDS.get(event.get("eventChangeType", 0), "")),
             name_cell(event.get("referenceID", "")),
             name_cell(what),
         ),
@@ -258,19 +253,23 @@ _APPLICATION_COLUMNS: Final = (
 )
 
 
-def application_table(applications: Iterable[ApplicationDocument], resource: str, now_ns: int) -> ViewTable:
+def application_table(
+    applications: Iterable[ApplicationDocument], resource: str, now_ns: int, reasons: Mapping[str, str]
+) -> ViewTable:
     """Return a row for each application, the oldest first.
 
     Args:
         applications: The applications.
         resource: The type of resource that the quantities are of.
         now_ns: The time that ages end at.
+        reasons: Why applications wait, in few words; the others have the message that was noted most often.
     """
     oldest_first = sorted(
         applications, key=lambda each: (each.get("submissionTime", 0), each["applicationID"])
     )
     return ViewTable(
-        _APPLICATION_COLUMNS, tuple(_application_row(each, resource, now_ns) for each in oldest_first)
+        _APPLICATION_COLUMNS,
+        tuple(_application_row(each, resource, now_ns, reasons) for each in oldest_first),
     )
 
 
@@ -283,7 +282,9 @@ def foremost_message(application: ApplicationDocument) -> str:
     return min(counts, key=lambda message: (-counts[message], message), default="")
 
 
-def _application_row(application: ApplicationDocument, resource: str, now_ns: int) -> ViewRow:
+def _application_row(
+    application: ApplicationDocument, resource: str, now_ns: int, reasons: Mapping[str, str]
+) -> ViewRow:
     submitted = application.get("submissionTime", 0)
     age_ns = max(0, now_ns - submitted) if submitted > 0 else None
     waiting = len(application.get("requests", []))
@@ -298,7 +299,7 @@ def _application_row(application: ApplicationDocument, resource: str, now_ns: in
             quantity_cell(resource, application.get("pendingResource", {}).get(resource, 0)),
             Cell(waiting, str(waiting)),
             Cell(age_ns, "-" if age_ns is None else short_duration_text(age_ns)),
-            name_cell(foremost_message(application)),
+            name_cell(reasons.get(application["applicationID"]) or foremost_message(application)),
         ),
     )
 
@@ -328,7 +329,7 @@ def _table(
         case View.QUEUES:
             return queue_table(reading.queues, resource, folded) if reading.queues else ViewTable(())
         case View.APPLICATIONS:
-            return application_table(reading.applications, resource, now_ns)
+            return application_table(reading.applications, resource, now_ns, reading.reasons)
         case View.NODES:
             return node_table(reading.nodes, resource)
         case View.USERS | View.GROUPS:
@@ -374,7 +375,7 @@ class ScreenState:
         return self.filters.get(self.view, "")
 
     def table(self, reading: ServerReading, now_ns: int) -> ViewTable:
-        """Return the table of a reading as the user wants it."""
+        """Return the table of a reading with the columns, order and filter of the user."""
         folded = () if self.filter else self.folded  # a filter searches everything
         table = table_of(self.view, reading, self.type_of(reading), now_ns, folded)
         order = self.orders.get(self.view)

@@ -28,7 +28,8 @@ from .errors import ConnectionLostError, NotSentError
 SENDING_MAX: Final = 256
 """How many messages wait to be sent before the next call waits."""
 _MERGING_SECONDS: Final = 0.001
-"""Requests without an answer are sent this far apart, and merged meanwhile."""
+"""Requests without an answer are sent this far apart, and merged meanwhile. The next one does not wait if the
+one before was not merged and the server has sent something since."""
 _LOOK_SECONDS: Final = 1.0
 """How often a message that waits to be sent looks whether the connection is lost."""
 _NOTHING: Final = v1.ManagerMessage()
@@ -118,7 +119,7 @@ class Connection:
         self.server_version = ""
         """The version of Licorne there, known when it has answered; empty if it does not send it."""
         self.server_build = ""
-        """The hash of its sources; likewise."""
+        """The hash of its sources; known when it has answered."""
         self._lost: ConnectionLostError | None = None
         if credentials is None:
             self._channel = grpc.insecure_channel(address, options=_options())
@@ -156,7 +157,7 @@ class Connection:
         return len(self._calls) > len(self._signs_asked)
 
     def send(self, message: v1.ManagerMessage, timeout_seconds: float = math.inf) -> None:
-        """Send a message that wants no answer; wait while too many are waiting to be sent.
+        """Send a message that needs no answer; wait while too many are waiting to be sent.
 
         Raises:
             RequestError: The message is larger than a server takes; it would end the session.
@@ -188,7 +189,7 @@ class Connection:
         *,
         asks_sign: bool = False,
     ) -> Future[v1.Answer]:
-        """Send a message that wants an answer, and return what gets it.
+        """Send a message that needs an answer; return the future of the answer.
 
         Args:
             message: The message.
@@ -254,18 +255,19 @@ class Connection:
 
     def _requests(self) -> Iterator[v1.ManagerMessage]:
         message = self._sending.get()
-        sent_at = 0.0
+        sent_at, sent_count, signs = 0.0, 0, 0
         while message is not None:
             early = sent_at + _MERGING_SECONDS - time.monotonic()
-            if early > 0 and not message.call and not self.is_stepped:
+            is_answered = sent_count == 1 and self.signs != signs
+            if early > 0 and not (is_answered or message.call or self.is_stepped):
                 time.sleep(early)  # Later requests join it meanwhile: a message costs more than its entries.
-            message, following = self._merged(message)
-            sent_at = time.monotonic()
+            message, sent_count, following = self._merged(message)
+            sent_at, signs = time.monotonic(), self.signs
             yield message
             message = following if following is not _NOTHING else self._sending.get()
 
-    def _merged(self, message: v1.ManagerMessage) -> tuple[v1.ManagerMessage, v1.ManagerMessage | None]:
-        """Return a message, merged with the asks or releases right behind it, and the next one."""
+    def _merged(self, message: v1.ManagerMessage) -> tuple[v1.ManagerMessage, int, v1.ManagerMessage | None]:
+        """Return a message, merged with the asks or releases right behind it, their number, and the next."""
         count, merged_bytes = 1, 0
         while count < MERGED_MAX and not message.call and message.WhichOneof("body") == "update_allocation":
             try:
@@ -273,13 +275,13 @@ class Connection:
             except queue.Empty:
                 break
             if following is None or not merges_into(following, message):
-                return message, following
+                return message, count, following
             merged_bytes = (merged_bytes or message.ByteSize()) + following.ByteSize()
             if merged_bytes > MERGED_BYTES_MAX:
-                return message, following
+                return message, count, following
             message.MergeFrom(following)
             count += 1
-        return message, _NOTHING
+        return message, count, _NOTHING
 
     def _read(self) -> None:
         """Receive messages until the session ends."""

@@ -1,8 +1,7 @@
 """The recovery of a resource manager (RM): what it knows is sent to a scheduler that knows nothing.
 
 Either side may have been restarted. The RM registers, and hands over its nodes, applications and existing
-allocations; asks follow when all of these are answered. Entries that the RM lists anew later are recovered in
-the same way, if the scheduler does not have them. See docs/recovery.md.
+allocations; asks follow when all of these are answered. See docs/recovery.md.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from enum import Enum
+from functools import partial
 from typing import Final, cast, final
 
 from ....model.errors import LicorneError, RequestError
@@ -46,13 +46,13 @@ HELD_REQUESTS_MAX: Final = 65_536
 class OnRejection(Enum):
     """The end of a recovery if a node or an existing allocation is rejected."""
 
-    LEAVE_OUT = "The node stays drained, and the recovery goes on"
+    LEAVE_OUT = "The node stays drained, and the recovery continues"
     FAIL = "The recovery fails"
 
 
 @final
 class Recovery:
-    """Registers a resource manager, and recovers what it knows; asks are held back until that is done.
+    """Registers a resource manager, and recovers its state; asks are held back until that is done.
 
     It is a door to the scheduler until the RM recovers the next time: requests that are sent through it wait
     while it recovers, and are sent in order afterwards. It may be used by several threads.
@@ -63,20 +63,19 @@ class Recovery:
         callback: The callback of the RM. It gets all but the answers that it expects: those of existing
             allocations that are recovered, and rejections of applications that are sent again.
         nodes: All nodes. Each has the action `CREATE`, or `CREATE_DRAIN` if it is to stay drained.
-        applications: All applications that are active. One that is rejected although it has allocations is
-            sent again as a forced one, see docs/recovery.md.
+        applications: All applications that are active.
         allocations: The existing allocations, each with its node; also foreign ones (tag `foreign`).
         asks: The waiting asks.
         on_rejection: Whether the recovery ends if a node or an allocation is rejected.
         batch_max: How many entries one request has at most.
         replaces: The recovery by which the RM has registered before. The scheduler ends all that it knew by
             that one, and the callback is not called about it: for the RM nothing has ended.
-        partitions: The names of the partitions of the configuration that are made, as for
-            `Scheduler.register`; `None` makes all. The scheduler must know this argument, as ours do.
-        configuration: The queues, as for `Scheduler.register`, in place of `registration.config`.
+        partitions: The partitions that are made, as for `Scheduler.register`; `None` makes all.
+        configuration: The queues, as for `Scheduler.register`, instead of `registration.config`.
+        forces_applications: Whether rejected applications with allocations are forced, see docs/recovery.md.
 
-    The arguments are walked once, in the constructor, and are not needed afterwards: nodes and applications
-    are copied, allocations and asks are kept as bytes. They may be given as the bytes of their messages.
+    The arguments are walked once, in the constructor: nodes and applications are copied, allocations and asks
+    are kept as bytes. They may be given as the bytes of their messages.
 
     Raises:
         LicorneError: Something occurs twice or refers to something that is not given.
@@ -98,6 +97,7 @@ class Recovery:
         replaces: Recovery | None = None,
         partitions: Collection[str] | None = None,
         configuration: GivenConfiguration | None = None,
+        forces_applications: bool = True,
     ) -> None:
         if not callable(getattr(scheduler, "register_resource_manager", None)) or isinstance(scheduler, type):
             raise LicorneError(f"scheduler={scheduler!r:.200} is not a scheduler")
@@ -117,7 +117,10 @@ class Recovery:
         self._batch_max = batch_max
         self._on_rejection = on_rejection
         known = read_known_state(self._rm_id, nodes, applications, allocations, asks)
-        self._progress = RecoveryProgress(self._rm_id, known, batch_max)
+        self._progress_of = partial(
+            RecoveryProgress, self._rm_id, batch_max=batch_max, forces=forces_applications
+        )
+        self._progress = self._progress_of(known)
         self._watcher = watcher_of(
             callback, self._take_nodes, self._take_applications, self._take_allocations, self.fail
         )
@@ -209,9 +212,9 @@ class Recovery:
         allocations: Iterable[GivenAllocation] = (),
         asks: Iterable[GivenAllocation] = (),
     ) -> None:
-        """Have the scheduler know what there is now, and nothing else; do not wait for the end.
+        """Make the scheduler know the present state, and nothing else; do not wait for the end.
 
-        For an RM that has lost track and lists everything anew. It is Recovering until that is answered, and
+        For an RM that has lost track and lists everything again. It is Recovering until that is answered, and
         `wait` waits for it; requests that are sent through it meanwhile follow. The arguments have the form
         of those of the constructor, and are compared with a snapshot of the scheduler:
 
@@ -231,7 +234,7 @@ class Recovery:
         end. The RM may still hear of decisions before the call: the placement of an ask that is not
         given, for example, and then its release. An ask that is placed during the call, and is given as an
         allocation on another node, stays there: the RM hears that, and the next `relist` moves it.
-        A member of a gang that is about to replace its placeholder goes on, as when its ask is withdrawn.
+        A member of a gang that is about to replace its placeholder continues, as when its ask is withdrawn.
 
         Raises:
             LicorneError: Something occurs twice or refers to something that is not given; it is not Running;
@@ -243,13 +246,13 @@ class Recovery:
         known = read_known_state(self._rm_id, nodes, applications, allocations, asks)
         scheduler = self._scheduler
         if not isinstance(scheduler, ShowsItsState):
-            raise LicorneError("the scheduler does not show what it has: it has no method `snapshot`")
+            raise LicorneError("the scheduler does not show its state: it has no method `snapshot`")
         with self._alone():
             found = differences(scheduler, self._rm_id, known, self._batch_max)
             with self._changed:
                 if self._state is RecoveryState.RECOVERING:
                     missing = found.missing
-                    self._progress = RecoveryProgress(self._rm_id, missing, self._batch_max, found.before)
+                    self._progress = self._progress_of(missing, before=found.before)
                     self._due += [*found.first, *self._progress.begin()]
                     last = ask_requests(self._rm_id, missing.asks, self._batch_max)
                     self._held.extendleft(reversed(last))
@@ -262,9 +265,8 @@ class Recovery:
         with self._changed:
             next_recovery_state(self._state, RecoveryEvent.RECOVER)
             if self._is_pausing or own == self._sender or own in self._passing:
-                raise LicorneError(
-                    f"RM {self._rm_id!r} lists everything inside one of its own requests, or twice"
-                )
+                why = "lists everything inside one of its own requests, or twice"
+                raise LicorneError(f"RM {self._rm_id!r} {why}")
             self._is_pausing = True
         try:
             for request in self._take_held(own):
@@ -286,8 +288,7 @@ class Recovery:
             if self._is_replaced:
                 raise LicorneError(f"RM {self._rm_id!r} has registered again, by another recovery")
             self._sender = own
-            held = [*self._held]
-            self._held.clear()
+            held, self._held = [*self._held], deque()
             return held
 
     def _raise_if_failed(self) -> None:
@@ -311,7 +312,7 @@ class Recovery:
             return self._state
 
     def fail(self, reason: str) -> bool:
-        """End a recovery that cannot go on, because the connection is lost; return whether it was under way.
+        """End a recovery, because the connection is lost; return whether it was under way.
 
         Requests that it held back are dropped, and further ones refused.
         """
@@ -415,7 +416,7 @@ class Recovery:
         return rest
 
     def _send_due(self) -> None:
-        """Send what is due, in order, unless another thread is sending: that one goes on with it."""
+        """Send what is due, in order, unless another thread is sending: that thread continues with it."""
         if self._on_rejection is OnRejection.FAIL:
             rejection = next((entry for entry in self.rejections if entry.node_id), None)
             if rejection is not None:
@@ -475,7 +476,7 @@ class Recovery:
                 self._drop()
 
     def _come_back(self) -> None:
-        """Go on: the other recovery could not register."""
+        """Continue: the other recovery could not register."""
         self._watcher.is_muted = False
         with self._changed:
             self._is_replaced = False

@@ -1,6 +1,6 @@
 """Parts of a recovery: what the resource manager (RM) knows, the callback, and the states.
 
-An RM that lists everything anew recovers again, without a registration.
+An RM that lists everything again recovers again, without a registration.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from ....model.errors import LicorneError, ReplacedError
 from ....model.values.messages import full_partition_name
 from ...si import constants
 from ...si import si_pb2 as si
-from ...si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin
+from ...si.api import (
+    DeferredPredicates,
+    ExplainsRefusals,
+    ResourceManager,
+    ResourceManagerCallback,
+    StateDumpPlugin,
+)
 from ...si.arguments import ask_predicate, check_message, check_messages, replaced_hook
 
 _ACTIONS: Final = (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN)
@@ -63,6 +69,8 @@ class Watcher(ResourceManager):
             self.ask_preemption_predicates = callback.ask_preemption_predicates
         if isinstance(callback, StateDumpPlugin):
             self.get_state_dump = callback.get_state_dump  # A scheduler looks whether there is one.
+        if isinstance(callback, ExplainsRefusals):
+            self.refused_nodes = callback.refused_nodes  # Likewise.
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Take placements, releases and rejections; the RM gets those that it does not expect."""
@@ -208,6 +216,20 @@ class KnownState:
 def is_foreign(allocation: si.Allocation) -> bool:
     """Return whether another scheduler has placed an allocation."""
     return constants.FOREIGN in allocation.allocationTags
+
+
+def as_foreign(allocation: KnownAllocation) -> KnownAllocation:
+    """Return an allocation that only uses room on its node, since its application is rejected."""
+    known = allocation.message()
+    message = si.Allocation(
+        allocationKey=known.allocationKey,
+        partitionName=known.partitionName,
+        allocationTags={**known.allocationTags, constants.FOREIGN: constants.ALLOC_TYPE_DEFAULT},
+        resourcePerAlloc=known.resourcePerAlloc,
+        priority=known.priority,
+        nodeID=known.nodeID,
+    )
+    return allocation._replace(application_id="", is_foreign=True, data=message.SerializeToString())
 
 
 def read_known_state(

@@ -1,23 +1,23 @@
 """How far a recovery has come: what was sent, what has been answered, and what is to be sent next.
 
 Nodes and applications go first. An application that is rejected and has allocations is sent again as a
-forced one. When all of them are answered the existing allocations follow, and each node becomes schedulable
-when all of its allocations are answered. A scheduler that knows something already gets the rest in the same
-way. Nothing here sends, locks or waits.
+forced one, or its allocations become foreign ones. When all of them are answered the existing allocations
+follow, and each node becomes schedulable when all of its allocations are answered. A scheduler that knows
+something already gets the rest in the same way. Nothing here sends, locks or waits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias, final
 
 from ...si import constants
 from ...si import si_pb2 as si
 from ...si.messages import batches, message_batches
-from .recovery_parts import KnownAllocation, KnownState
+from .recovery_parts import KnownAllocation, KnownState, as_foreign
 
 Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | AllocationBatch"
 _PROBE: Final = "licorne-recovery"
@@ -105,9 +105,19 @@ class RecoveryProgress:
         batch_max: How many entries one request has at most.
         before: The entries of the scheduler; `None` if it has just registered the resource manager, and
             places nothing yet.
+        forces: Whether rejected applications with allocations are sent again as forced ones; otherwise their
+            allocations are sent as foreign ones.
     """
 
-    def __init__(self, rm_id: str, known: KnownState, batch_max: int, before: Before | None = None) -> None:
+    def __init__(
+        self,
+        rm_id: str,
+        known: KnownState,
+        batch_max: int,
+        before: Before | None = None,
+        *,
+        forces: bool = True,
+    ) -> None:
         self._rm_id = rm_id
         self._known = known
         self._batch_max = batch_max
@@ -126,7 +136,9 @@ class RecoveryProgress:
         """How many answers each node waits for; the nodes that are done are not in it."""
         self._forced: list[str] = []
         """Applications that have allocations and were rejected at first."""
-        self._is_forcing = False
+        self._forces = forces
+        self._is_forcing = not forces
+        """Whether rejections of applications are final."""
         self._sends_allocations = False
         self._used = {allocation.application_id for allocation in known.allocations.values()} - {""}
         self._probe_application = _unused_name({*known.applications, *self._before.applications})
@@ -245,6 +257,8 @@ class RecoveryProgress:
             self._is_forcing = True
             self._applications_open = set(self._forced)
             return [*self._application_requests(map(self._forced_application, self._forced))]
+        if not self._forces:
+            self._disown()
         self._sends_allocations = True
         return self._allocation_requests()
 
@@ -252,6 +266,13 @@ class RecoveryProgress:
         application = deepcopy(self._known.applications[name])
         application.tags[constants.APP_TAG_CREATE_FORCE] = "true"
         return application
+
+    def _disown(self) -> None:
+        """Make foreign allocations of those whose applications are rejected."""
+        known, refused = self._known.allocations.values(), self._refused_applications
+        owned = (as_foreign(each) if each.application_id in refused else each for each in known)
+        allocations = {(each.application_id, each.key): each for each in owned}
+        self._known = replace(self._known, allocations=allocations)
 
     def _allocation_requests(self) -> list[Request]:
         """Return the allocations, by partition, each followed by a probe if some have no sure answer."""

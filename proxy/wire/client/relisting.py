@@ -91,7 +91,7 @@ def differences(scheduler: ShowsItsState, rm_id: str, known: KnownState, batch_m
     has_parts = any(PART_MARK in key for _, _, key in comparison.present.entries)
     if has_parts or any(allocation.message().UUID for allocation in known.allocations.values()):
         raise LicorneError(
-            f"RM {rm_id!r} speaks the older generation of si.v1: it cannot list everything anew"
+            f"RM {rm_id!r} speaks the older generation of si.v1: it cannot list everything again"
         )
     releases = [*comparison.releases()]
     allocations = comparison.missing_allocations()

@@ -130,7 +130,7 @@ class RemoteLife(ABC):
     # ------------------------------------------------------------------------------- RMs that are replaced
 
     def _note_replaced(self, rm_id: str, error: ReplacedError) -> None:
-        """Note that an RM has registered elsewhere: this object does not register it again by itself."""
+        """Note that an RM has registered elsewhere: this object does not register it again automatically."""
         self._replaced[rm_id] = (self._registered.pop(rm_id, None), error)
 
     def _all_replaced(self) -> ReplacedError | None:
@@ -224,7 +224,7 @@ class RemoteConfigurations(ABC):
         self._note_configuration(request)
 
     def prepare_configuration(self, request: si.UpdateConfigurationRequest) -> PreparedConfiguration:
-        """Check all that `update_configuration` may refuse, and change nothing yet; scheduling goes on.
+        """Check all that `update_configuration` may refuse, and change nothing yet; scheduling continues.
 
         See `Scheduler.prepare_configuration`. An empty configuration is that of the server. It is abandoned
         when the connection is lost.
@@ -252,7 +252,7 @@ class RemoteConfigurations(ABC):
         return PreparedConfiguration(rm_id, answer.number, commit, abandon)
 
     def _note_configuration(self, request: si.UpdateConfigurationRequest) -> None:
-        """Have a resource manager that is registered again come with the configuration of now."""
+        """Register a resource manager again with its present configuration."""
         known = self._registered.get(request.rmID)
         if known is not None:
             known.request.request.config = request.config
@@ -261,7 +261,7 @@ class RemoteConfigurations(ABC):
 
 
 class RemoteSteps(ABC):
-    """The steps of a stepped scheduler; one that runs by itself refuses them. See `Stepping`."""
+    """The steps of a stepped scheduler; one that is not stepped refuses them. See `Stepping`."""
 
     @abstractmethod
     def _call(self, message: v1.ManagerMessage) -> v1.Answer:

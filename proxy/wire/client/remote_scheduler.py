@@ -69,7 +69,7 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
 
     Args:
         address: `HOST:PORT` of the server.
-        token: The bearer token, if the server wants one.
+        token: The bearer token, if the server requires one.
         root_certificates: A PEM file with the authorities that vouch for the server; TLS is used then.
         certificate: A PEM file with a client certificate, with its `key`; TLS is used then.
         key: The PEM file of its key.
@@ -223,13 +223,13 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
         self._update(request.rm_id, "reconsideration", v1.ManagerMessage(reconsider=request))
 
     def take_kept_use(self, rm_id: str, usage: Json) -> None:
-        """Let partitions go on from what was used before; see `Scheduler`, which may refuse it."""
+        """Let partitions continue from an earlier use; see `Scheduler`, which may refuse it."""
         self._call(v1.ManagerMessage(take_kept_use=v1.KeptUse(rm_id=rm_id, json=json.dumps(usage))))
 
     def stop(self) -> None:
-        """Say that the RMs of this object shut down, deliver what is queued, and end the connection.
+        """Report that the RMs of this object shut down, deliver what is queued, and end the connection.
 
-        The scheduler itself goes on, with the RMs of others. Inside a callback it does not wait for
+        The scheduler itself continues, with the RMs of others. Inside a callback it does not wait for
         callbacks.
         """
         self._callback_threads.refuse("a stop")
@@ -404,7 +404,7 @@ class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSte
             self._reply(v1.ManagerMessage(preemption_answers=found))
 
     def _defers(self, rm_id: str) -> bool:
-        """Return whether an RM answers its predicates later by itself."""
+        """Return whether an RM itself answers its predicates later."""
         registered = self._registered.get(rm_id)
         return registered is not None and isinstance(registered.callback, DeferredPredicates)
 

@@ -3,7 +3,7 @@
 An ask is kept as the bytes from the RM, and becomes an allocation when a worker reports its node. An
 allocation that the RM ends is *ending* until the worker has confirmed it. An allocation that a worker wants
 to end stays until the RM confirms it, with the session of that request: the worker of a later session does
-not know it. Allocations of others (tag `foreign`) have no answers, and are kept by node.
+not know it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,16 @@ from ...si.older_generation import termination_of
 from ...si.reading import RequestReader
 from ..client.recovery_parts import is_foreign
 from ..client.recovery_progress import RecoveryRejection, RejectedKind
-from .entries import UNANSWERED, HeldAllocations, HeldEntry, RecentNames, has_size, placed_again, without_node
+from .entries import (
+    UNANSWERED,
+    ForeignAllocations,
+    HeldAllocations,
+    HeldEntry,
+    RecentNames,
+    has_size,
+    placed_again,
+    without_node,
+)
 
 _Identity: TypeAlias = "tuple[str, str]"
 """An application and a key."""
@@ -55,9 +64,6 @@ class AllocationRecord:
         self._reader = RequestReader()
         self._held: dict[str, dict[str, HeldEntry]] = {}
         """The entries by application and key."""
-        self._foreign: dict[str, dict[str, bytes]] = {}
-        """The allocations of others, by node and key."""
-        self._foreign_nodes: dict[str, str] = {}
         self._ending: dict[_Identity, str] = {}
         """The entries that the RM has ended and no worker has confirmed, each with the message of the
         release; `_SILENT` if the RM had been asked to end it, and waits for nothing."""
@@ -66,22 +72,9 @@ class AllocationRecord:
         self._nodes_gone: dict[str, None] = {}
         self._gone = RecentNames()
         """The identities that are not held any longer: a worker may still mention them."""
+        self._foreign = ForeignAllocations(self._gone)
         self._changed: set[_Identity] = set()
         """The entries that the RM has changed later: the worker may still answer for their old form."""
-        self.asks = 0
-        """The number of waiting asks."""
-        self.allocations = 0
-        """The number of allocations, without those of others."""
-
-    @property
-    def foreign_allocations(self) -> int:
-        """The number of allocations of others."""
-        return len(self._foreign_nodes)
-
-    @property
-    def ending(self) -> int:
-        """The number of allocations that the RM has ended and no worker has confirmed."""
-        return len(self._ending)
 
     def has_any(self, application_id: str) -> bool:
         """Return whether an application has asks or allocations."""
@@ -106,9 +99,7 @@ class AllocationRecord:
             if key in of_application:
                 self._change(message, of_application[key])
                 continue
-            ask = message.SerializeToString()
-            of_application[key] = HeldEntry(ask, "", 0)
-            self.asks += 1
+            of_application[key] = HeldEntry(message.SerializeToString(), "", 0)
         rewritten = [
             place
             for place, release in enumerate(request.releases.allocationsToRelease)
@@ -133,28 +124,18 @@ class AllocationRecord:
             self._change(message, known)
         else:
             ask = message.SerializeToString()
-            self._add(name, key, HeldEntry(ask, intern(node), UNANSWERED if node else 0))
+            entry = HeldEntry(ask, intern(node), UNANSWERED if node else 0)
+            self._held.setdefault(name, {})[key] = entry
 
     def _note_foreign(self, message: si.Allocation) -> None:
         key, node = message.allocationKey, message.nodeID
-        if key in self._foreign_nodes:
+        if key in self._foreign:
             size = self._reader.resource(message.resourcePerAlloc)
             if has_negative(size) or not self._has_node(node):
                 self._refuse(message)
                 return
-            self._drop_foreign(key)
-        node = intern(node)
-        self._foreign_nodes[key] = node
-        self._foreign.setdefault(node, {})[key] = message.SerializeToString()
-
-    def _drop_foreign(self, key: str) -> None:
-        node = self._foreign_nodes.pop(key, None)
-        if node is not None:
-            self._gone.add(("", key))
-            on_node = self._foreign[node]
-            del on_node[key]
-            if not on_node:
-                del self._foreign[node]
+            self._foreign.drop(key)
+        self._foreign.add(key, intern(node), message.SerializeToString())
 
     def _change(self, message: si.Allocation, known: HeldEntry) -> None:
         """Note a change of the size or walltime of an entry, or that the RM has placed its ask."""
@@ -164,19 +145,10 @@ class AllocationRecord:
         ):
             self._refuse(message)
             return
-        self._update(known, message)
+        _update(known, message)
         self._changed.add((message.applicationID, message.allocationKey))
         if node and not known.node:
             known.node, known.session = intern(node), UNANSWERED
-            self.asks -= 1
-            self.allocations += 1
-
-    def _update(self, known: HeldEntry, message: si.Allocation) -> None:
-        entry = si.Allocation.FromString(known.ask)
-        entry.resourcePerAlloc.CopyFrom(message.resourcePerAlloc)
-        if walltime_of(message.allocationTags) is not None:
-            entry.allocationTags[WALLTIME_TAG] = message.allocationTags[WALLTIME_TAG]
-        known.ask = entry.SerializeToString()
 
     def _refuse(self, message: si.Allocation) -> None:
         """Note an entry that will be rejected, and changes nothing."""
@@ -184,25 +156,14 @@ class AllocationRecord:
         request = si.AllocationRequest(allocations=[message])
         self._refusals.setdefault(identity, []).append(request.SerializeToString())
 
-    def _add(self, name: str, key: str, entry: HeldEntry) -> None:
-        self._held.setdefault(name, {})[key] = entry
-        if entry.node:
-            self.allocations += 1
-        else:
-            self.asks += 1
-
     def _drop(self, name: str, key: str) -> None:
         """Forget an ask or allocation of the record."""
         self._gone.add((name, key))
         self._changed.discard((name, key))
         of_application = self._held[name]
-        entry = of_application.pop(key)
+        del of_application[key]
         if not of_application:
             del self._held[name]
-        if entry.node:
-            self.allocations -= 1
-        else:
-            self.asks -= 1
 
     # ------------------------------------------------------------------------------ releases of the RM
 
@@ -215,7 +176,7 @@ class AllocationRecord:
             self._refusals.setdefault((name, key), []).append(request.SerializeToString())
             return False
         if not name:
-            self._drop_foreign(key)
+            self._foreign.drop(key)
             return False
         if not key:
             for each in [*self._held.get(name, ())]:
@@ -236,8 +197,6 @@ class AllocationRecord:
             return False
         if kind == si.SCHEDULING_FAILED_ON_RM and (entry.session <= 0 or entry.session != session):
             entry.ask, entry.node, entry.session = without_node(entry.ask), "", 0
-            self.allocations -= 1
-            self.asks += 1
             return False
         self._drop(name, key)
         if kind in _ECHOED:
@@ -256,8 +215,7 @@ class AllocationRecord:
 
     def end_node(self, node_id: str) -> None:
         """Note that the RM removes a node; the worker reports which allocations end with it."""
-        for key in [*self._foreign.get(node_id, ())]:
-            self._drop_foreign(key)
+        self._foreign.drop_node(node_id)
         self._nodes_gone.pop(node_id, None)
         self._nodes_gone[node_id] = None
         if len(self._nodes_gone) > _NODES_GONE_MAX:
@@ -320,7 +278,7 @@ class AllocationRecord:
                 where = f"of {released.applicationID!r:.100} in partition {released.partitionName!r:.100}"
                 return f"it ended {released.allocationKey!r:.100} {where}, which was never there"
             if released.terminationType not in _TERMINATIONS:
-                return f"it ended {released.allocationKey!r:.100} for a reason that si.v1 has not"
+                return f"it ended {released.allocationKey!r:.100} for a reason that si.v1 does not have"
         for rejected in response.rejectedAllocations:
             name, key = rejected.applicationID, rejected.allocationKey
             if not (self.may_have(name, key) or self.may_have("", key)):
@@ -357,7 +315,7 @@ class AllocationRecord:
             key in self._held.get(name, ())
             or (name, key) in self._ending
             or (name, key) in self._refusals
-            or (not name and key in self._foreign_nodes)
+            or (not name and key in self._foreign)
             or self._gone.may_have((name, key))
         )
 
@@ -370,9 +328,6 @@ class AllocationRecord:
                 # The RM has withdrawn it in the meantime: its release follows.
                 self._ending.setdefault((name, key), _RELEASED_TEXT)
                 continue
-            if not entry.node:
-                self.asks -= 1
-                self.allocations += 1
             entry.node, entry.session = intern(placed.nodeID), 0
         rejected, released = response.rejectedAllocations, response.released
         for rejection in rejected:
@@ -398,7 +353,7 @@ class AllocationRecord:
         elif key in self._held.get(name, ()):
             self._drop(name, key)
         else:
-            self._drop_foreign(key)
+            self._foreign.drop(key)
 
     def _take_release(self, released: si.AllocationRelease, session: int) -> bool:
         """Note an entry that ends, or will end; return whether the RM gets the release."""
@@ -423,8 +378,10 @@ class AllocationRecord:
     def begin_recovery(self, has_application: Callable[[str], bool]) -> HeldAllocations:
         """Return the contents for another worker; entries that were ending on the old worker have ended."""
         ending = self._ending.items()
-        released = [self._release(*identity, text) for identity, text in ending if text != _SILENT]
-        allocations, late = self._foreign_again()
+        released = [
+            _release(self._partition, *identity, text) for identity, text in ending if text != _SILENT
+        ]
+        allocations, late = self._foreign.split(self._has_node)
         asks: list[bytes] = []
         for name, key, entry in [*self._all()]:
             if not entry.node:
@@ -432,10 +389,10 @@ class AllocationRecord:
             elif entry.session == UNANSWERED:
                 late.append(placed_again(entry))
             elif not self._has_node(entry.node):
-                released.append(self._release(name, key, f"Node {entry.node} Removed"))
+                released.append(_release(self._partition, name, key, f"Node {entry.node} Removed"))
                 self._drop(name, key)
             elif not has_application(name):
-                released.append(self._release(name, key, f"Application {name} Removed"))
+                released.append(_release(self._partition, name, key, f"Application {name} Removed"))
                 self._drop(name, key)
             else:
                 allocations.append(placed_again(entry))
@@ -458,8 +415,8 @@ class AllocationRecord:
                 continue
             if key in self._held.get(name, ()):
                 self._drop(name, key)
-            elif not name and key in self._foreign_nodes:
-                self._drop_foreign(key)
+            elif not name and key in self._foreign:
+                self._foreign.drop(key)
             else:
                 continue
             rejected.append(
@@ -469,20 +426,21 @@ class AllocationRecord:
             )
         return rejected
 
-    def _foreign_again(self) -> tuple[list[bytes], list[bytes]]:
-        """Return the allocations of others, first those on existing nodes."""
-        there: list[bytes] = []
-        elsewhere: list[bytes] = []
-        for node, on_node in self._foreign.items():
-            found = there if self._has_node(node) else elsewhere
-            found += on_node.values()
-        return there, elsewhere
 
-    def _release(self, name: str, key: str, text: str) -> si.AllocationRelease:
-        return si.AllocationRelease(
-            partitionName=self._partition,
-            applicationID=name,
-            allocationKey=key,
-            terminationType=si.STOPPED_BY_RM,
-            message=text,
-        )
+def _update(known: HeldEntry, message: si.Allocation) -> None:
+    """Give an entry the size of a message, and its walltime if it has one."""
+    entry = si.Allocation.FromString(known.ask)
+    entry.resourcePerAlloc.CopyFrom(message.resourcePerAlloc)
+    if walltime_of(message.allocationTags) is not None:
+        entry.allocationTags[WALLTIME_TAG] = message.allocationTags[WALLTIME_TAG]
+    known.ask = entry.SerializeToString()
+
+
+def _release(partition: str, name: str, key: str, text: str) -> si.AllocationRelease:
+    return si.AllocationRelease(
+        partitionName=partition,
+        applicationID=name,
+        allocationKey=key,
+        terminationType=si.STOPPED_BY_RM,
+        message=text,
+    )

@@ -21,7 +21,7 @@ from ...core.health import HealthCheck, HealthReport
 from ...core.scheduler.answering.answers import given
 from ...si import licorne_v1_pb2 as v1
 from .link import PartitionLink
-from .linked_manager import DoorUse, LinkedManager, at_each
+from .linked_manager import DoorUse, LinkedManager, ManagerTable, at_each
 from .routing import short_name
 
 _LOOK_SECONDS: Final = 0.1
@@ -34,16 +34,12 @@ class DoorAnswers:
     """Answers questions that are messages, like `Scheduler.answers`.
 
     Args:
-        managers: The registered RMs, by id.
-        check_running: Raises `RequestError` when the door has been stopped.
+        managers: The registered RMs.
         use: The use of the partitions, as their workers last reported it.
     """
 
-    def __init__(
-        self, managers: Mapping[str, LinkedManager], check_running: Callable[[], None], use: DoorUse
-    ) -> None:
+    def __init__(self, managers: ManagerTable, use: DoorUse) -> None:
         self._managers = managers
-        self._check_running = check_running
         self.use = use
 
     def answer(self, question: v1.Question) -> Any:
@@ -53,7 +49,7 @@ class DoorAnswers:
             RequestError: The question is refused, or a worker for it does not answer now.
             AssertionError: The question was whether every invariant holds, and one does not.
         """
-        self._check_running()
+        self._managers.check_running()
         kind = question.WhichOneof("body")
         if kind is None:
             raise RequestError("a question without a body")
@@ -100,15 +96,15 @@ class DoorAnswers:
         return tuple(entry for link in self._named(asked) for entry in _asked(link, question))
 
     def _of_every(self, question: v1.Question, _: v1.Empty) -> tuple[Any, ...]:
-        return tuple(entry for link in self._links() for entry in _asked(link, question))
+        return tuple(entry for link in self._managers.links() for entry in _asked(link, question))
 
     def _validate(self, question: v1.Question, _: v1.Empty) -> None:
-        for link in self._links():
+        for link in self._managers.links():
             _asked(link, question)
 
     def _snapshot(self, _: v1.Question, asked: v1.Snapshot) -> Document:
         rm_id = given(asked, "rm_id")
-        links = [link for link in self._links() if rm_id in (None, link.place.rm_id)]
+        links = self._managers.links(rm_id)
         shared = Counter(link.partition for link in links)
         found: dict[str, Any] = {}
         for link in links:
@@ -125,16 +121,16 @@ class DoorAnswers:
 
     def _saved(self, _: v1.Question, asked: v1.Snapshot) -> Document:
         rm_id = given(asked, "rm_id")
-        links = [link for link in self._links() if rm_id in (None, link.place.rm_id)]
-        names = self._managers if rm_id is None else (rm_id,)
-        managers = {name: self._manager(name, "save").registration().config for name in names}
+        links = self._managers.links(rm_id)
+        names = self._managers.ids if rm_id is None else (rm_id,)
+        managers = {name: self._managers.known(name, "save").registration().config for name in names}
         parts = (_asked(link, v1.Question(saved=v1.Snapshot(rm_id=link.place.rm_id))) for link in links)
         return {"managers": {**managers}, "partitions": [one for part in parts for one in part["partitions"]]}
 
     def _kept_use(self, _: v1.Question, asked: v1.Snapshot) -> Document:
         """Return the use; for a partition without a worker, the last report of its last worker."""
         rm_id = given(asked, "rm_id")
-        links = [link for link in self._links() if rm_id in (None, link.place.rm_id)]
+        links = self._managers.links(rm_id)
         for link, used in zip(links, at_each(links, _use_of), strict=True):
             if used is not None:
                 self.use.take(link.place.rm_id, used)
@@ -144,7 +140,7 @@ class DoorAnswers:
         """Return one report: a check succeeds if it does on all workers, and every partition has one."""
         reports: dict[str, HealthReport] = {}
         missing: list[str] = []
-        for link in self._links():
+        for link in self._managers.links():
             name = full_partition_name(link.partition, link.place.rm_id)
             try:
                 report = _asked(link, question)
@@ -162,7 +158,7 @@ class DoorAnswers:
         return HealthReport(made_at_ns, (workers, *_joined(reports)))
 
     def _figures(self, _: v1.Question, __: v1.Empty) -> NoReturn:
-        raise RequestError("the door has no figures of its own: ask each worker, `places` says where it is")
+        raise RequestError("the door itself has no figures: ask each worker, see `places` for its address")
 
     # ------------------------------------------------------------------------------- of the door
 
@@ -170,24 +166,20 @@ class DoorAnswers:
         """Return that the door records nothing; a worker may."""
 
     def _resource_managers(self, _: v1.Question, __: v1.Empty) -> Any:
-        return tuple(manager.status for _, manager in sorted(self._managers.items()))
+        return self._managers.statuses()
 
     def _configuration_text(self, _: v1.Question, asked: v1.ManagerAsked) -> str:
-        return self._manager(asked.rm_id, "configuration text").registration().config
+        return self._managers.known(asked.rm_id, "configuration text").registration().config
 
     def _extra_configuration(self, _: v1.Question, asked: v1.ExtraConfiguration) -> Any:
-        manager = self._manager(asked.rm_id, "extra configuration")
+        manager = self._managers.known(asked.rm_id, "extra configuration")
         return parse_extra_config(manager.registration().extraConfig)[0]
 
     def _callbacks_waiting(self, _: v1.Question, asked: v1.ManagerAsked) -> int:
-        manager = self._managers.get(asked.rm_id)
+        manager = self._managers.find(asked.rm_id)
         return 0 if manager is None else manager.callbacks_waiting
 
     # ---------------------------------------------------------------------------------- the links
-
-    def _links(self) -> list[PartitionLink]:
-        """Return all links, by RM and partition in the order of registration and configuration."""
-        return [link for manager in [*self._managers.values()] for link in manager.links.values()]
 
     def _named(self, asked: v1.Explain | v1.NextAsks) -> list[PartitionLink]:
         """Return the links for a question.
@@ -198,19 +190,13 @@ class DoorAnswers:
         rm_id, partition = given(asked, "rm_id"), given(asked, "partition")
         found = [
             link
-            for link in self._links()
+            for link in self._managers.links()
             if rm_id in (None, link.place.rm_id)
             and (partition is None or short_name(partition, link.place.rm_id) == link.partition)
         ]
         if not found:
             raise RequestError(f"there is no partition {partition!r} of RM {rm_id!r}")
         return found
-
-    def _manager(self, rm_id: str, what: str) -> LinkedManager:
-        manager = self._managers.get(rm_id)
-        if manager is None:
-            raise RequestError(f'received {what}, but RmID="{rm_id}" not registered')
-        return manager
 
     def _only_manager(self, rm_id: str | None, what: str) -> LinkedManager:
         """Return the RM with an id; without an id, the only RM.
@@ -219,11 +205,12 @@ class DoorAnswers:
             RequestError: The RM has not registered; or no id was given, and several RMs have registered.
         """
         if rm_id is None:
-            if len(self._managers) != 1:
-                known = ", ".join(sorted(self._managers)) or "none"
+            ids = self._managers.ids
+            if len(ids) != 1:
+                known = ", ".join(sorted(ids)) or "none"
                 raise RequestError(f"{what}: name the resource manager; registered are: {known}")
-            (rm_id,) = self._managers
-        return self._manager(rm_id, what)
+            (rm_id,) = ids
+        return self._managers.known(rm_id, what)
 
 
 def _asked(link: PartitionLink, question: v1.Question) -> Any:

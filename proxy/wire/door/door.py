@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
 
 from ....model.errors import LicorneError, ReplacedError, RequestError
 from ....model.queues.use_order import KeptUse
 from ....model.values.documents import Json
+from ...core.metrics.figures import Metrics
 from ...core.scheduler.answering.questions import QuestionSide
 from ...core.scheduler.calling import CallingSide, check_registration
 from ...core.scheduler.managers.callbacks import CallbackFailures, CallbackThreads, ErrorHook
@@ -23,7 +24,15 @@ from ...si.arguments import check_seconds, replaced_hook, rm_id_of
 from ..client.remote_life import RemoteSteps
 from .answers import DoorAnswers
 from .link import PartitionLink
-from .linked_manager import DoorChange, DoorUse, LinkedManager, at_each, start_worker, wait_until_started
+from .linked_manager import (
+    DoorChange,
+    DoorUse,
+    LinkedManager,
+    ManagerTable,
+    at_each,
+    start_worker,
+    wait_until_started,
+)
 from .routing import (
     allocations_by_partition,
     applications_by_partition,
@@ -83,7 +92,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
     ) -> None:
         if policies is not None:
             raise LicorneError(
-                "policies: a door asks none, its workers do: `licorne serve --policy` for each"
+                "policies: expected None, since workers ask the policies: `licorne serve --policy` for each"
             )
         check_seconds("start_timeout_seconds", start_timeout_seconds)
         self._launcher = launcher
@@ -92,19 +101,14 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         self._threads = CallbackThreads()
         self._connect = WorkerConnector(token, (root_certificates, certificate, key), self._failures.note)
         self._start_timeout_seconds = start_timeout_seconds
-        self._lock = threading.Lock()
-        """Held while the table of resource managers changes, and never during a wait."""
-        self._turns: dict[str, threading.Lock] = {}
-        """One lock for each id of a resource manager, held while it registers, is reconfigured, or leaves."""
-        self._managers: dict[str, LinkedManager] = {}
-        self._registering: set[LinkedManager] = set()
-        """The resource managers whose partitions wait for their first worker."""
+        self._managers = ManagerTable()
         self._use = DoorUse(kept_use or {})
-        self._changes = 0
-        """The number of prepared configurations."""
-        self._stopped = threading.Event()
+        self._changes = count(1)
+        """The numbers of prepared configurations."""
+        self.metrics = Metrics()
+        """The counts of configurations that were refused before a worker got them."""
         self.one_caller: AbstractContextManager[object] = nullcontext()
-        self.answers = DoorAnswers(self._managers, self._check_running, self._use)
+        self.answers = DoorAnswers(self._managers, self._use)
         """The object that answers questions."""
 
     # -------------------------------------------------------------------------------- SchedulerAPI
@@ -129,8 +133,8 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         self._threads.refuse("a registration")
         wanted = None if partitions is None else [short_name(name, request.rmID) for name in partitions]
         names = partition_names(request.config, "registration of RM", wanted)
-        with self._turn(request.rmID):
-            self._check_running()
+        with self._managers.turn(request.rmID):
+            self._managers.check_running()
             manager = LinkedManager(
                 request,
                 callback,
@@ -140,12 +144,9 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 use=self._use,
                 on_replaced=self._give_up,
                 now_ns=time.time_ns,
-                before=self._managers.get(request.rmID),
+                before=self._managers.find(request.rmID),
             )
-            with self._lock:
-                self._check_running()  # A concurrent stop ends those that it finds.
-                before = self._managers.pop(request.rmID, None)
-                self._registering.add(manager)
+            before = self._managers.begin(manager)
             if before is not None:
                 before.close("the resource manager has registered again")
                 if (hook := replaced_hook(before.callback, callback)) is not None:
@@ -155,21 +156,13 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 for link in manager.links.values():  # All are in the table: a concurrent stop finds them.
                     link.start()
                 self._wait_until_started(manager.links.values(), "registration of RM")
-                with self._lock:
-                    self._check_running()
-                    self._managers[request.rmID] = manager
+                self._managers.complete(manager)
             except BaseException:
                 manager.close("the registration has failed")
                 raise
             finally:
-                with self._lock:
-                    self._registering.discard(manager)
+                self._managers.end_registration(manager)
         return si.RegisterResourceManagerResponse()
-
-    def _turn(self, rm_id: str) -> threading.Lock:
-        """Return the lock for registrations, changes and ends of one resource manager."""
-        with self._lock:
-            return self._turns.setdefault(rm_id, threading.Lock())
 
     def _linked(self, manager: LinkedManager, name: str) -> PartitionLink:
         return PartitionLink(manager, name, self._workers, self._connect, time.time_ns)
@@ -184,7 +177,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: The configuration is refused, and nothing has changed.
         """
         self._threads.refuse("an update of the configuration")
-        with self._turn(rm_id_of(request, si.UpdateConfigurationRequest)):
+        with self._managers.turn(rm_id_of(request, si.UpdateConfigurationRequest)):
             change = self._prepared(request)
             new = self._committed(change)
         self._wait_until_started(new, "update of configuration")
@@ -198,14 +191,12 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: The configuration is refused, and nothing has changed.
         """
         self._threads.refuse("a preparation of a configuration")
-        with self._turn(rm_id_of(request, si.UpdateConfigurationRequest)):
+        with self._managers.turn(rm_id_of(request, si.UpdateConfigurationRequest)):
             change = self._prepared(request)
-            with self._lock:
-                self._changes += 1
-                number = self._changes
+            number = next(self._changes)
 
         def commit() -> None:
-            with self._turn(request.rmID):
+            with self._managers.turn(request.rmID):
                 new = self._committed(change)
             self._wait_until_started(new, "update of configuration")
 
@@ -213,14 +204,14 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
 
     def _committed(self, change: DoorChange) -> list[PartitionLink]:
         """Commit a change; return the links to new partitions."""
-        before = dict.fromkeys(link.partition for link in self._links())
+        before = dict.fromkeys(link.partition for link in self._managers.links())
         new = change.commit()
         self._end_unused(before)
         return new
 
     def _end_unused(self, before: Collection[str]) -> None:
         """End the workers of those of some partitions that no resource manager uses any longer."""
-        used = {link.partition for link in self._links()}
+        used = {link.partition for link in self._managers.links()}
         for name in before:
             if name not in used:
                 self._workers.end(name)
@@ -231,14 +222,14 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         Raises:
             RequestError: The change is refused, or a new partition has no worker.
         """
-        manager = self._manager(request.rmID, "UpdateConfigurationRequest")
+        manager = self._managers.running(request.rmID, "UpdateConfigurationRequest")
         names = partition_names(request.config, "update of configuration", None, refuse_rules=True)
         if manager.partitions is not None:
             names = [name for name in names if name in manager.partitions]
         for name in names:
             if name not in manager.links:
                 seconds = self._start_timeout_seconds
-                start_worker(self._workers, name, self._stopped, "update of configuration", seconds)
+                start_worker(self._workers, name, self._managers.stopped, "update of configuration", seconds)
         change = DoorChange(manager, request, names, lambda name: self._linked(manager, name))
         change.prepare()
         return change
@@ -249,7 +240,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         Raises:
             RequestError: The request is refused as a whole, and nothing has changed.
         """
-        manager = self._manager(rm_id_of(request, si.NodeRequest), "NodeRequest")
+        manager = self._managers.running(rm_id_of(request, si.NodeRequest), "NodeRequest")
         self._hand_over(manager, nodes_by_partition(request), PartitionLink.update_node)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
@@ -258,7 +249,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         Raises:
             RequestError: The request is refused as a whole, and nothing has changed.
         """
-        manager = self._manager(rm_id_of(request, si.ApplicationRequest), "ApplicationRequest")
+        manager = self._managers.running(rm_id_of(request, si.ApplicationRequest), "ApplicationRequest")
         self._hand_over(manager, applications_by_partition(request), PartitionLink.update_application)
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
@@ -267,7 +258,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         Raises:
             RequestError: The request is refused as a whole, and nothing has changed.
         """
-        manager = self._manager(rm_id_of(request, si.AllocationRequest), "AllocationRequest")
+        manager = self._managers.running(rm_id_of(request, si.AllocationRequest), "AllocationRequest")
         self._hand_over(manager, allocations_by_partition(request), PartitionLink.update_allocation)
 
     def _hand_over(
@@ -287,7 +278,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         for name, part in parts.items():
             link = manager.links.get(name)
             if link is None:
-                self._any_link(manager).pass_on(part)
+                manager.any_link().pass_on(part)
             else:
                 update(link, part)
                 taken.append(link)
@@ -299,7 +290,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         Raises:
             RequestError: The resource manager has not registered, or does not have the partition.
         """
-        manager = self._manager(request.rm_id, "reconsideration")
+        manager = self._managers.running(request.rm_id, "reconsideration")
         links = [*manager.links.values()]
         if request.partition_name:
             name = short_name(request.partition_name, request.rm_id)
@@ -314,17 +305,6 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
     def take_kept_use(self, rm_id: str, usage: Json) -> None:
         """Let partitions continue from an earlier use when they get a worker; see `Scheduler`."""
         self._use.take(rm_id, usage)
-
-    def _any_link(self, manager: LinkedManager) -> PartitionLink:
-        """Return any link, for an unknown partition: all workers refuse it in the same way.
-
-        Raises:
-            RequestError: The RM does not have any partition.
-        """
-        links = [*manager.links.values()]
-        if not links:
-            raise RequestError(f"RM {manager.rm_id!r} has no partition")
-        return next((link for link in links if link.is_running), links[0])
 
     def _wait_for_room(self, links: Iterable[PartitionLink]) -> None:
         """Wait while too many requests wait for a worker, unless a worker may wait for this thread."""
@@ -361,9 +341,9 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         return self._halt(rm_id, "stop", reason, callback)
 
     def _halt(self, rm_id: str, change: str, reason: str, callback: ResourceManagerCallback | None) -> bool:
-        with self._turn(rm_id):
-            self._check_running()
-            manager = self._known(rm_id, f"a {change}")
+        with self._managers.turn(rm_id):
+            self._managers.check_running()
+            manager = self._managers.known(rm_id, f"a {change}")
             if callback is not None and callback is not manager.callback:
                 return False
             advance = manager.life.pause if change == "pause" else manager.life.stop
@@ -377,8 +357,8 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
     def _give_up(self, manager: LinkedManager, partition: str, error: ReplacedError) -> None:
         """Stop a resource manager that another door has taken over, as one of its workers reports."""
         manager.note_failure(f"partition {partition!r}", ReplacedError(f"given up: {error}"))
-        with self._turn(manager.rm_id):
-            if self._managers.get(manager.rm_id) is not manager or self._stopped.is_set():
+        with self._managers.turn(manager.rm_id):
+            if self._managers.find(manager.rm_id) is not manager or self._managers.stopped.is_set():
                 return  # The registration fails with the error, or there is a newer one.
             manager.life.stop(str(error))
             manager.close(str(error))
@@ -392,25 +372,22 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: The resource manager has not stopped, or has not registered.
         """
         self._threads.refuse("the end of a resource manager")
-        with self._turn(rm_id):
-            self._check_running()
-            manager = self._known(rm_id, "the end of a resource manager")
+        with self._managers.turn(rm_id):
+            self._managers.check_running()
+            manager = self._managers.known(rm_id, "the end of a resource manager")
             if not manager.life.has_stopped:
                 state = manager.life.status.state.value
                 raise RequestError(f"RM {rm_id!r} is {state}: only one that has stopped can be forgotten")
-            with self._lock:
-                self._managers.pop(rm_id, None)
+            self._managers.forget(rm_id)
         manager.close("the resource manager is forgotten")
         self._end_unused(manager.links)
 
     def stop(self) -> None:
         """End the links and the workers of this door; deliver the queued callbacks."""
         self._threads.refuse("a stop")
-        with self._lock:
-            if self._stopped.is_set():
-                return
-            self._stopped.set()
-            managers = [*self._managers.values(), *self._registering]
+        managers = self._managers.stop()
+        if managers is None:
+            return
         for manager in managers:
             manager.close("the door has been stopped")
         self._launcher.stop()
@@ -421,14 +398,14 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         Raises:
             LicorneError: The step is only for stepped schedulers.
         """
-        self._check_running()
+        self._managers.check_running()
         method = message.step.method
         if method == v1.Step.NOW:
             return v1.Answer(number=time.time_ns())
         step = STEPS.get(method)
         if step is None:
-            raise LicorneError("the door runs by itself: it is not stepped")
-        for link in self._links():
+            raise LicorneError("the door is not stepped")
+        for link in self._managers.links():
             with suppress(RequestError):  # The partition is without a worker now.
                 step(link.scheduler())
         return v1.Answer()
@@ -437,39 +414,8 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
 
     def places(self) -> tuple[PartitionPlace, ...]:
         """Return where each partition runs, and its state, in the order of the registrations."""
-        return tuple(link.place for link in self._links())
-
-    def _links(self) -> list[PartitionLink]:
-        return [link for manager in [*self._managers.values()] for link in manager.links.values()]
+        return tuple(link.place for link in self._managers.links())
 
     def _question(self, question: v1.Question) -> Any:
         self._threads.refuse("a question")
         return self.answers.answer(question)
-
-    def _check_running(self) -> None:
-        if self._stopped.is_set():
-            raise RequestError("the scheduler has been stopped")
-
-    def _known(self, rm_id: str, what: str) -> LinkedManager:
-        """Return a registered RM.
-
-        Raises:
-            RequestError: The RM has not registered.
-        """
-        manager = self._managers.get(rm_id)
-        if manager is None:
-            raise RequestError(f'received {what}, but RmID="{rm_id}" not registered')
-        return manager
-
-    def _manager(self, rm_id: str, request: str) -> LinkedManager:
-        """Return the RM of a request.
-
-        Raises:
-            RequestError: The RM has not registered or has stopped, or the door has stopped.
-        """
-        self._check_running()
-        manager = self._known(rm_id, request)
-        if manager.life.has_stopped:
-            why = f": {manager.life.status.reason}" if manager.life.status.reason else ""
-            raise RequestError(f"{request} of RM {rm_id!r}, which has stopped{why}")
-        return manager

@@ -75,10 +75,6 @@ class Creations:
         self._there: dict[str, bytes] = {}
         self._due: dict[str, list[_Due]] = {}
 
-    def __len__(self) -> int:
-        """Return the number of ids with an existing entry."""
-        return len(self._there)
-
     @property
     def there(self) -> Mapping[str, bytes]:
         """The accepted entries that have not ended, by id."""
@@ -309,3 +305,51 @@ class RecentNames:
         self._young.clear()
         self._old.clear()
         self._is_beyond = self._was_beyond = False
+
+
+@final
+class ForeignAllocations:
+    """Allocations of others (tag `foreign`), which have no answers, by node and key; the owner guards it.
+
+    Args:
+        gone: Gets the identities of those that are dropped, without an application.
+    """
+
+    def __init__(self, gone: RecentNames) -> None:
+        self._gone = gone
+        self._by_node: dict[str, dict[str, bytes]] = {}
+        self.nodes: Final[dict[str, str]] = {}
+        """The node of each, by key."""
+
+    def __contains__(self, key: str) -> bool:
+        """Return whether an allocation with this key is there."""
+        return key in self.nodes
+
+    def add(self, key: str, node: str, entry: bytes) -> None:
+        """Add an allocation with a new key: a message `Allocation`."""
+        self.nodes[key] = node
+        self._by_node.setdefault(node, {})[key] = entry
+
+    def drop(self, key: str) -> None:
+        """Drop an allocation; an unknown key is ignored."""
+        node = self.nodes.pop(key, None)
+        if node is not None:
+            self._gone.add(("", key))
+            on_node = self._by_node[node]
+            del on_node[key]
+            if not on_node:
+                del self._by_node[node]
+
+    def drop_node(self, node: str) -> None:
+        """Drop all allocations on a node."""
+        for key in [*self._by_node.get(node, ())]:
+            self.drop(key)
+
+    def split(self, has_node: Callable[[str], bool]) -> tuple[list[bytes], list[bytes]]:
+        """Return all allocations, first those on existing nodes."""
+        there: list[bytes] = []
+        elsewhere: list[bytes] = []
+        for node, on_node in self._by_node.items():
+            found = there if has_node(node) else elsewhere
+            found += on_node.values()
+        return there, elsewhere

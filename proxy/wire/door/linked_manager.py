@@ -1,4 +1,4 @@
-"""A resource manager (RM) at the door: its links, the start of their workers, its use and reloads."""
+"""The resource managers (RMs) at a door: their table, links, the start of their workers, use and reloads."""
 
 from __future__ import annotations
 
@@ -154,6 +154,128 @@ class LinkedManager:
         for link in self.links.values():
             link.close(reason)
         self._callbacks.close()
+
+    def any_link(self) -> PartitionLink:
+        """Return any link, for an unknown partition: all workers refuse it in the same way.
+
+        Raises:
+            RequestError: The RM does not have any partition.
+        """
+        links = [*self.links.values()]
+        if not links:
+            raise RequestError(f"RM {self.rm_id!r} has no partition")
+        return next((link for link in links if link.is_running), links[0])
+
+
+@final
+class ManagerTable:
+    """The registered resource managers of a door, and those that are registering; any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        """Held while the table changes, and never during a wait."""
+        self._turns: dict[str, threading.Lock] = {}
+        """One lock for each id of a resource manager, held while it registers, is reconfigured, or leaves."""
+        self._by_id: dict[str, LinkedManager] = {}
+        self._registering: set[LinkedManager] = set()
+        """The resource managers whose partitions wait for their first worker."""
+        self.stopped: Final = threading.Event()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the registered resource managers, in the order of the registrations."""
+        return tuple(self._by_id)
+
+    def check_running(self) -> None:
+        """Refuse a request to a door that has been stopped.
+
+        Raises:
+            RequestError: It has.
+        """
+        if self.stopped.is_set():
+            raise RequestError("the scheduler has been stopped")
+
+    def turn(self, rm_id: str) -> threading.Lock:
+        """Return the lock for registrations, changes and ends of one resource manager."""
+        with self._lock:
+            return self._turns.setdefault(rm_id, threading.Lock())
+
+    def find(self, rm_id: str) -> LinkedManager | None:
+        """Return a registered resource manager, `None` for an unknown id."""
+        return self._by_id.get(rm_id)
+
+    def known(self, rm_id: str, what: str) -> LinkedManager:
+        """Return a registered resource manager.
+
+        Raises:
+            RequestError: It has not registered.
+        """
+        manager = self._by_id.get(rm_id)
+        if manager is None:
+            raise RequestError(f'received {what}, but RmID="{rm_id}" not registered')
+        return manager
+
+    def running(self, rm_id: str, request: str) -> LinkedManager:
+        """Return the resource manager of a request.
+
+        Raises:
+            RequestError: It has not registered or has stopped, or the door has been stopped.
+        """
+        self.check_running()
+        manager = self.known(rm_id, request)
+        if manager.life.has_stopped:
+            why = f": {manager.life.status.reason}" if manager.life.status.reason else ""
+            raise RequestError(f"{request} of RM {rm_id!r}, which has stopped{why}")
+        return manager
+
+    def links(self, rm_id: str | None = None) -> list[PartitionLink]:
+        """Return the links of one or all resource managers, by registration and configuration."""
+        managers = [manager for name, manager in [*self._by_id.items()] if rm_id in (None, name)]
+        return [link for manager in managers for link in manager.links.values()]
+
+    def statuses(self) -> tuple[ManagerStatus, ...]:
+        """Return the states of the resource managers, by id."""
+        return tuple(manager.status for _, manager in sorted(self._by_id.items()))
+
+    def begin(self, manager: LinkedManager) -> LinkedManager | None:
+        """Add a resource manager that registers; return its earlier registration, which is gone.
+
+        Raises:
+            RequestError: The door has been stopped.
+        """
+        with self._lock:
+            self.check_running()  # A concurrent stop ends those that it finds.
+            before = self._by_id.pop(manager.rm_id, None)
+            self._registering.add(manager)
+            return before
+
+    def complete(self, manager: LinkedManager) -> None:
+        """Note that a resource manager has registered.
+
+        Raises:
+            RequestError: The door has been stopped.
+        """
+        with self._lock:
+            self.check_running()
+            self._by_id[manager.rm_id] = manager
+
+    def end_registration(self, manager: LinkedManager) -> None:
+        """Note that a registration has succeeded or failed."""
+        with self._lock:
+            self._registering.discard(manager)
+
+    def forget(self, rm_id: str) -> None:
+        """Remove a resource manager."""
+        with self._lock:
+            self._by_id.pop(rm_id, None)
+
+    def stop(self) -> list[LinkedManager] | None:
+        """Refuse further requests; return all resource managers, `None` if it was stopped before."""
+        with self._lock:
+            if self.stopped.is_set():
+                return None
+            self.stopped.set()
+            return [*self._by_id.values(), *self._registering]
 
 
 def at_each(places: Sequence[_Each], step: Callable[[_Each], _Outcome]) -> list[_Outcome]:
@@ -356,7 +478,7 @@ class DoorChange:
         at_each(self._prepared, _commit)
         at_each([*manager.links.values()], PartitionLink.configure)
         for link in gone:
-            link.close("the configuration has the partition no more", ends=True)
+            link.close("the configuration no longer has the partition", ends=True)
         self._undo.pop_all()
         return [*new.values()]
 

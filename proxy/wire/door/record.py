@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias, final
 
 from ....model.applications.effects import ApplicationEvent, ApplicationState
+from ....model.nodes.node import CORDONED
 from ....model.requests.nodes import update_refusal
 from ....model.values.allocation import WALLTIME_TAG
 from ....model.values.messages import RejectionCode, full_partition_name
@@ -108,38 +109,6 @@ class PartitionRecord:
     def has_application(self, application_id: str) -> bool:
         """Return whether an application of that id exists."""
         return self._applications.is_known(application_id)
-
-    # --------------------------------------------------------------------------------------- sizes
-
-    @property
-    def nodes(self) -> int:
-        """The number of nodes."""
-        return len(self._nodes)
-
-    @property
-    def applications(self) -> int:
-        """The number of applications that are not finished."""
-        return len(self._applications)
-
-    @property
-    def allocations(self) -> int:
-        """The number of allocations, without those of others."""
-        return self._allocations.allocations
-
-    @property
-    def foreign_allocations(self) -> int:
-        """The number of allocations of others."""
-        return self._allocations.foreign_allocations
-
-    @property
-    def asks(self) -> int:
-        """The number of waiting asks."""
-        return self._allocations.asks
-
-    @property
-    def ending(self) -> int:
-        """The number of allocations that the RM has ended and no worker has confirmed."""
-        return self._allocations.ending
 
     # ------------------------------------------------------------------------------------- requests
 
@@ -461,7 +430,7 @@ def _without_nudges(response: si.AllocationResponse) -> si.AllocationResponse:
 
 
 def _folded(entry: bytes, change: si.NodeInfo) -> bytes:
-    """Return a node after a change: like the core, without the attributes of the change."""
+    """Return a node after a change: like the core, without its attributes, except for a cordon."""
     node = si.NodeInfo.FromString(entry)
     if change.action == si.NodeInfo.DRAIN_NODE:
         node.action = si.NodeInfo.CREATE_DRAIN
@@ -472,6 +441,8 @@ def _folded(entry: bytes, change: si.NodeInfo) -> bytes:
             node.schedulableResource.CopyFrom(change.schedulableResource)
         if change.HasField("occupiedResource"):
             node.occupiedResource.CopyFrom(change.occupiedResource)
+        if CORDONED in change.attributes:
+            node.attributes[CORDONED] = change.attributes[CORDONED]
     return node.SerializeToString()
 
 

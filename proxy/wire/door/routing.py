@@ -70,7 +70,7 @@ def allocations_by_partition(request: si.AllocationRequest) -> Mapping[str, si.A
         RequestError: The request has a field of the older generation of `si.v1`.
     """
     if request.asks or request.releases.allocationAsksToRelease:
-        raise RequestError(_OLDER.format("a field for asks of their own"))
+        raise RequestError(_OLDER.format("a separate field for asks"))
     new = _split(request.allocations, lambda entry: entry.partitionName, request.rmID)
     gone = _split(request.releases.allocationsToRelease, lambda entry: entry.partitionName, request.rmID)
     names = dict.fromkeys([*new, *gone])
@@ -144,6 +144,7 @@ def partition_names(
         if name not in names:
             hint = did_you_mean(name, names)
             raise RequestError(
-                f"{what} failed: the configuration has no partition {name!r:.100}, which is to be made{hint}"
+                f"{what} failed: the configuration has no partition {name!r:.100}, "
+                f"which `partitions` names{hint}"
             )
     return names if wanted is None else [name for name in names if name in wanted]

@@ -47,19 +47,22 @@ TICK_SECONDS: Final = 1.0
 _ASKED_AFTER_SECONDS: Final = 5
 """The time after which a silent worker is asked."""
 _PLAIN: Final = (
-    ("Failed parsing HTTP/2", "a server answers there that is no `licorne serve`, such as one for HTTP/1.1"),
+    ("Failed parsing HTTP/2", "the server there is not a `licorne serve`, but perhaps one for HTTP/1.1"),
     ("Socket closed", "it closes connections without TLS; with TLS, give its authority as --worker-ca"),
 )
 """Parts of the texts of errors of gRPC without TLS, and their meanings."""
 _SECURE: Final = (
-    ("WRONG_VERSION_NUMBER", "what answers there does not use TLS, which --worker-ca and --worker-cert want"),
+    (
+        "WRONG_VERSION_NUMBER",
+        "the server there does not use TLS, which --worker-ca and --worker-cert require",
+    ),
     ("CERTIFICATE_VERIFY_FAILED", "the authority in --worker-ca does not vouch for its certificate"),
     ("Hostname Verification", "its certificate is for another name than this address"),
     ("Socket closed", "it closes connections of who has no certificate that it trusts, see --worker-cert"),
 )
 _BOTH: Final = (
     ("Connection refused", "nothing listens there"),
-    ("UNIMPLEMENTED", "a gRPC server answers there that is no `licorne serve`"),
+    ("UNIMPLEMENTED", "the gRPC server there is not a `licorne serve`"),
     ("UNAUTHENTICATED", "it refuses whoever does not send its token, see --worker-token"),
     ("PERMISSION_DENIED", "its --access does not let this door speak for the resource manager"),
     ("errors resolving", "there is no host of that name"),

@@ -262,7 +262,7 @@ def server_credentials(
     With client authorities each client must have a certificate of one of them.
 
     Raises:
-        LicorneError: A file is missing, cannot be read, has no PEM, or not what it is to have.
+        LicorneError: A file is missing, cannot be read, has no PEM, or has other contents than expected.
     """
     if certificate is None and key is None:
         if client_authorities is not None:

@@ -12,6 +12,7 @@ from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Final, Generic, TypeVar, final
 
 INBOX_MAX: Final = 64
@@ -36,9 +37,11 @@ class Inbox(Generic[T]):
         self._loop = loop
         self._size_max = size_max
         self._bytes_max = bytes_max
+        self._items: SimpleQueue[tuple[T, int] | None] = SimpleQueue()
+        """The items with their sizes; `None` behind the last one of a closed inbox."""
+        self._lock = threading.Lock()
+        self._count = 0
         self._bytes = 0
-        self._waiting: deque[tuple[T, int]] = deque()
-        self._changed = threading.Condition()
         self._has_room = asyncio.Event()
         self._putter_waits = False
         self._closed = False
@@ -50,40 +53,42 @@ class Inbox(Generic[T]):
 
     def _is_done_with(self, item: T, size_bytes: int) -> bool:
         """Put an item in, unless there is no room; return whether it was put. A closed inbox drops it."""
-        with self._changed:
+        with self._lock:
             if self._closed:
                 return True
-            is_full = len(self._waiting) >= self._size_max or self._bytes + size_bytes > self._bytes_max
-            if is_full and self._waiting:
+            is_full = self._count >= self._size_max or self._bytes + size_bytes > self._bytes_max
+            if is_full and self._count:
                 self._has_room.clear()
                 self._putter_waits = True
                 return False
-            self._waiting.append((item, size_bytes))
+            self._count += 1
             self._bytes += size_bytes
-            self._changed.notify()
-            return True
+        self._items.put((item, size_bytes))
+        return True
 
     def close(self, *, drop: bool = False) -> None:
         """Put nothing more in; `get` returns what is there, unless it is dropped, then `None`."""
-        with self._changed:
+        with self._lock:
             self._closed = True
-            if drop:
-                self._waiting.clear()
-            self._changed.notify_all()
             self._wake_putters()
+        with suppress(Empty):
+            while drop:
+                self._items.get_nowait()
+        self._items.put(None)
 
     def get(self) -> T | None:
         """Wait for the next item and take it out; `None` after the last one. For the thread."""
-        with self._changed:
-            while not self._waiting:
-                if self._closed:
-                    return None
-                self._changed.wait()
-            item, size_bytes = self._waiting.popleft()
+        found = self._items.get()
+        if found is None:
+            self._items.put(None)
+            return None
+        item, size_bytes = found
+        with self._lock:
+            self._count -= 1
             self._bytes -= size_bytes
-            if len(self._waiting) <= self._size_max // 2 and self._bytes <= self._bytes_max // 2:
+            if self._count <= self._size_max // 2 and self._bytes <= self._bytes_max // 2:
                 self._wake_putters()
-            return item
+        return item
 
     def _wake_putters(self) -> None:
         """Have those that wait look again; the caller has the lock."""
@@ -132,11 +137,11 @@ class Outgoing(Generic[T]):
                 self._changed.wait()
             return self._append(item, size_bytes)
 
-    def put_nowait(self, item: T) -> bool:
-        """Put an item in, also if the buffer is full; return whether it will be sent."""
-        size_bytes = self._size_of(item)
+    def put_nowait(self, *items: T) -> bool:
+        """Put items in, also if the buffer is full; return whether they will be sent."""
+        sizes = [*map(self._size_of, items)]
         with self._changed:
-            return self._append(item, size_bytes)
+            return all(map(self._append, items, sizes))
 
     def try_put(self, item: T) -> bool:
         """Put an item in, unless the buffer is full; return whether it will be sent."""
@@ -161,11 +166,29 @@ class Outgoing(Generic[T]):
     def _is_full(self) -> bool:
         return len(self._waiting) >= self._size_max or self._bytes >= self._bytes_max
 
+    def has_room(self) -> bool:
+        """Return whether the buffer is not full."""
+        return not self._is_full()
+
     def wait_for_room(self) -> None:
         """Wait while the buffer is full, unless it has ended: a peer that does not read is not served."""
-        with self._changed:
-            while self._is_full() and not self._finished:
-                self._changed.wait()
+        if self._is_full():
+            with self._changed:
+                self._changed.wait_for(lambda: self._finished or not self._is_full())
+
+    def has_items(self) -> bool:
+        """Return whether there are items."""
+        return bool(self._waiting)
+
+    async def wait_for_items(self, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Wait until there are items, the buffer has ended, or it is over for the taker; see `take`."""
+        while True:
+            with self._changed:
+                if is_over() or self._waiting or self._finished:
+                    return
+                self._filled.clear()
+                self._taker_waits = True
+            await self._filled.wait()
 
     async def take(self, is_over: Callable[[], bool] = lambda: False) -> list[T]:
         """Wait for items and take all of them out; for one task of the event loop at a time.
@@ -173,17 +196,13 @@ class Outgoing(Generic[T]):
         Returns:
             Nothing when the buffer has ended, or when it is over for the taker.
         """
-        while True:
-            with self._changed:
-                if is_over():
-                    return []
-                if self._waiting or self._finished:
-                    items = list(self._waiting)
-                    self._clear()
-                    return items
-                self._filled.clear()
-                self._taker_waits = True
-            await self._filled.wait()
+        await self.wait_for_items(is_over)
+        with self._changed:
+            if is_over():
+                return []
+            items = list(self._waiting)
+            self._clear()
+            return items
 
     def put_back(self, items: Sequence[T]) -> None:
         """Put items back that were taken and not sent, before all others."""
@@ -193,7 +212,7 @@ class Outgoing(Generic[T]):
                 self._bytes += sum(map(self._size_of, items))
 
     def look_again(self) -> None:
-        """Have the taker look whether it is over; on the event loop."""
+        """Make the taker check whether it is over; on the event loop."""
         self._filled.set()
 
     def _clear(self) -> None:
@@ -223,6 +242,6 @@ class Outgoing(Generic[T]):
 
 
 def call_soon(loop: AbstractEventLoop, callback: Callable[..., object], *args: object) -> None:
-    """Have the loop call something, from any thread; a loop that has been closed calls nothing more."""
+    """Make the loop call something, from any thread; a closed loop calls nothing."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(callback, *args)

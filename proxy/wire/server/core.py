@@ -26,7 +26,8 @@ from .access import AccessRules, Peer
 from .buffers import call_soon
 from .calls import Calls, StatusError, status_of
 from .later_answers import QuestionSender
-from .remote_managers import RemoteManager, RemoteManagers, ServedScheduler, WorksElsewhere
+from .remote_managers import RemoteManager, RemoteManagers
+from .served_scheduler import ServedScheduler, WorksElsewhere
 
 T = TypeVar("T")
 _LARGE: Final = 64 << 10
@@ -45,6 +46,12 @@ class Companion(QuestionSender, Protocol):
 
     def call_back(self, rm_id: str, name: str, message: Message) -> None:
         """Send a callback that the streams do not have."""
+
+    def call_back_nowait(self, rm_id: str, *burst: tuple[str, Message]) -> None:
+        """Send callbacks that the streams do not have, without waiting."""
+
+    def has_room(self) -> bool:
+        """Return whether not too many messages are waiting to be sent."""
 
     def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
         """Have callbacks wait while too many messages are waiting, or not."""
@@ -216,7 +223,14 @@ class ServerCore:
             FileRefusedError: The file is refused, and nothing has changed.
         """
         failures: list[str] = []
-        if self._configuration is None or not self._configuration.reload():
+        if self._configuration is None:
+            return failures
+        try:
+            is_new = self._configuration.reload()
+        except FileRefusedError as error:
+            self.scheduler.metrics.configurations.refuse("", str(error))
+            raise
+        if not is_new:
             return failures
         for manager in self.managers.on_file():
             request = si.UpdateConfigurationRequest(
@@ -236,7 +250,7 @@ class ServerCore:
         self.stopping = StatusError(grpc.StatusCode.UNAVAILABLE, "the server stops")
 
     def end_streams(self) -> None:
-        """Have all streams end, those of RMs when what is queued is delivered; on the event loop."""
+        """End all streams, those of RMs after the delivery of the queued messages; on the event loop."""
         if self.stopping is not None:
             self.calls.end_strangers(self.stopping)
             for manager in self.managers.all():
@@ -315,7 +329,7 @@ class DaemonPool(Executor):
         self._is_closed = False
 
     def submit(self, task: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Have a task run; as `concurrent.futures.Executor.submit`.
+        """Run a task; as `concurrent.futures.Executor.submit`.
 
         Raises:
             RuntimeError: The pool is shut down.
@@ -387,6 +401,13 @@ class ConfigurationFile:
         """
         before, self.text = self.text, self._read()
         return before != self.text
+
+    def owned(self) -> str:
+        """Return the path with the owner of the file, who may have changed it."""
+        try:
+            return f"{self.path} of {self.path.owner()}"
+        except (OSError, KeyError):
+            return str(self.path)
 
     def _stamp(self) -> tuple[int, int, int] | None:
         try:

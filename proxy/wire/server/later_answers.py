@@ -23,9 +23,13 @@ _FORGOTTEN_SECONDS: Final = 10.0
 """After this time the scheduler has long taken the missing answer for a refusal."""
 
 
+_ANSWERS: Final = frozenset({"predicate_answers", "preemption_answers", "state_dump"})
+
+
 def batch_of(message: v1.ManagerMessage) -> int:
     """Return the number of the batch that a message answers, 0 if it answers none."""
-    return message.predicate_answers.batch or message.preemption_answers.batch or message.state_dump.batch
+    body = message.WhichOneof("body")
+    return getattr(message, body).batch if body in _ANSWERS else 0
 
 
 class QuestionSender(Protocol):

@@ -1,6 +1,4 @@
-"""Resource managers (RMs) that are connected: their callbacks become messages; and the scheduler they reach.
-
-`ServedScheduler` is the scheduler that a server needs: one in this process, or a door to many.
+"""Resource managers (RMs) that are connected: their callbacks become messages.
 
 `RemoteManager` is the callback with which such an RM registers. The table of them knows which one is the
 current one of each RM, so that the end of an old connection does no harm to a new one.
@@ -11,139 +9,27 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, Final, final
 
 import grpc
 
 from ....actors.services.log import Log
 from ....actors.services.rm_link import BACKLOG_MAX
 from ....model.errors import LicorneError
-from ....model.values.documents import Json
-from ...core.scheduler.answering.questions import QueueAndUser
-from ...core.scheduler.managers.manager_life import ManagerStatus
-from ...core.scheduler.prepared_configuration import PreparedConfiguration
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
-from ...si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
+from ...si.api import ResourceManager
 from .buffers import call_soon
 from .calls import NotRegisteredError, StatusError
+from .served_scheduler import ServedScheduler
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
-
-
-class AnswersQuestions(Protocol):
-    """Answers questions that are messages."""
-
-    def answer(self, question: v1.Question) -> Any:
-        """Return the answer to a question."""
-
-
-@runtime_checkable
-class WorksElsewhere(Protocol):
-    """A scheduler whose partitions are in other processes: a call may wait for one that is silent."""
-
-    works_elsewhere: bool
-
-
-class ServedScheduler(SchedulerAPI, Protocol):
-    """A scheduler that a server can serve; the methods are those of `Scheduler`."""
-
-    @property
-    def stepped(self) -> bool:
-        """Whether it does nothing by itself."""
-
-    @property
-    def one_caller(self) -> AbstractContextManager[object]:
-        """Held by each thread that uses a stepped scheduler, where several do."""
-
-    @property
-    def answers(self) -> AnswersQuestions:
-        """The function that answers questions in messages."""
-
-    def register_resource_manager(
-        self,
-        request: si.RegisterResourceManagerRequest,
-        callback: ResourceManagerCallback,
-        *,
-        partitions: Collection[str] | None = None,
-    ) -> si.RegisterResourceManagerResponse:
-        """Register a resource manager; with `partitions`, only these of its configuration are made."""
-
-    def prepare_configuration(self, request: si.UpdateConfigurationRequest) -> PreparedConfiguration:
-        """Check a configuration as a whole, and change nothing yet."""
-
-    def request_reconsideration(self, request: v1.Reconsideration) -> None:
-        """Try again what the predicates of a resource manager have refused."""
-
-    def take_kept_use(self, rm_id: str, usage: Json) -> None:
-        """Let partitions that are made from now on go on from what was used before."""
-
-    def resource_managers(self) -> tuple[ManagerStatus, ...]:
-        """Return the resource managers and their states."""
-
-    def callbacks_waiting(self, rm_id: str) -> int:
-        """Return how many callbacks wait for a resource manager."""
-
-    def queue_and_user(self, application_id: str, *, rm_id: str | None = None) -> QueueAndUser | None:
-        """Return where an application is and whose, `None` if it is nowhere."""
-
-    def pause_manager(
-        self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
-    ) -> bool:
-        """Place nothing new for a resource manager whose connection is lost."""
-
-    def stop_manager(
-        self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
-    ) -> bool:
-        """Refuse the requests of a resource manager until it registers again."""
-
-    def forget_manager(self, rm_id: str) -> None:
-        """Forget a resource manager that has stopped."""
-
-    def stop(self) -> None:
-        """End all scheduling."""
-
-    def now_ns(self) -> int:
-        """Return the time, nanoseconds since 1970."""
-
-    def deliver(self) -> int:
-        """Deliver all announcements."""
-
-    def schedule(self, cycles: int | None = None) -> int:
-        """Run cycles."""
-
-    def run_until_idle(self) -> int:
-        """Deliver and schedule until nothing more happens."""
-
-    def advance_to(self, time_ns: int) -> None:
-        """Move the virtual clock."""
-
-    def next_deadline_ns(self) -> int | None:
-        """Return when the next timer or check is due."""
-
-    def next_timer_ns(self) -> int | None:
-        """Return when the next timer is due."""
-
-    def fire_next(self) -> None:
-        """Move the virtual clock to the next timer and fire it."""
-
-    def inspect_outstanding(self) -> None:
-        """Look for asks that wait for room in the cluster."""
-
-    def preempt_over_quota(self) -> None:
-        """Enforce maxima that were lowered and are due."""
-
-    def deliver_events(self) -> None:
-        """Queue events for the callbacks of resource managers."""
-
-    def record_history(self) -> None:
-        """Add to the history."""
 
 
 MANAGERS_MAX: Final = 1_000
@@ -179,6 +65,8 @@ class RemoteManager(ResourceManager, ABC):
         """Called when the scheduler has given it up, since another one has taken its place."""
         self.lost: str | None = None
         """Why its connection is lost; set once, on the event loop."""
+        self._burst: list[tuple[str, Message]] | None = None
+        """The callbacks of a burst; belongs to the thread that delivers."""
         self._handed_bytes = 0
         self.delivered: Final = threading.Event()
         """Set with each callback that is sent."""
@@ -193,6 +81,32 @@ class RemoteManager(ResourceManager, ABC):
     @abstractmethod
     def send(self, callback: str, message: Message) -> None:
         """Send a callback's message; wait while too many are waiting to be sent."""
+
+    @abstractmethod
+    def send_burst(self, burst: Sequence[tuple[str, Message]]) -> None:
+        """Send the messages of several callbacks; do not wait."""
+
+    @abstractmethod
+    def has_room(self) -> bool:
+        """Return whether not too many messages are waiting to be sent."""
+
+    def begin_burst(self) -> None:
+        """Keep the messages of the callbacks that follow, on the thread that delivers."""
+        self._burst = []
+
+    def end_burst(self) -> None:
+        """Send what was kept, without waiting: its reader is woken once."""
+        burst, self._burst = self._burst, None
+        if burst:
+            self.send_burst(burst)
+            self.delivered.set()
+
+    def _call_back(self, callback: str, message: Message) -> None:
+        if self._burst is None:
+            self.send(callback, message)
+            self.delivered.set()
+        else:
+            self._burst.append((callback, message))
 
     @abstractmethod
     def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
@@ -220,7 +134,7 @@ class RemoteManager(ResourceManager, ABC):
             self.delivered.wait(_LOOK_SECONDS)
 
     def hand_over(self, scheduler: ServedScheduler, method: str, request: Message) -> None:
-        """Have the scheduler carry out a request; wait now and then until its partitions have come so far.
+        """Let the scheduler carry out a request; wait now and then until its partitions have caught up.
 
         Their mailboxes have a bound in messages alone.
         """
@@ -233,19 +147,23 @@ class RemoteManager(ResourceManager, ABC):
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Send placements, releases and rejections."""
-        self.send("update_allocation", response)
+        self._call_back("update_allocation", response)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         """Send answers and changes of state."""
-        self.send("update_application", response)
+        self._call_back("update_application", response)
 
     def update_node(self, response: si.NodeResponse) -> None:
         """Send answers."""
-        self.send("update_node", response)
+        self._call_back("update_node", response)
 
     def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
         """Send a hint."""
-        self.send("update_container_scheduling_state", request)
+        self._call_back("update_container_scheduling_state", request)
+
+    def send_event(self, events: Sequence[si.EventRecord]) -> None:
+        """Send events."""
+        self._call_back("send_event", v1.Events(events=events))
 
 
 @final

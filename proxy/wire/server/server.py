@@ -24,7 +24,7 @@ from ...si.messages import MESSAGE_BYTES_MAX
 from .access import AccessRules, Address
 from .buffers import call_soon
 from .core import ConfigurationFile, ServerCore
-from .remote_managers import ServedScheduler
+from .served_scheduler import ServedScheduler
 from .sessions import SERVICE as SESSION_SERVICE
 from .sessions import Sessions
 from .si_streams import SERVICE as SI_SERVICE
@@ -302,6 +302,6 @@ async def _watch(
         try:
             failures = await server.reload()
         except LicorneError as error:
-            report(f"{file.path} is refused, what was there before stays:\n{error}")
+            report(f"{file.path} is refused, the configuration before it stays:\n{error}")
             continue
         report("\n".join([f"{file.path} has been read again", *failures]))

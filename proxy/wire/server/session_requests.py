@@ -29,7 +29,8 @@ from .buffers import call_soon
 from .calls import NotRegisteredError, StatusError, node_questions, read_node_answers
 from .core import ServerCore
 from .later_answers import AnswersLater, QuestionSender, ask_state_dump, refuse_state_dump
-from .remote_managers import RemoteManager, ServedScheduler
+from .remote_managers import RemoteManager
+from .served_scheduler import ServedScheduler
 
 
 @final
@@ -378,6 +379,12 @@ class ManagedSession(QuestionSender, Protocol):
     def call_back(self, rm_id: str, name: str, message: Message) -> None:
         """Send a callback; a stepped scheduler waits until it has returned."""
 
+    def call_back_nowait(self, rm_id: str, *burst: tuple[str, Message]) -> None:
+        """Send callbacks of a scheduler that is not stepped, without waiting."""
+
+    def has_room(self) -> bool:
+        """Return whether not too many messages are waiting to be sent."""
+
     def ask_now(
         self, rm_id: str, name: str, questions: v1.PredicateQuestions | v1.PreemptionQuestions
     ) -> v1.ManagerMessage:
@@ -409,7 +416,14 @@ class SessionManager(RemoteManager):
     def send(self, callback: str, message: Message) -> None:
         """Send a callback's message; wait while too many are waiting to be sent."""
         self._session.call_back(self.rm_id, callback, message)
-        self.delivered.set()
+
+    def send_burst(self, burst: Sequence[tuple[str, Message]]) -> None:
+        """Send the messages of several callbacks; do not wait."""
+        self._session.call_back_nowait(self.rm_id, *burst)
+
+    def has_room(self) -> bool:
+        """Return whether not too many messages are waiting to be sent."""
+        return self._session.has_room()
 
     def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
         """Have `send` wait, or not."""
@@ -426,10 +440,6 @@ class SessionManager(RemoteManager):
     def is_of(self, session: ManagedSession) -> bool:
         """Return whether it has registered in a session."""
         return self._session is session
-
-    def send_event(self, events: Sequence[si.EventRecord]) -> None:
-        """Send events."""
-        self.send("send_event", v1.Events(events=events))
 
 
 @final

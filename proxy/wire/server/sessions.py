@@ -17,6 +17,7 @@ import grpc
 from google.protobuf.message import Message
 
 from .... import __version__
+from ....actors.runtime.pool import RequestThread
 from ....model.errors import LicorneError, RequestError
 from ....model.identifiers import id_refusal
 from ...si import licorne_v1_pb2 as v1
@@ -47,7 +48,8 @@ _MAY_WAIT: Final = frozenset(
 _WAITING_MAX: Final = 64
 """How many such calls of a session wait at once; then its other messages wait, too."""
 _APART_SECONDS: Final = 0.001
-"""Messages to a client that is not stepped are written this far apart, and merged meanwhile."""
+"""After several messages at once to a client that is not stepped, the next ones are written this much later,
+and merged meanwhile."""
 
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -65,7 +67,7 @@ class _Session:
         """Whether it answers questions about nodes here."""
         self._requests = SessionRequests(core, peer, self, self._registered)
         self._waiting_calls = DaemonPool(1, "licorne-session-calls")
-        """Carries out what may wait for workers, in order; requests go on meanwhile."""
+        """Carries out, in order, calls that may wait for workers; requests continue meanwhile."""
         self._room_to_wait = threading.Semaphore(_WAITING_MAX)
         self._answers = LaterAnswers(
             lambda rm_id, name, message: self.outgoing.try_put(Callback(rm_id, name, message, 0)),
@@ -156,7 +158,7 @@ class _Session:
                 if self._core.scheduler.stepped or not self._answers.take(message):
                     if not self._works:
                         self._works = True
-                        threading.Thread(target=self._work, name="licorne-session", daemon=True).start()
+                        RequestThread(target=self._work, name="licorne-session", daemon=True).start()
                     await self._inbox.put(message, len(data))
             if not self._works:
                 self.outgoing.finish()
@@ -195,17 +197,18 @@ class _Session:
         Raises:
             StatusError: The session ends with a status.
         """
-        apart = 0.0 if self._core.scheduler.stepped else _APART_SECONDS
         loop = self._core.loop
-        written_at = 0.0
+        written_at, written_count = 0.0, 0
         while True:
-            early = written_at + apart - loop.time()
-            if early > 0:
+            is_behind = written_count > 1 or self.outgoing.has_items()
+            await self.outgoing.wait_for_items()
+            early = written_at + _APART_SECONDS - loop.time()
+            if early > 0 and is_behind and not self._core.scheduler.stepped:
                 await asyncio.sleep(early)  # Later messages join it meanwhile.
             items = await self.outgoing.take()
             if not items:
                 return
-            written_at = loop.time()
+            written_at, written_count = loop.time(), len(items)
             for item in merged_callbacks(items):
                 if isinstance(item, SessionEnd):
                     raise item.status
@@ -214,7 +217,7 @@ class _Session:
     # ---------------------------------------------------------------------------- on any thread
 
     def answer(self, call: int, answer: v1.Answer) -> None:
-        """Answer a call, unless it wants no answer."""
+        """Answer a call, unless it needs no answer."""
         if call:
             self.outgoing.put(v1.SchedulerMessage(call=call, answer=answer))
 
@@ -227,6 +230,14 @@ class _Session:
         number = self._callbacks
         self.outgoing.put(Callback(rm_id, name, message, number))
         self._work_until(lambda received: received.returned.callback == number)
+
+    def call_back_nowait(self, rm_id: str, *burst: tuple[str, Message]) -> None:
+        """Send callbacks of a scheduler that is not stepped, without waiting."""
+        self.outgoing.put_nowait(*(Callback(rm_id, name, message, 0) for name, message in burst))
+
+    def has_room(self) -> bool:
+        """Return whether not too many messages are waiting to be sent."""
+        return self.outgoing.has_room()
 
     def ask_later(
         self,

@@ -12,7 +12,6 @@ An RM registers, then opens a stream for each kind of request that it sends. The
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from typing import Any, Final, TypeAlias, final
 import grpc
 from google.protobuf.message import Message
 
-from ...si import licorne_v1_pb2 as v1
+from ....actors.runtime.pool import RequestThread
 from ...si import si_pb2 as si
 from ...si.messages import merged
 from .access import Peer
@@ -95,10 +94,19 @@ class _StreamManager(RemoteManager):
             outgoing.put(message)
         elif self.companion is not None:
             self.companion.call_back(self.rm_id, callback, message)
-        self.delivered.set()
 
-    def send_event(self, events: Sequence[si.EventRecord]) -> None:
-        self.send("send_event", v1.Events(events=events))
+    def send_burst(self, burst: Sequence[tuple[str, Message]]) -> None:
+        for callback, message in burst:
+            if (outgoing := self.outgoing.get(callback)) is not None:
+                outgoing.put_nowait(message)
+            elif self.companion is not None:
+                self.companion.call_back_nowait(self.rm_id, (callback, message))
+
+    def has_room(self) -> bool:
+        buffers: list[Outgoing[Message] | Companion] = [*self.outgoing.values()]
+        if self.companion is not None:
+            buffers.append(self.companion)
+        return all(buffer.has_room() for buffer in buffers)
 
     def set_bounded(self, bounded: bool) -> None:  # noqa: FBT001 - it is the verb's object
         for outgoing in self.outgoing.values():
@@ -136,7 +144,7 @@ class _StreamManager(RemoteManager):
         if not self._works:
             self._works = True
             name = f"licorne-requests-{self.rm_id}"
-            threading.Thread(target=self._work, name=name, daemon=True).start()
+            RequestThread(target=self._work, name=name, daemon=True).start()
         before = self.streams.get(stream.kind.callback)
         self.streams[stream.kind.callback] = stream
         if before is not None:
@@ -242,7 +250,7 @@ class SiStreams:
         return si.RegisterResourceManagerResponse().SerializeToString()
 
     def _await_streams(self, manager: _StreamManager, registering: asyncio.Future[None]) -> None:
-        """Have an RM that has registered open a stream soon."""
+        """Require that a registered RM opens a stream soon."""
         if not registering.cancelled() and registering.exception() is None and manager.status is None:
             seconds = self._core.calls.silence_seconds
             manager.waits_for_stream = self._core.loop.call_later(seconds, self._check_has_streams, manager)

@@ -6,9 +6,13 @@ another process watches. The C code of `faulthandler`, which needs no interprete
 a thread of Python tells it that the interpreter runs. If it does not, the other process has the stacks of all
 threads written, and kills this one.
 
-Rejected: the wakeup descriptor of the module `signal` in place of `faulthandler`: asyncio needs it, and
+A thread of gRPC that is just starting another thread may take a signal before the main thread wakes. Such a
+thread runs no Python, so `faulthandler` writes nothing of that signal. If the interpreter is held then, only
+the next signal has an effect.
+
+Rejected: the wakeup descriptor of the module `signal` instead of `faulthandler`: asyncio needs it, and
 only one process can read its bytes. A traceback that `faulthandler` writes later: it is armed before the
-signal, and would end a process that was not asked to end. A fork in place of a program: each page of this
+signal, and would end a process that was not asked to end. A fork instead of a program: each page of this
 process that changes is copied.
 """
 

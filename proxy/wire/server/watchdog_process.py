@@ -59,7 +59,7 @@ class WatchedProcess:
                 signal.pidfd_send_signal(self.handle, number)
 
     def end(self, why: str) -> None:
-        """Have it write its stacks, and kill it."""
+        """Make it write its stacks, and kill it."""
         log = select.poll()
         log.register(_LOG, select.POLLOUT)
         if log.poll(0):  # A pipe may be full.

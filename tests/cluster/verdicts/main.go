@@ -1,9 +1,10 @@
-// Verdicts asks the real filters of kube-scheduler which nodes they refuse a pod.
+// Verdicts asks the real plugins of kube-scheduler which nodes they refuse a pod, and how they score the others.
 //
-// It reads one case a line from its input, in JSON: {"pod", "nodes", "pods", "namespaces"}, objects of Kubernetes;
-// a pod of "pods" is on the node that its spec names. It writes one line a case: a JSON object that gives, for each
-// node in alphabetical order of the names, the names of the plugins that refuse it, as {"node": ["plugin", ...]}.
-// Each of the seven plugins is asked for every node, whatever the others say, so that a difference shows where it is.
+// It reads one case a line from its input, in JSON: {"pod", "nodes", "pods", "namespaces", "claims"}, objects of
+// Kubernetes; a pod of "pods" is on the node that its spec names. It writes one line a case: a JSON object with "refused", the
+// names of the plugins that refuse each node, as {"node": ["plugin", ...]}, and "scores", as {"plugin": {"node": score}}: the
+// scores of the nodes that no plugin refuses, normalized and without weights; a plugin that skips the pod has none.
+// Each of the plugins is asked for every node, whatever the others say, so that a difference shows where it is.
 package main
 
 import (
@@ -25,22 +26,25 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeaffinity"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodedeclaredfeatures"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodename"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeports"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeunschedulable"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/tainttoleration"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
 type scene struct {
-	Pod        *v1.Pod         `json:"pod"`
-	Nodes      []*v1.Node      `json:"nodes"`
-	Pods       []*v1.Pod       `json:"pods"`
-	Namespaces []*v1.Namespace `json:"namespaces"`
+	Pod        *v1.Pod                     `json:"pod"`
+	Nodes      []*v1.Node                  `json:"nodes"`
+	Pods       []*v1.Pod                   `json:"pods"`
+	Namespaces []*v1.Namespace             `json:"namespaces"`
+	Claims     []*v1.PersistentVolumeClaim `json:"claims"`
 }
 
-// handle is what plugins ask of the scheduler around them; a method that is missing here is asked by none of the seven.
+// handle is what plugins ask of the scheduler around them; a method that is missing here is asked by none of them.
 type handle struct {
 	fwk.Handle
 	snapshot    *cache.Snapshot
@@ -66,9 +70,11 @@ var factories = []factory{
 	with(nodeunschedulable.New, nil),
 	with(tainttoleration.New, nil),
 	with(nodeaffinity.New, &config.NodeAffinityArgs{}),
+	with(nodedeclaredfeatures.New, nil),
 	with(nodeports.New, nil),
+	with(volumerestrictions.New, nil),
 	with(podtopologyspread.New, &config.PodTopologySpreadArgs{DefaultingType: config.SystemDefaulting}),
-	with(interpodaffinity.New, &config.InterPodAffinityArgs{}),
+	with(interpodaffinity.New, &config.InterPodAffinityArgs{HardPodAffinityWeight: 1}),
 }
 
 // The defaults of v1.37, and the comparing operators of tolerations: an API server without them accepts none, so
@@ -77,6 +83,15 @@ var features = feature.Features{
 	EnableNodeInclusionPolicyInPodTopologySpread: true,
 	EnableMatchLabelKeysInPodTopologySpread:      true,
 	EnableTaintTolerationComparisonOperators:     true,
+	EnableNodeDeclaredFeatures:                   true,
+}
+
+// The plugins that score by what pods prefer.
+var scoring = map[string]bool{nodeaffinity.Name: true, podtopologyspread.Name: true, interpodaffinity.Name: true}
+
+type verdict struct {
+	Refused map[string][]string         `json:"refused"`
+	Scores  map[string]map[string]int64 `json:"scores"`
 }
 
 func main() {
@@ -99,17 +114,17 @@ func run(input io.Reader, output io.Writer) error {
 		} else if err != nil {
 			return err
 		}
-		refused, err := judge(context.Background(), asked)
+		found, err := judge(context.Background(), asked)
 		if err != nil {
 			return err
 		}
-		if err := answers.Encode(refused); err != nil {
+		if err := answers.Encode(found); err != nil {
 			return err
 		}
 	}
 }
 
-func judge(ctx context.Context, asked scene) (map[string][]string, error) {
+func judge(ctx context.Context, asked scene) (*verdict, error) {
 	around := &handle{
 		snapshot:    cache.NewSnapshot(asked.Pods, asked.Nodes),
 		informers:   informers.NewSharedInformerFactory(nil, 0),
@@ -117,6 +132,11 @@ func judge(ctx context.Context, asked scene) (map[string][]string, error) {
 	}
 	for _, namespace := range asked.Namespaces {
 		if err := around.informers.Core().V1().Namespaces().Informer().GetIndexer().Add(namespace); err != nil {
+			return nil, err
+		}
+	}
+	for _, claim := range asked.Claims {
+		if err := around.informers.Core().V1().PersistentVolumeClaims().Informer().GetIndexer().Add(claim); err != nil {
 			return nil, err
 		}
 	}
@@ -128,16 +148,62 @@ func judge(ctx context.Context, asked scene) (map[string][]string, error) {
 	for _, node := range nodes {
 		refused[node.Node().Name] = []string{}
 	}
+	var scorers []fwk.Plugin
 	for _, create := range factories {
 		plugin, err := create(ctx, around, features)
 		if err != nil {
 			return nil, err
 		}
+		if scoring[plugin.Name()] {
+			scorers = append(scorers, plugin)
+		}
 		for _, name := range refusedBy(ctx, plugin, asked.Pod, nodes) {
 			refused[name] = append(refused[name], plugin.Name())
 		}
 	}
-	return refused, nil
+	var possible []fwk.NodeInfo
+	for _, node := range nodes {
+		if len(refused[node.Node().Name]) == 0 {
+			possible = append(possible, node)
+		}
+	}
+	scores := map[string]map[string]int64{}
+	for _, plugin := range scorers {
+		found, err := scoresBy(ctx, plugin.(fwk.ScorePlugin), asked.Pod, possible)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			scores[plugin.Name()] = found
+		}
+	}
+	return &verdict{refused, scores}, nil
+}
+
+// scoresBy carries out the three steps of a scheduling cycle that score, for one plugin; nil if it skips the pod.
+func scoresBy(ctx context.Context, plugin fwk.ScorePlugin, pod *v1.Pod, nodes []fwk.NodeInfo) (map[string]int64, error) {
+	state := framework.NewCycleState()
+	if status := plugin.(fwk.PreScorePlugin).PreScore(ctx, state, pod, nodes); status.IsSkip() || len(nodes) == 0 {
+		return nil, nil
+	} else if !status.IsSuccess() {
+		return nil, status.AsError()
+	}
+	scores := fwk.NodeScoreList{}
+	for _, node := range nodes {
+		score, status := plugin.Score(ctx, state, pod, node)
+		if !status.IsSuccess() {
+			return nil, status.AsError()
+		}
+		scores = append(scores, fwk.NodeScore{Name: node.Node().Name, Score: score})
+	}
+	if status := plugin.ScoreExtensions().NormalizeScore(ctx, state, pod, scores); !status.IsSuccess() {
+		return nil, status.AsError()
+	}
+	found := map[string]int64{}
+	for _, score := range scores {
+		found[score.Name] = score.Score
+	}
+	return found, nil
 }
 
 // refusedBy carries out the two steps of a scheduling cycle that filter, for one plugin.

@@ -84,6 +84,84 @@ def test_a_program_ends_and_says_what_it_says_without_lockcheck(
     assert "Traceback" not in ran.stderr
 
 
+ENDS_IN_REVERSE: Final = """
+import atexit, threading, time
+first, second, taken = threading.Lock(), threading.Lock(), []
+def down():
+    with first, second: pass
+    taken.append(1)
+def up(word):
+    with second, first: print(word)
+def gone(): print("never")
+def failed(): raise KeyError("at the end")
+threading.Thread(target=down, daemon=True).start()
+while not taken: time.sleep(0.01)
+atexit.register(print, "last")
+for word in "b", "a":
+    atexit.register(up, word)
+atexit.register(gone)
+atexit.register(failed)
+atexit.unregister(gone)
+print("over")
+"""
+STUCK_AT_THE_END: Final = """
+import atexit, threading
+first, second, inside = threading.Lock(), threading.Lock(), threading.Barrier(2)
+def down():
+    with first:
+        inside.wait()
+        with second: pass
+@atexit.register
+def up():
+    threading.Thread(target=down, daemon=True).start()
+    with second:
+        inside.wait()
+        with first: pass
+print("over")
+"""
+
+
+def test_functions_of_atexit_are_part_of_the_program(tmp_path: Path) -> None:
+    """They are called once, in the order of the interpreter, and what they take is checked."""
+    ran = run_lockcheck(tmp_path, "run", written(tmp_path, ENDS_IN_REVERSE))
+
+    assert ["over", "a", "b", "last"] == ran.stdout.splitlines()
+    assert "KeyError: 'at the end'" in ran.stderr
+    assert "Possible deadlock, not seen yet" in ran.stderr
+    assert 1 == ran.returncode
+
+
+def test_a_deadlock_in_a_function_of_atexit_is_broken(tmp_path: Path) -> None:
+    ran = run_lockcheck(tmp_path, "run", written(tmp_path, STUCK_AT_THE_END))
+
+    assert "over\n" == ran.stdout
+    assert "Deadlock, which happened" in ran.stderr
+
+
+FINALIZED_BY_A_SCRIPT: Final = """
+import threading
+class Pool:
+    def __init__(self): self.lock = threading.Lock()
+    def give_back(self):
+        with self.lock: pass
+class Lease:
+    def __init__(self, pool): self.pool = pool; pool.give_back()
+    def __del__(self): self.pool.give_back()
+pool = Pool()
+lease = Lease(pool)
+del lease
+"""
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(0)"], ids=["end", "exit"])
+def test_a_lock_of_a_script_outlives_what_is_finalized(tmp_path: Path, end: str) -> None:
+    """No function keeps the names of the script, which are gone when its code is over."""
+    ran = run_lockcheck(tmp_path, "run", written(tmp_path, FINALIZED_BY_A_SCRIPT + end))
+
+    assert "Pool.lock #" in ran.stderr
+    assert "is taken in a finalizer" in ran.stderr
+
+
 DROPS_ITS_RESULTS: Final = """
 import gc, weakref
 from concurrent.futures import Future, as_completed
@@ -99,11 +177,10 @@ for one in as_completed(results):
 """
 
 
-@pytest.mark.parametrize("level", ["order", "full", "record"])
+@pytest.mark.parametrize("level", ["order", "full"])
 def test_a_program_may_drop_each_result_as_soon_as_it_comes(tmp_path: Path, level: str) -> None:
     """Whatever hooks into `as_completed` keeps none of them."""
-    command = ["record"] if level == "record" else ["run", f"--level={level}"]
-    ran = run_lockcheck(tmp_path, *command, written(tmp_path, DROPS_ITS_RESULTS))
+    ran = run_lockcheck(tmp_path, "run", f"--level={level}", written(tmp_path, DROPS_ITS_RESULTS))
 
     assert ["True"] * 3 == ran.stdout.splitlines()[:3]
 
@@ -128,11 +205,11 @@ print("over")
 
 
 @pytest.mark.parametrize("adopted", ["program", "all"])
-def test_a_key_that_takes_a_lock_to_be_shown_may_be_recorded_while_that_is_held(
+def test_a_key_that_takes_a_lock_to_be_shown_may_be_checked_while_that_is_held(
     tmp_path: Path, adopted: str
 ) -> None:
-    """The recorder waited for ever for the lock of its own thread; the key of that lock is not shown."""
-    ran = run_lockcheck(tmp_path, "record", f"--adopt={adopted}", written(tmp_path, SHOWS_ITS_KEYS))
+    """The key of a lock that is held cannot be shown."""
+    ran = run_lockcheck(tmp_path, "run", f"--adopt={adopted}", written(tmp_path, SHOWS_ITS_KEYS))
 
     assert "over" in ran.stdout
     assert "switched off" not in ran.stderr

@@ -178,14 +178,15 @@ def test_what_the_program_makes_is_adopted(kind: str) -> None:
 
 @pytest.mark.usefixtures("adopting")
 def test_what_the_standard_library_makes_for_itself_is_not_adopted() -> None:
-    """Neither are locks of this package, nor those inside of a thread; those of logs and pools are."""
-    from concurrent.futures import Future
+    """Neither are locks of this package, nor those in threads and futures; those of logs and pools are."""
+    from concurrent.futures import Future, ThreadPoolExecutor
     from logging import Handler
     from sched import scheduler
 
     assert not is_adopted(scheduler()._lock)  # type: ignore[attr-defined]
     assert is_adopted(Handler().lock)
-    assert is_adopted(Future()._condition._lock)  # type: ignore[attr-defined]
+    assert is_adopted(ThreadPoolExecutor()._shutdown_lock)
+    assert not is_adopted(Future()._condition._lock)  # type: ignore[attr-defined]
     assert not is_adopted(threading.Thread()._started._cond._lock)  # type: ignore[attr-defined]
 
 

@@ -15,7 +15,6 @@ from support.lockcheck import interpreter_tests
 LEVELS: Final = {
     "order": ("run", "--level=order", "--adopt=all"),
     "full": ("run", "--level=full", "--adopt=all"),
-    "record": ("record", "--adopt=all"),
 }
 SECONDS_MAX: Final = 900
 OUTCOMES: Final = "outcomes.json"
@@ -52,7 +51,7 @@ def outcomes(process: subprocess.Popen[bytes], folder: Path) -> dict[str, str]:
 
 
 def differences(folder: Path, tests: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    """Return, by level, the outcomes that are not those without lockcheck; the four runs are at once."""
+    """Return, by level, the outcomes that are not those without lockcheck; the three runs are at once."""
     plain = started(folder / "plain", (), tests)
     checked = {
         level: started(folder / level, ("-m", "licorne.lockcheck", *words), tests)

@@ -60,7 +60,7 @@ def lines_by_nesting(depth: int, level: str, *, classes: int) -> list[int]:
     return lines
 
 
-@pytest.mark.parametrize(("level", "classes"), [("order", 40), ("full", 40), ("full", 1), ("record", 40)])
+@pytest.mark.parametrize(("level", "classes"), [("order", 40), ("full", 40), ("full", 1), ("confirm", 40)])
 def test_what_is_new_takes_the_square_of_the_depth_at_most_and_what_is_known_its_depth(
     level: str, classes: int
 ) -> None:

@@ -17,7 +17,7 @@ from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import Lock, Rung, Session, adopt, session
 from licorne.lockcheck.checking.acquisition_checks import witness_of
-from licorne.lockcheck.checking.watch import TAKEN_MAX
+from licorne.lockcheck.checking.knowledge import TAKEN_MAX
 from licorne.lockcheck.confirming.confirmation import confirm
 from licorne.lockcheck.holding.runtime import runtime
 
@@ -173,6 +173,33 @@ def each_result() -> None:
     two_tasks(lambda futures: [*concurrent.futures.as_completed(futures)])
 
 
+def of_one_thread(waits: Callable[[list[Future[None]]], object]) -> None:
+    """Many tasks of one thread are done; the first one took the lock. A set of them has any order."""
+    lock, last = Lock("lock"), Done(hold)
+    submitted: list[Future[None]] = []
+
+    def first() -> None:
+        wait_until(lambda: submitted)
+        hold(lock)
+
+    with ThreadPoolExecutor(1) as pool:
+        futures = [pool.submit(first), *(pool.submit(hold) for _ in range(31))]
+        submitted.append(pool.submit(last.run))
+        last.settle()
+        with lock:
+            waits(futures)
+
+
+def all_results_of_one_thread() -> None:
+    """By `concurrent.futures.wait`."""
+    of_one_thread(concurrent.futures.wait)
+
+
+def each_result_of_one_thread() -> None:
+    """By `as_completed`."""
+    of_one_thread(lambda futures: [*concurrent.futures.as_completed(futures)])
+
+
 def mapped() -> None:
     """The same with `Executor.map`."""
     lock = Lock("lock")
@@ -287,6 +314,31 @@ def notification_of_before() -> None:
         changed.wait_for(lambda: bool(ready))
 
 
+def event_for_nobody() -> None:
+    """The thread tells of its end what nobody looks at."""
+    lock, done = Lock("lock"), threading.Event()
+    with before(hold_then, lock, done.set) as thread, lock:
+        thread.join()
+
+
+def line_for_another() -> None:
+    """The thread tells a third one, which is not the one that waits."""
+    lock, lines = Lock("lock"), queue.Queue[int]()
+    with beside(lines.get), before(hold_then, lock, partial(lines.put, 1)) as thread, lock:
+        thread.join()
+
+
+def task_for_another_pool() -> None:
+    """A task leaves another one to a pool, and its result is waited for."""
+    lock = Lock("lock")
+    with ThreadPoolExecutor(2) as pool, ThreadPoolExecutor(1) as other:
+        work = Done(partial(hold_then, lock, partial(other.submit, int)))
+        future = pool.submit(work.run)
+        work.settle()
+        with lock:
+            future.result()
+
+
 def second_lock() -> None:
     """The joined thread never takes the lock under which it is joined, but one that comes after it."""
     outer, inner = Lock("outer"), Lock("inner")
@@ -304,9 +356,12 @@ def second_lock() -> None:
             end_of_pool,
             end_of_pool_of_tasks_of_tasks,
             end_of_pool_of_one,
+            all_results_of_one_thread,
+            each_result_of_one_thread,
             notification,
             notification_of_before,
         ),
+        *(event_for_nobody, line_for_another, task_for_another_pool),
     ],
     ids=lambda one: one.__name__,
 )
@@ -431,6 +486,42 @@ def known_by_is_set(lock: Guard, _: ThreadPoolExecutor) -> None:
         wait_until(done.is_set)
         with lock:
             done.wait()
+
+
+def known_by_semaphore(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """A permit says so."""
+    permits = threading.Semaphore(0)
+    with beside(hold_then, lock, permits.release) as thread:
+        permits.acquire()
+        with lock:
+            thread.join()
+
+
+def known_by_another_thread(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """A third thread passes it on."""
+    first, second = queue.Queue[int](), queue.Queue[int]()
+
+    def pass_on() -> None:
+        second.put(first.get())
+
+    with beside(pass_on), beside(hold_then, lock, partial(first.put, 1)) as thread:
+        second.get()
+        with lock:
+            thread.join()
+
+
+def known_by_start(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """A thread that waits is started by one that knows it."""
+    done = threading.Event()
+    with beside(hold_then, lock, done.set) as thread:
+        done.wait()
+
+        def wait() -> None:
+            with lock:
+                thread.join()
+
+        with beside(wait, name="waiter"):
+            pass
 
 
 def known_by_signal_lock(lock: Guard, _: ThreadPoolExecutor) -> None:
@@ -580,6 +671,7 @@ def began_under_it(lock: Guard, _: ThreadPoolExecutor) -> None:
     "program",
     [
         *(known_by_as_completed, known_by_wait, known_by_done, known_by_callback, known_by_queue),
+        *(known_by_semaphore, known_by_another_thread, known_by_start),
         *(known_by_size, known_by_a_second_queue, another_producer, item_of_before, room_enough),
         *(known_by_is_alive, known_by_is_set, known_by_signal_lock, known_by_condition),
         *(joined_before, limited, another_lock, began_under_it),

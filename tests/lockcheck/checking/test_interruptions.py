@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import signal
 import sys
@@ -139,8 +140,94 @@ def handler(pool: Pool) -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
+class Lease:
+    """A thing that goes back to its pool when it is closed, and closes when it ends."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+
+    def close(self) -> None:
+        """Give it back."""
+        self.pool.give_back()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def lease_by_reference_count(pool: Pool) -> None:
+    """The finalizer calls its own method, which calls one of another class."""
+    Lease(pool)
+
+
+def callback_by_reference_count(pool: Pool) -> None:
+    """The callback of a weak reference runs where the last reference goes."""
+    thing = Node()
+    thing.itself = None  # type: ignore[assignment] # no cycle
+
+    def gone(_: object) -> None:
+        take(pool.lock)
+
+    reference = weakref.ref(thing, gone)
+    del thing
+    assert reference() is None
+
+
+def decorated(function: Callable[[Pool], None]) -> Callable[[Pool], None]:
+    @functools.wraps(function)
+    def inner(pool: Pool) -> None:
+        with pool.lock:
+            function(pool)
+
+    return inner
+
+
+@decorated
+def halt(_: Pool) -> None:
+    """Do nothing under the lock of a pool."""
+
+
+class Server:
+    """A thing with a method that handles signals, which calls another one of its own."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+
+    def stop(self) -> None:
+        """Give back what it has."""
+        self.pool.give_back()
+
+    def on_signal(self, _: int, __: object) -> None:
+        """Handle a signal."""
+        self.stop()
+
+
+def by_signal_to(handle: Callable[[int, object], object]) -> None:
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def handler_by_decorator(pool: Pool) -> None:
+    """The handler calls a function that a decorator made."""
+    halt(pool)
+    by_signal_to(lambda *_: halt(pool))
+
+
+def handler_that_is_a_method(pool: Pool) -> None:
+    """The handler calls methods, of its own object and of another one."""
+    by_signal_to(Server(pool).on_signal)
+
+
 @pytest.mark.parametrize(
-    "interrupt", [handle_in_a_cycle, handle_by_reference_count, callback_in_a_cycle, handler]
+    "interrupt",
+    [
+        *(handle_in_a_cycle, handle_by_reference_count, callback_in_a_cycle, handler),
+        *(lease_by_reference_count, callback_by_reference_count),
+        *(handler_by_decorator, handler_that_is_a_method),
+    ],
+    ids=lambda one: one.__name__,
 )
 def test_a_line_that_ran_outside_before_is_looked_at_again(interrupt: Callable[[Pool], None]) -> None:
     """The usual shape: the program and what interrupts it use the same method."""
@@ -221,6 +308,35 @@ def test_a_lock_that_is_taken_in_an_interruption_and_held_elsewhere_is_a_finding
     assert (Rung.R2, Kind.RECURSION) == (finding.rung, finding.kind)
     assert finding.edges[0].hold_stack[0].function == ("take" if first else "use")
     assert finding.edges[0].want_stack
+
+
+def test_the_finding_names_the_thread_that_held_the_lock() -> None:
+    """Another one than that in which the finalizer ran."""
+    with session(on=RECORD) as opened:
+        lock = Lock("cache")
+        thread = threading.Thread(target=use, args=(lock,), name="worker")
+        thread.start()
+        thread.join()
+        by_reference_count(lock)
+
+    (finding,) = opened.findings
+    assert ["worker", "MainThread"] == [edge.execution for edge in finding.edges]
+    assert ["use", "Resource.__del__"] == [
+        stack[0].function for edge in finding.edges for stack in (edge.hold_stack, edge.want_stack) if stack
+    ]
+
+
+@pytest.mark.lockcheck(off=True)  # in a checked run they have wrappers before and after
+def test_finalizers_are_those_of_the_program_after_the_session() -> None:
+    """While it is open they have wrappers; a class without one of its own gets none."""
+    kinds = (Resource, Closing, Shared)
+    before = [vars(kind)["__del__"] for kind in kinds]
+    with session(on=RECORD):
+        take(Lock("any"))
+        assert before != [vars(kind)["__del__"] for kind in kinds]
+        assert "__del__" not in vars(Inherits)
+
+    assert before == [vars(kind)["__del__"] for kind in kinds]
 
 
 @WAYS

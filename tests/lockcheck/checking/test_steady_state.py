@@ -7,18 +7,17 @@ import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD, hold
 from support.waiting import WAIT_SECONDS
 
-from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, tree
-from licorne.lockcheck.checking.answering import Answerer
-from licorne.lockcheck.findings.statistics import PENDING_MAX
+from licorne.actors.runtime.checked_asks import CheckedAsks
+from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, adopt, held, session, tree
 from licorne.lockcheck.holding.chains import SWEEP_MIN, LockIdentity, TrieNode
 from licorne.lockcheck.holding.runtime import LATCH, local
-from licorne.lockcheck.holding.stacks import Runtimes
 from licorne.lockcheck.sessions.session import Session
 
 ORDER = Order("partition < queue < application < node < clerk")
@@ -54,7 +53,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return count
 
     for name, module in list(sys.modules.items()):
-        if name.startswith("licorne.lockcheck"):
+        if name.startswith(("licorne.lockcheck", "licorne.actors.runtime")):
             for used in {"LATCH", "TrieNode", "asks", "capture"} & vars(module).keys():
                 there = getattr(module, used)
                 fake = CountedLatch(counts) if used == "LATCH" else counted(used, there)
@@ -62,7 +61,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counts
 
 
-def ask(answerer: Answerer) -> None:
+def ask(answerer: CheckedAsks) -> None:
     """Ask as a runtime of actors does for the program."""
     answerer.asked()
     answerer.enter()
@@ -75,7 +74,7 @@ class Program:
     def __init__(self) -> None:
         self.partition = RWLock("partition")
         self.queue, self.application, self.node = RWLock("queue"), RLock("application"), Lock("node")
-        self.clerk = Answerer("clerk", Runtimes())
+        self.clerk = CheckedAsks("clerk")
 
     def run(self) -> None:
         """Take and release all."""
@@ -103,23 +102,11 @@ def test_what_is_nothing_new_takes_no_latch_makes_no_node_and_captures_no_stack(
         assert counts["LATCH"] > 0
         assert (level is Level.FULL) == (counts["capture"] > 0)
         counts.clear()
-        for _ in range(PENDING_MAX // 4):
+        for _ in range(256):
             program.run()
 
     assert {} == {name: count for name, count in counts.items() if name != "LATCH"}
     assert counts["LATCH"] <= 8  # where the session ends
-
-
-def test_times_are_sorted_in_bulk(counts: Counter[str]) -> None:
-    """The latch is taken once for as many releases as times may wait for that."""
-    with session():
-        lock = Lock("any")
-        for at in range(1 + 3 * (PENDING_MAX + 1)):
-            if at == 1:
-                counts.clear()
-            with lock:
-                pass
-        assert {"LATCH": 3} == counts
 
 
 def test_checking_the_order_of_what_is_nothing_new_allocates_nothing_that_stays() -> None:
@@ -224,3 +211,16 @@ def test_a_lock_may_be_taken_again_ten_thousand_times(level: Level) -> None:
         assert local.execution.node.acquisition is None
 
     assert ([], ()) == (opened.faults, opened.findings)
+
+
+def test_tasks_that_do_nothing_new_are_not_checked_anew() -> None:
+    """Whoever gets a result learns of nothing that it does not know, after so many of them."""
+    with session(on=RECORD) as opened, adopt(), ThreadPoolExecutor(1) as pool:
+        counts = []
+        for _ in range(5):
+            for _ in range(80):
+                pool.submit(int).result()
+            counts.append(opened.watch.acquisitions)
+
+    assert counts[0] > 0
+    assert counts[-1] == counts[-2]

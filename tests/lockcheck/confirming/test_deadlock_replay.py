@@ -11,7 +11,6 @@ from typing import TypeAlias
 import pytest
 from support.lockcheck.deadlocked import LEAVE_ALONE, deadlocks, run_all
 from support.lockcheck.lock_corpus import Guard
-from support.lockcheck.pykka_clerks import clerks
 from support.lockcheck.pytest_runs import run_module
 from support.waiting import WAIT_SECONDS
 
@@ -123,25 +122,6 @@ def a_lock_and_a_result(met: Met) -> dict[str, Callable[[], object]]:
     return {"waiter": waits}
 
 
-def a_lock_and_an_answer(met: Met) -> dict[str, Callable[[], object]]:
-    """An actor wants the lock of who asks it."""
-    lock = Lock("books")
-
-    def takes() -> None:
-        met()
-        with lock:
-            pass
-
-    def waits() -> None:
-        with clerks() as (clerk,):
-            answer = clerk.ask(takes, block=False)
-            with lock:
-                met()
-                answer.get()
-
-    return {"asker": waits}
-
-
 @pytest.mark.parametrize(
     ("works", "number"),
     [
@@ -150,7 +130,6 @@ def a_lock_and_an_answer(met: Met) -> dict[str, Callable[[], object]]:
         (a_ring, 3),
         (a_lock_and_a_join, 2),
         (a_lock_and_a_result, 2),
-        (a_lock_and_an_answer, 2),
     ],
 )
 def test_a_deadlock_that_happened_can_be_replayed(

@@ -29,7 +29,6 @@ from support.lockcheck.steered_threads import (
     works_of_program,
 )
 from support.lockcheck.waiting_programs import (
-    answer,
     each_result,
     end_of_a_pool,
     event,
@@ -50,9 +49,6 @@ from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome, confi
 from licorne.lockcheck.findings.findings import Witness
 from licorne.lockcheck.findings.json_files import from_json, read_witness, to_json
 from licorne.lockcheck.holding.runtime import runtime
-from licorne.lockcheck.prediction.predicted_findings import findings_of
-from licorne.lockcheck.sessions.recording import recording
-from licorne.lockcheck.traces.trace import read_trace
 
 PAUSE_SECONDS = 0.5
 
@@ -176,13 +172,8 @@ def holds_while_it_joins(*, inner_first: bool = False) -> Mapping[str, Callable[
 
 
 def test_the_wait_for_the_end_of_a_thread_is_part_of_a_deadlock(tmp_path: Path) -> None:
-    """It is predicted from a trace, comes true when steered, and again from its file."""
-    trace = tmp_path / "locks.lct"
-    with recording(trace):
-        together(lambda: holds_while_it_joins(inner_first=True))
-    (finding,) = findings_of(read_trace(trace))[0]
-    witness = witness_of(finding)
-    assert witness is not None
+    """It is learned of, comes true when steered, and again from its file."""
+    witness = learned(lambda: together(lambda: holds_while_it_joins(inner_first=True)))
     outcome = confirm(witness, lambda: together(holds_while_it_joins), folder=tmp_path)
     assert outcome.finding is not None, outcome.reasons
     replayed = read_witness(tmp_path / f"{witness.fingerprint}.json")
@@ -373,23 +364,21 @@ def test_random_programs_that_can_deadlock_do_so_when_they_are_steered(seed: int
     assert_come_true(tried(programs(seed, count)))
 
 
-def together_too(program: Program) -> None:
+def together_too(program: Program, *, one_by_one: bool = False) -> None:
     """Run a program that may have joins."""
-    RunningProgram(program, one_by_one=False).run()
+    RunningProgram(program, one_by_one=one_by_one).run()
 
 
-def test_what_is_predicted_of_recorded_programs_comes_true(tmp_path: Path) -> None:
-    """Each prediction, of locks and of joins under locks, in at most three runs."""
+def test_what_is_learned_of_programs_with_joins_comes_true() -> None:
+    """Each cycle, of locks and of joins under locks, in at most three runs."""
     chance = random.Random(2)  # noqa: S311 - a seed to repeat
     found = (one for one in random_programs(chance, joins_inside=True) if waits_without_limits(one))
     outcomes = []
     for program in islice(found, 40):
-        with recording(tmp_path / "locks.lct"):
-            RunningProgram(program, one_by_one=True).run()
-        for finding in findings_of(read_trace(tmp_path / "locks.lct"))[0]:
-            witness = witness_of(finding)
-            assert witness is not None
-            outcomes.append(confirm(witness, partial(together_too, program), pause_seconds=PAUSE_SECONDS))
+        outcomes += [
+            confirm(witness, partial(together_too, program), pause_seconds=PAUSE_SECONDS)
+            for witness in learned_of(partial(together_too, program, one_by_one=True))
+        ]
 
     assert len(outcomes) > 5
     assert [] == [outcome.reasons for outcome in outcomes if outcome.finding is None]
@@ -414,14 +403,16 @@ def wait_until_both_wait(done: threading.Event) -> None:
     done.set()
 
 
-def predicted(program: Callable[[], None], folder: Path) -> Witness:
-    """Return the first witness of the deadlock that a recorded run predicts."""
-    with recording(folder / "locks.lct"):
+def learned_of(program: Callable[[], object]) -> list[Witness]:
+    """Return the witnesses of what a run of a program learns."""
+    with session(on=LEAVE_ALONE) as opened:
         program()
-    finding, *_ = findings_of(read_trace(folder / "locks.lct"))[0]
-    witness = witness_of(finding)
-    assert witness is not None
-    return witness
+    return list(filter(None, map(witness_of, opened.findings)))
+
+
+def learned(program: Callable[[], object]) -> Witness:
+    """Return the first of them."""
+    return learned_of(program)[0]
 
 
 @pytest.mark.parametrize(
@@ -432,7 +423,7 @@ def test_threads_are_steered_to_where_they_wait_for_each_other(
     program: Callable[[], None], tmp_path: Path
 ) -> None:
     """The file of the witness has what is waited for, and so has the one for a replay."""
-    witness = predicted(program, tmp_path)
+    witness = learned(program)
     outcome = confirm(from_json(to_json(witness), "it"), program, folder=tmp_path)
 
     assert outcome.finding is not None, outcome.reasons
@@ -443,21 +434,9 @@ def test_threads_are_steered_to_where_they_wait_for_each_other(
     }
 
 
-def test_threads_are_steered_to_an_answer_that_was_there_already(tmp_path: Path) -> None:
-    """An actor counts as a lock: so the learned graph has the cycle, and a run is steered to the answer."""
-    with session(on=LEAVE_ALONE) as opened:
-        answer()
-    (witness,) = filter(None, map(witness_of, opened.findings))
-    outcome = confirm(from_json(to_json(witness), "it"), answer, folder=tmp_path)
-
-    assert Rung.R2 is witness.rung
-    assert outcome.finding is not None, outcome.reasons
-    assert Rung.R4 is outcome.finding.rung
-
-
-def test_what_is_stuck_likewise_after_the_first_is_no_other_deadlock(tmp_path: Path) -> None:
+def test_what_is_stuck_likewise_after_the_first_is_no_other_deadlock() -> None:
     """A second task waits for the lock when the first one has given way."""
-    witness = predicted(two_results, tmp_path)
+    witness = learned(two_results)
     with steered(witness) as (opened, _):
         two_results()
 
@@ -465,9 +444,9 @@ def test_what_is_stuck_likewise_after_the_first_is_no_other_deadlock(tmp_path: P
     assert (Rung.R4, 2) == (finding.rung, finding.count)
 
 
-def test_a_wait_that_something_else_ends_is_no_deadlock(tmp_path: Path) -> None:
+def test_a_wait_that_something_else_ends_is_no_deadlock() -> None:
     """The witness says who sets the event; in the steered run a third thread does, after all stand there."""
-    witness = predicted(event, tmp_path)
+    witness = learned(event)
 
     def program() -> None:
         lock, done = Lock("lock"), threading.Event()

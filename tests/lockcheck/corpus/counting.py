@@ -18,7 +18,6 @@ if __name__ == "__main__":
 from collections.abc import Iterator, Sequence
 
 from order_bugs import ORDER_BUGS
-from pykka_cases import PYKKA_BUGS
 from rule_bugs import RULE_BUGS
 from safe_patterns import SAFE
 from sources import ABSENT, BUGS, ELSEWHERE, FALSE_ALARMS, HISTORY
@@ -26,7 +25,7 @@ from support.lockcheck.lock_corpus import Bug, Safe, look
 
 from licorne.lockcheck import Finding, Rung
 
-ALL_BUGS: Final[Sequence[Bug]] = (*ORDER_BUGS, *RULE_BUGS, *PYKKA_BUGS)
+ALL_BUGS: Final[Sequence[Bug]] = (*ORDER_BUGS, *RULE_BUGS)
 
 
 def is_found(bug: Bug) -> bool:

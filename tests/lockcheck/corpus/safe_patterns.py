@@ -12,7 +12,6 @@ from typing import Final
 
 import pytest
 from guarded_patterns import GUARDED
-from pykka_cases import PYKKA_SAFE
 from support.lockcheck.lock_corpus import Cluster, Safe, hold, nest
 
 from licorne.lockcheck import (
@@ -206,4 +205,4 @@ UNCLOSED: Final[Sequence[Safe]] = [
     Safe("the lower fork first", the_lower_fork_first, "", Order("fork", same={"fork": key()})),
 ]  # fmt: skip
 
-SAFE: Final[Sequence[Safe]] = [*GUARDED, *UNCLOSED, *PYKKA_SAFE]
+SAFE: Final[Sequence[Safe]] = [*GUARDED, *UNCLOSED]

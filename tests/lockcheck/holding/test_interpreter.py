@@ -46,7 +46,7 @@ print("over")
 """What pebble does to hear that a thread has ended: `threading` asks for the number of a thread then."""
 
 
-@pytest.mark.parametrize("command", ["run --level=order", "run --level=full", "record --trace=locks.lct"])
+@pytest.mark.parametrize("command", ["run --level=order", "run --level=full"])
 def test_a_program_that_hears_who_asks_for_the_number_of_a_thread(tmp_path: Path, command: str) -> None:
     """The checker does not ask by the function that the program has replaced: that would ask again."""
     ran = run_lockcheck(tmp_path, *command.split(), written(tmp_path, HEARD_ENDS))

@@ -121,3 +121,22 @@ def test_the_calls_of_a_loop_are_as_without_a_session() -> None:
             with pytest.raises(TypeError, match="A coroutine object is required"):
                 asyncio.run_coroutine_threadsafe(1, loop)  # type: ignore[arg-type]
             assert asyncio.run_coroutine_threadsafe(coroutine(), loop).result(60) == 2
+
+
+@pytest.mark.parametrize("awaits", [True, False])
+def test_a_lock_that_is_held_over_an_await_is_named(*, awaits: bool) -> None:
+    """The next coroutine that wants it stops the loop; the lock around the whole loop is the thread's."""
+    with session(on=RECORD) as opened:
+        around, lock = Lock("around"), Lock("lock")
+
+        async def main() -> None:
+            with lock:
+                if awaits:
+                    await asyncio.sleep(0)
+
+        with around:
+            asyncio.run(main())
+
+    texts = [finding.text for finding in opened.findings if finding.rung is Rung.RB]
+    assert sum("is held while its event loop runs other coroutines" in text for text in texts) == awaits
+    assert opened.faults == []

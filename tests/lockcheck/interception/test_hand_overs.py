@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -16,9 +15,6 @@ from support.lockcheck.lock_corpus import RECORD, Crossed
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import Finding, Rung, session
-from licorne.lockcheck.prediction.predicted_findings import findings_of
-from licorne.lockcheck.sessions.recording import recording
-from licorne.lockcheck.traces.trace import read_trace
 
 
 def nothing() -> None:
@@ -169,18 +165,6 @@ def test_what_holds_in_every_run_guards_a_cycle(program: Callable[[Crossed], Non
     assert f"one after the other, in every run: {cause}" in "".join(finding.why)
 
 
-@pytest.mark.parametrize("program", [program for program, _ in IN_EVERY_RUN])
-def test_what_holds_in_every_run_is_in_the_trace_of_each(
-    program: Callable[[Crossed], None], tmp_path: Path
-) -> None:
-    """So that no run is steered against it."""
-    path = tmp_path / "locks.lct"
-    with recording(path):
-        program(Crossed())
-
-    assert () == tuple(findings_of(read_trace(path))[0])
-
-
 def found_in(program: Callable[[Crossed], None]) -> tuple[Finding, ...]:
     """Return what is found in a program."""
     with session(on=RECORD) as opened:
@@ -208,14 +192,6 @@ def an_event_of_two(locks: Crossed) -> None:
     """Either of two threads may end the wait."""
     event = threading.Event()
     in_turn(event.set, in_a_row(locks.down, event.set), in_a_row(event.wait, locks.up))
-
-
-def an_event_that_is_cleared(locks: Crossed) -> None:
-    """It may have been set before."""
-    event = threading.Event()
-    event.set()
-    event.clear()
-    in_turn(in_a_row(locks.down, event.set), in_a_row(event.wait, locks.up))
 
 
 def an_event_within_a_limit(locks: Crossed) -> None:
@@ -262,7 +238,6 @@ def the_first_of_a_wait(locks: Crossed) -> None:
     "program",
     [
         an_event_of_two,
-        an_event_that_is_cleared,
         an_event_within_a_limit,
         an_item_of_two,
         all_items_of_another,

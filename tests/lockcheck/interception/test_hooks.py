@@ -24,15 +24,7 @@ from support.waiting import EXPIRING_SECONDS
 
 from licorne.lockcheck import LockOrderError, adopt, session
 from licorne.lockcheck.confirming import confirmation
-from licorne.lockcheck.interception import (
-    awaited_ends,
-    found_late,
-    hand_overs,
-    joins,
-    patches,
-    queue_ends,
-    signals,
-)
+from licorne.lockcheck.interception import found_late, joins, observed, queues
 from licorne.lockcheck.interception.hooks import Hooks, guarded, like_original
 
 pytestmark = pytest.mark.lockcheck(off=True)
@@ -41,8 +33,8 @@ pytestmark = pytest.mark.lockcheck(off=True)
 Halves: TypeAlias = "Callable[[int], int]"
 Hook: TypeAlias = "Callable[[Halves, int], int]"
 
-UNGUARDED: Final = {("ActorRef", "ask"), ("ThreadingActor", "_create_future")}
-"""It raises what the program is answered, and guards its own parts; and a class."""
+UNGUARDED: Final = {("ActorRef", "ask"), ("ThreadingActor", "_create_future"), ("queue", "SimpleQueue")}
+"""It raises what the program is answered, and guards its own parts; and classes that guard their methods."""
 
 
 def half(number: int) -> int:
@@ -134,13 +126,26 @@ def test_hooks_inside_of_each_other_do_not_mix_up_what_their_originals_returned(
     assert 1 == len(opened.faults)
 
 
+def test_each_function_has_one_hook() -> None:
+    """Else each would have a guard, and look for the caller."""
+    replaced = [(owner, name) for owner, name, _ in observed.rows()]
+
+    assert len(replaced) == len(set(replaced))
+
+
 def test_every_replaced_function_is_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new hook is put by `wrap`, or named above."""
     put: list[tuple[object, str, object]] = []
-    monkeypatch.setattr(Hooks, "put", lambda _, *one: put.append(one))
-    for module in (awaited_ends, found_late, hand_overs, joins, patches, queue_ends, confirmation):
+    original = Hooks.put
+
+    def noted(hooks: Hooks, *one: object) -> None:
+        put.append(one)  # type: ignore[arg-type] # owner, name, method
+        original(hooks, *one)  # type: ignore[arg-type] # likewise
+
+    monkeypatch.setattr(Hooks, "put", noted)
+    for module in (found_late, joins, observed, confirmation):
         module.HOOKS._put_all()
-    signals._HOOKS._put_all()
+        module.HOOKS._restore()
     code = guarded(HALF, goes_through).__code__
     unguarded = {
         (getattr(owner, "__name__", ""), name)
@@ -154,7 +159,7 @@ def test_every_replaced_function_is_guarded(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_wait_for_an_item_goes_on_after_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is lost, whichever part of the hook fails."""
-    monkeypatch.setattr(hand_overs, "next_segment", lambda *_: half(1))
+    monkeypatch.setattr(queues, "next_segment", lambda *_: half(1))
     items: queue.Queue[int] = queue.Queue()
     with session(level="full", on=RECORD) as opened:
         putting = threading.Thread(target=lambda: items.put(1))

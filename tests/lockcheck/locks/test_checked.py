@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from types import FrameType
 
 import pytest
@@ -17,21 +15,15 @@ from support.waiting import wait_until
 from licorne.lockcheck import Kind, Level, Lock, RLock, held, session
 from licorne.lockcheck.adoption.adopted import LOCKS, RLOCKS
 from licorne.lockcheck.checking.policy import NOTE_ALL
-from licorne.lockcheck.holding.runtime import has_global_lock
 from licorne.lockcheck.locks.factories import ExclusiveLock
-from licorne.lockcheck.sessions.recording import recording
-from licorne.lockcheck.traces.trace import read_trace
 
 OWN = (Lock, RLock)
 ADOPTED = {
     Level.ORDER: (LOCKS[0], RLOCKS[0]),
     Level.FULL: (LOCKS[1], RLOCKS[1]),
-    Level.RECORD: (LOCKS[2], RLOCKS[2]),
+    Level.CONFIRM: (LOCKS[2], RLOCKS[2]),
 }
-LEVELS = (Level.ORDER, Level.FULL, Level.RECORD)
-WRITES_AT_ONCE = pytest.mark.skipif(
-    not has_global_lock(), reason="without a global lock the trace is written in turn, by further functions"
-)
+LEVELS = (Level.ORDER, Level.FULL, Level.CONFIRM)
 
 
 def functions_called(work: Callable[[], object]) -> list[str]:
@@ -71,29 +63,6 @@ def test_what_is_nothing_new_calls_no_further_function(level: Level, kind: int) 
             take_twice(lock)
 
             assert ["take_twice", *["acquire", "release"] * 2] == functions_called(partial(take_twice, lock))
-
-
-@WRITES_AT_ONCE
-def test_a_recorded_lock_calls_no_further_function_for_what_is_nothing_new(tmp_path: Path) -> None:
-    with recording(tmp_path / "trace"):
-        for make in (*OWN, *ADOPTED[Level.RECORD]):
-            lock = make("lock")
-            take_twice(lock)
-
-            assert ["take_twice", *["acquire", "release"] * 2] == functions_called(partial(take_twice, lock))
-
-
-@WRITES_AT_ONCE
-def test_an_attempt_on_a_recorded_lock_calls_a_bounded_number_of_functions(tmp_path: Path) -> None:
-    """Its place is found without a walk through the stack."""
-    with recording(tmp_path / "trace"):
-        for make in (*OWN, *ADOPTED[Level.RECORD]):
-            lock = make("lock")
-            try_twice(lock)
-            asked = ["_attempt"] * (2 if make in ADOPTED[Level.RECORD] else 1)
-
-            once = ["acquire", *asked, "_asked", "_take_or_try", "_take", "record_taken", "release"]
-            assert ["try_twice", *once * 2] == functions_called(partial(try_twice, lock))
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -184,39 +153,3 @@ def test_an_adopted_lock_that_another_thread_releases_is_a_signal(level: Level) 
         taken = [lock.acquire(False), lock.acquire(False)]
 
         assert ([True, False], ()) == (taken, opened.findings)
-
-
-def take_here(lock: ExclusiveLock) -> None:
-    lock.acquire()
-    lock.release()
-
-
-def take_there(lock: ExclusiveLock) -> None:
-    lock.acquire()
-    lock.release()
-
-
-def test_each_place_at_which_a_lock_is_taken_by_name_has_its_times() -> None:
-    with session(level=Level.FULL) as opened:
-        lock = Lock("lock")
-        for _ in range(3):
-            take_here(lock)
-            take_there(lock)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(lock)
-    counts = sorted(usage.hold.count for usage in opened.summary().usages)
-
-    assert [1, 3, 3] == counts
-
-
-def test_the_lines_of_recorded_acquisitions_are_those_of_the_program(tmp_path: Path) -> None:
-    with recording(tmp_path / "trace"):
-        lock = Lock("lock")
-        for _ in range(2):
-            take_here(lock)
-            take_there(lock)
-            try_twice(lock)
-    lines = [site.source for site in read_trace(tmp_path / "trace").sites.values()]
-
-    assert {"lock.acquire()", "lock.acquire(False)"} == set(lines)
-    assert len(lines) == 3

@@ -75,7 +75,7 @@ def test_where_nothing_is_checked_locks_are_the_plain_ones_and_nothing_is_loaded
     assert [True, True, "PlainRWLock", "Condition"] == found["types"]
     assert [True, True, True] == found["same"]
     loaded = {name.removeprefix("licorne.lockcheck.") for name in found["loaded"]}
-    assert set() == loaded & {"sessions", "graph", "cycles", "checked", "checked_rw", "patches", "report"}
+    assert set() == loaded & {"sessions", "graph", "cycles", "checked", "checked_rw", "observed", "report"}
 
 
 @pytest.mark.parametrize("level", ["order", "full"])
@@ -90,7 +90,7 @@ def test_in_a_session_locks_are_checked(level: str) -> None:
 def test_an_unknown_level_is_refused() -> None:
     """By its name."""
     with pytest.raises(
-        LockUsageError, match="'most' is not a level of checking: off, order, full, record or confirm"
+        LockUsageError, match="'most' is not a level of checking: off, order, full or confirm"
     ):
         Lock(check="most")
 

@@ -7,28 +7,20 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
 
 import pytest
-from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
 from support.lockcheck.lock_corpus import RECORD, hold
-from support.programs import run_python
 from support.waiting import WAIT_SECONDS
 
 from licorne import lockcheck
-from licorne.lockcheck import Finding, Kind, Level, Lock, Order, RLock, RWLock, held, session, unit
+from licorne.lockcheck import Finding, Kind, Level, Lock, Order, RLock, RWLock, held, session
 from licorne.lockcheck.checking import acquisition_checks
-from licorne.lockcheck.prediction.trace_index import TraceIndex
-from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.sessions.session import Session
-from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock, read_trace
-from licorne.lockcheck.traces.writer import TraceWriter
 
 HERE = str(Path(lockcheck.__file__).parent)
-SEGMENT_BYTES = 1 << 16
-"""Of traces that are written and read again hundreds of times: larger ones take most of the time."""
 LEVELS = pytest.mark.parametrize("level", [Level.ORDER, Level.FULL])
 
 
@@ -126,115 +118,6 @@ def test_a_handler_may_take_a_lock_while_a_read_write_lock_is_checked(level: Lev
         assert before > 50
         assert (None, frozenset()) == lock.holders() == other.holders()
     assert ([], ()) == (opened.faults, opened.findings)
-
-
-@pytest.mark.parametrize("by", ["another thread", "a handler"])
-@EITHER_WAY
-def test_before_any_instruction_what_locks_exclude_is_excluded_in_a_trace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str, *, has_interpreter_lock: bool
-) -> None:
-    """A lock is noted as taken after it was, and as left before it is, whoever tries to get it in between."""
-    take_for_granted(monkeypatch, has_interpreter_lock=has_interpreter_lock)
-    with recording(tmp_path / "locks.lct") as opened:
-        lock = RLock("lock")
-        got: list[bool] = []
-
-        def handler() -> None:
-            if by == "a handler":
-                with lock:
-                    got.append(True)
-            else:
-                got.append(is_free(lock))
-
-        with interrupted(0, handler), lock:  # what is new here is written first, as the test above has it
-            pass
-        before, ran = 0, [0]
-        while before <= len(ran):
-            before += 1
-            with interrupted(before, handler) as ran, lock:
-                pass
-    trace = read_trace(tmp_path / "locks.lct")
-    sections = TraceIndex(trace).sections.values()
-
-    assert before > 50
-    assert {by == "a handler", True} == set(got)
-    assert ([], ()) == (opened.faults, trace.notices)
-    assert all(section.left is not None for section in sections)
-    assert before <= len(sections)
-
-
-def test_before_any_instruction_ctrl_c_leaves_no_name_to_be_taken_for_another(tmp_path: Path) -> None:
-    """What is written after it is read as it was written.
-
-    In a process of its own: where an instruction is interrupted by an error, Python 3.11 leaves it as the
-    current one, and later tests would show it as the context of their own.
-    """
-    code = "import pathlib, runpy, sys\nnames = runpy.run_path(sys.argv[1])\n"
-    code += "names['write_interrupted'](pathlib.Path(sys.argv[2]))"
-    tests = str(Path(__file__).parents[2])
-    paths = os.pathsep.join(filter(None, (tests, os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": paths}
-    done = run_python("-c", code, __file__, str(tmp_path), environment=environment)
-
-    assert (0, "") == (done.returncode, done.stderr)
-
-
-def write_interrupted(folder: Path) -> None:
-    """Write a trace again and again, once interrupted before each instruction of that."""
-    path = folder / "locks.lct"
-    interrupted_one, *others = [Event(EventKind.TOOK, 1, number) for number in range(1, 4)]
-    described = TracedExecution("unit", "unit"), TracedLock("lock", None, None), None
-
-    def ctrl_c() -> None:
-        raise KeyboardInterrupt
-
-    before, ran = 0, [0]
-    while before <= len(ran):
-        before += 1
-        writer = TraceWriter(path, 8192, 4)
-        with suppress(KeyboardInterrupt), interrupted(before, ctrl_c) as ran:
-            writer.event(interrupted_one, lambda: described)
-        for event in others:
-            writer.event(event, lambda: described)
-        writer.close()
-        trace = read_trace(path)
-
-        assert others == [event for event in trace.events if event != interrupted_one], before
-        assert () == trace.notices
-    assert before > 50
-
-
-def test_before_any_instruction_a_handler_may_run_an_execution_of_its_own_while_an_event_is_written(
-    tmp_path: Path,
-) -> None:
-    """What it takes is not written, since the checker runs on its thread; nothing is written wrongly."""
-    path = tmp_path / "locks.lct"
-    before, ran = 0, [0]
-    while before <= len(ran):
-        before += 5
-        with recording(path, segment_bytes=SEGMENT_BYTES, segments=2) as opened:
-            lock, other = RLock("lock"), RLock("other")
-
-            def handler(other: AbstractContextManager[object] = other) -> None:
-                with unit("handler"), other:
-                    pass
-
-            with unit("program"):
-                with interrupted(before, handler) as ran:
-                    threading.Event().set()
-                hold(lock, other)
-        trace = read_trace(path)
-        took = [
-            (trace.executions[event.execution].name, trace.locks[event.object].name)
-            for event in trace.events
-            if event.kind is EventKind.TOOK
-        ]
-
-        assert ([], ()) == (opened.faults, trace.notices), before
-        assert [("program", "lock"), ("program", "other")] == [one for one in took if one[0] == "program"]
-        assert {("handler", "other")} >= {one for one in took if one[0] != "program"}, before
-        assert all(section.left is not None for section in TraceIndex(trace).sections.values()), before
-    assert before > 50
 
 
 def new_edge(before: int) -> tuple[Session, int]:

@@ -33,7 +33,7 @@ from licorne.lockcheck import (
 )
 from licorne.lockcheck.checking import acquisition_checks
 from licorne.lockcheck.checking.graph import OCCURRENCES_MAX
-from licorne.lockcheck.checking.watch import EXECUTIONS_MAX
+from licorne.lockcheck.checking.knowledge import EXECUTIONS_MAX
 from licorne.lockcheck.holding.runtime import local, runtime
 from licorne.lockcheck.locks.rwlock import PlainRWLock
 

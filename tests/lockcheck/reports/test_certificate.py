@@ -10,7 +10,6 @@ from licorne.lockcheck import excludes, leaf, session
 from licorne.lockcheck.order.order import Order
 from licorne.lockcheck.reports.certificate import certify
 from licorne.lockcheck.reports.documents import from_json, to_json
-from licorne.lockcheck.reports.several_runs import differences
 from licorne.lockcheck.sessions.summaries import Declaration, Summary, merged
 
 
@@ -78,14 +77,3 @@ def test_contracts_are_counted_and_those_that_nobody_checked_are_listed() -> Non
     assert summary == from_json(to_json(summary), "here")
     assert "Contracts checked: 1 of 2; never checked:\n  " in text
     assert text.endswith(f"{idle.__qualname__}: excludes all locks")
-
-
-def test_a_comparison_names_what_came_and_what_went() -> None:
-    """Findings by fingerprint, edges by classes and modes."""
-    old, new = a_sound_program().summary(), a_cycle().summary()
-    there, back = differences(old, new), differences(new, old)
-
-    assert new.findings == there.findings_new == back.findings_gone
-    assert ["partition[R] -> queue[W]"] == list(map(str, there.class_edges_gone))
-    assert "+ Possible deadlock, not seen yet: " in there.text()
-    assert "No difference." == differences(old, old).text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.lockcheck.lock_corpus import RECORD, hold
 from support.lockcheck.lock_reports import a_cycle, a_sound_program
 
-from licorne.lockcheck import Lock, Rung, session, summaries, unit
+from licorne.lockcheck import Lock, Rung, session, unit
 from licorne.lockcheck.findings.findings import suggestion
 from licorne.lockcheck.sessions.summaries import merged
 
@@ -19,22 +19,6 @@ def test_a_summary_has_the_strongest_finding_first_and_edges_with_their_places()
     assert (1, True, "test_it") == (class_edge.count, class_edge.waits, class_edge.test)
     assert class_edge.example.hold_stack
     assert class_edge.example.want_stack
-
-
-def test_the_names_in_documents_can_be_read_from_the_values() -> None:
-    """They were the names of the fields before."""
-    with session(on=RECORD, role="server") as opened:
-        hold(Lock("outer"), Lock("inner"))
-    summary, (finding, *_) = opened.summary(), a_cycle().summary().findings
-    (role,) = summary.roles
-
-    assert [(edge.execution, edge.class_edge) for edge in finding.edges] == [
-        (edge.unit, edge.nesting) for edge in finding.edges
-    ]
-    assert finding.points
-    assert finding.points == finding.stops
-    assert summary.class_edges == summary.nestings == role.nestings
-    assert isinstance(summary.nestings[0], summaries.Nesting)
 
 
 def test_what_is_only_tried_is_distinguished() -> None:

@@ -53,7 +53,7 @@ class Walker:
             if self.asks.groups[shape_of(record.ask)].was_attempted(record)
         ]
 
-    def log(self, key: str) -> dict[str, list[int]]:
+    def log(self, key: str) -> dict[str, tuple[int, int]]:
         record = self.asks.get(key)
         assert record is not None
         return record.log or {}
@@ -174,7 +174,7 @@ def test_asks_beyond_the_users_quota_are_passed_over() -> None:
             available=a_resource(memory=7),
         )
     ] == walk.refusals
-    assert {"Not enough user quota": [1, START_NS]} == walker.log("big")
+    assert {"Not enough user quota": (1, START_NS)} == walker.log("big")
     assert ["small"] == walker.attempted()
 
 
@@ -185,7 +185,7 @@ def test_asks_beyond_the_queues_quota_are_passed_over() -> None:
 
     assert [("small", NODES)] == walker.tried(walk)
     assert [(RefusalReason.QUEUE_QUOTA, "root.leaf")] == [(no.reason, no.subject) for no in walk.refusals]
-    assert {"Not enough queue quota": [1, START_NS]} == walker.log("big")
+    assert {"Not enough queue quota": (1, START_NS)} == walker.log("big")
     assert ["big", "small"] == walker.attempted()
 
 

@@ -297,7 +297,7 @@ def test_refusals_are_counted_by_text() -> None:
     for text, now_ns in (("no room", 1), ("no quota", 2), ("no room", 3)):
         record.note(text, now_ns)
 
-    assert {"no room": [2, 3], "no quota": [1, 2]} == record.log
+    assert {"no room": (2, 3), "no quota": (1, 2)} == record.log
 
 
 def test_validation_finds_a_lost_ask() -> None:

@@ -80,6 +80,7 @@ def test_every_property_is_read() -> None:
         "backfill.reservations": "2",
         "backfill.order": "shortest",
         "backfill.passes": "0",
+        "backfill.promises": "policy/short",
         "fair.count": "all",
         "fair.half-life": "7d",
         "fair.weight": "3",
@@ -87,6 +88,7 @@ def test_every_property_is_read() -> None:
         "runtime.default": "30m",
         "runtime.max": "1d",
         "runtime.overrun": "end",
+        "runtime.expected": "policy/guess",
         "queue.sort.policy": "policy/credit",
     }
 
@@ -109,7 +111,12 @@ def test_every_property_is_read() -> None:
         fair_half_life_ns=7 * 86_400 * SECOND,
         fair_weight=3,
         gang_placing=GangPlacing.WHOLE,
-        runtime=RuntimeSettings(default_ns=1800 * SECOND, max_ns=86_400 * SECOND, ends_overruns=True),
+        runtime=RuntimeSettings(
+            default_ns=1800 * SECOND,
+            max_ns=86_400 * SECOND,
+            ends_overruns=True,
+            expected_word="policy/guess",
+        ),
     )
 
 

@@ -41,6 +41,39 @@ def test_the_nodes_are_counted_by_their_reason() -> None:
         (NodeObstacle.UNSCHEDULABLE, 1, (), ("cordoned",)),
         (NodeObstacle.NO_ROOM, 2, (("memory", 2),), ("full1", "full2")),
     ] == [(tally.obstacle, tally.nodes, tally.types, tally.examples) for tally in nodes.tallies]
+    assert (0, (("Insufficient memory", 3), ("cordoned", 1))) == (nodes.available, nodes.reasons)
+
+
+def test_a_node_counts_for_the_first_reason_of_the_resource_manager() -> None:
+    """Before its size, which the scheduler compares; the numbers add up to all nodes."""
+    h = Harness(predicates=FakePredicates())
+    h.nodes("small", "tainted", capacity=FIVE)
+    h.nodes("free", "refused")
+    h.submit()
+    h.ask("ask", resource=a_resource(memory=8))
+    refused = {"ask": {"tainted": "taint", "refused": "label"}}
+
+    explanation = h.partition.read(explain, "app", refused=refused)
+    assert explanation is not None
+    nodes = explanation.asks[0].nodes
+
+    assert nodes is not None
+    assert (("Insufficient memory", 1), ("label", 1), ("taint", 1)) == nodes.reasons
+    assert (4, 2, 1, "free") == (nodes.total, nodes.with_room, nodes.available, nodes.first)
+
+
+def test_asks_of_a_class_share_the_refusal_of_the_first() -> None:
+    """The walk tries one of them, and the others wait for the same reason."""
+    refused = {(key, "n1"): "a taint" for key in ("a", "b")}
+    h = Harness(predicates=FakePredicates(refused=refused))
+    h.nodes("n1")
+    h.submit()
+    h.ask_and_run("a", "b", tags={"licorne/predicate-class": "one"})
+
+    found = [nodes_of(h, key) for key in ("a", "b")]
+
+    assert [[RefusalReason.PREDICATES]] * 2 == [reasons(h, key) for key in ("a", "b")]
+    assert [(("refused: a taint", 1),)] * 2 == [nodes.reasons for nodes in found]
 
 
 def test_the_nearest_miss_is_explained_with_what_it_lacks() -> None:

@@ -324,7 +324,7 @@ def test_what_a_guarantee_forbids_is_explained_with_what_is_left_of_it() -> None
     (ask,) = explained(scene, "root.a").asks
 
     refused = NoPreemption.GUARANTEE.text
-    expected = f"{refused}; now no other queue uses more than its guarantee of what is asked for"
+    expected = f"{refused}; now no other queue uses more than its guarantee"
     assert [expected] == [noted.text for noted in ask.noted if noted.text.startswith(refused)]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from support.model.builders import a_node_entry, a_resource
 
-from licorne.model.nodes.order import NodeBlock, NodeEntry
+from licorne.model.nodes.entry import NodeEntry
+from licorne.model.nodes.order import NodeBlock
 from licorne.model.resources.resource import Resource
 
 THREE = a_resource(memory=3)

@@ -186,6 +186,15 @@ def test_nodes_are_cordoned_and_uncordoned(node: Node) -> None:
     assert node.facts().schedulable
 
 
+def test_a_cordoned_node_is_shown_as_not_schedulable() -> None:
+    """Whether it is drained is another matter."""
+    node = a_node(attributes={"licorne/cordoned": "true", "si/zone": "a"})
+
+    assert ({"si/zone": "a"}, False) == (dict(node.facts().attributes), node.facts().schedulable)
+    assert [False, True] == [node.set_cordoned(cordoned=cordoned) for cordoned in (True, False)]
+    assert node.facts().schedulable
+
+
 # ------------------------------------------------------------------------------------------ reservations
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from support.model.builders import TEN, a_node_entry, a_resource, memory
 
+from licorne.model.nodes.entry import NodeEntry
 from licorne.model.nodes.node_orders import NODE_ORDERS, NodeOrderRule
-from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeEntry, NodeOrder, first_to_reserve, forget_closed
+from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeOrder, first_to_reserve, forget_closed
 from licorne.model.resources.comparisons import fit_score
 from licorne.model.resources.resource import EMPTY, Resource, fits
 

@@ -6,8 +6,9 @@ import pytest
 from support.model.builders import a_node_entry, a_resource
 
 from licorne.model.nodes import order as node_order
+from licorne.model.nodes.entry import NodeEntry
 from licorne.model.nodes.node_orders import NODE_ORDERS
-from licorne.model.nodes.order import NodeEntry, NodeOrder, first_to_reserve
+from licorne.model.nodes.order import NodeOrder, first_to_reserve
 from licorne.model.resources.comparisons import fit_score
 from licorne.model.resources.resource import Resource
 

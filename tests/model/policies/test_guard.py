@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from licorne.model.configuration.rules.queue_warnings import refused_name
 from licorne.model.errors import LicorneError
-from licorne.model.policies.interface import ApplicationView, AskView, NodeView, VictimView, Wait
+from licorne.model.policies.interface import ApplicationView, AskView, JobView, NodeView, VictimView, Wait
 from licorne.model.policies.policies import (
     GivenPolicies,
     GuardedPolicy,
     PolicyPoint,
-    refused_name,
 )
 from licorne.model.resources.resource import EMPTY, Resource
 
@@ -27,6 +27,9 @@ VICTIM = VictimView(ASK, "n1", "root.q", "ada", 0, None)
 def application(application_id: str = "app-1") -> ApplicationView:
     """Return an application that has nothing."""
     return ApplicationView(application_id, "root.q", "ada", (), {}, 0, 0, EMPTY, EMPTY, False, None)
+
+
+JOB = JobView("key", application(), (EMPTY,), None, 0)
 
 
 class Failure(NamedTuple):
@@ -65,6 +68,12 @@ class Asked:
         return self._next()
 
     def refuses(self, _: AskView, __: NodeView) -> Any:
+        return self._next()
+
+    def promises(self, _: JobView) -> Any:
+        return self._next()
+
+    def expected_run_time_ns(self, _: AskView, __: ApplicationView) -> Any:
         return self._next()
 
 
@@ -213,6 +222,24 @@ def test_a_victim_that_is_not_judged_is_spared(answer: object) -> None:
     assert [each[:2] for each in failures] == [("policy p.spares", "key")]
 
 
+@pytest.mark.parametrize("answer", [0, -1, True, 1.0, math.nan, "5", 10**18 + 1, RuntimeError("a bug")])
+def test_without_a_run_time_there_is_the_walltime(answer: object) -> None:
+    failures: list[Failure] = []
+    asked = policy(failures, 10**18, None, answer)
+
+    assert [asked.expected_run_time_ns(ASK, application()) for _ in range(3)] == [10**18, None, None]
+    assert [each[:2] for each in failures] == [("policy p.expected_run_time_ns", "key")]
+
+
+@pytest.mark.parametrize("answer", [None, 0, 1, "True", [True], RuntimeError("a bug")])
+def test_a_job_that_is_not_judged_may_be_promised_a_start(answer: object) -> None:
+    failures: list[Failure] = []
+    asked = policy(failures, False, answer)
+
+    assert [asked.promises(JOB), asked.promises(JOB)] == [False, True]
+    assert [each[:2] for each in failures] == [("policy p.promises", "key")]
+
+
 # ------------------------------------------------------------------------------------------ what is given
 
 
@@ -227,6 +254,14 @@ class Hourly:
 
     def node_key(self, _: NodeView) -> float:
         return 1.0
+
+
+class Unreadable:
+    """Its method is code that raises."""
+
+    @property
+    def node_key(self) -> object:
+        raise RuntimeError("no licence")
 
 
 def refuses_to_be_made() -> object:
@@ -245,6 +280,8 @@ def refuses_to_be_made() -> object:
         ("p", Hourly, "expected every_ns, 1,000,000,000 or more, got None"),
         ("p", type("P", (Asked,), {"depends_on": "time"}), "expected depends_on to be a set"),
         ("p", type("P", (Asked,), {"depends_on": {"moon"}}), "got {'moon'}"),
+        ("p", Unreadable, "the policy 'p' cannot be read: RuntimeError: no licence"),
+        ("p", type("P", (Asked,), {"depends_on": [["x"]]}), "the policy 'p' cannot be read: TypeError"),
         ("p", refuses_to_be_made, "the policy 'p' cannot be made: ValueError: no licence"),
     ],
 )

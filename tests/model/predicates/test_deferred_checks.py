@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import pytest
 from support.model.builders import FakeChannel, a_node, a_resource, an_ask
 
+from licorne.model.nodes.entry import NodeEntry
 from licorne.model.nodes.node_orders import NODE_ORDERS
-from licorne.model.nodes.order import NodeEntry, NodeOrder
+from licorne.model.nodes.order import NodeOrder
 from licorne.model.predicates.deferred_checks import (
     ASKS_KEPT_MAX,
     FRESH_NS,

@@ -16,7 +16,7 @@ from licorne.model.queues.sleep import AwakeLeaves, Sleep, Wake
 from licorne.model.queues.tree import QueueTree, awake_in_order
 from licorne.model.values.states import ObjectEvent
 
-STAMP: Final = (1, 1, 1)
+STAMP: Final = (1, 1, 1, 1)
 NAMES: Final = tuple(f"q{number}" for number in range(40))
 DEEP: Final = "\n".join(
     f"- name: p{parent}\n  queues:\n" + "\n".join(f"  - name: {name}" for name in NAMES[parent::4])
@@ -55,12 +55,12 @@ def test_those_that_are_awake_come_in_the_order_of_the_whole_walk(seed: int) -> 
     awake = tree.root.awake
     for count in (1, 25, 39):
         asleep = [may_be_skipped(leaf) for leaf in rng.sample(tree.leaves(), count)]
-        awake.look((0, 0, 0), 0)
+        awake.look((0, 0, 0, 0), 0)
         awake.sleep(asleep, STAMP)
         expected = [leaf for leaf in tree.leaves_in_order() if leaf not in asleep]
 
         assert expected == [*awake_in_order(tree)]
-        awake.look((2, 2, 2), 0)
+        awake.look((2, 2, 2, 2), 0)
         assert not awake.asleep
 
 
@@ -69,10 +69,10 @@ def test_a_stamp_that_has_moved_wakes_all_of_them() -> None:
     tree = a_waiting_tree()
     awake = tree.root.awake
     awake.sleep([may_be_skipped(leaf_of(tree, "q1"))], STAMP)
-    awake.sleep([may_be_skipped(leaf_of(tree, "q2"))], (1, 1, 2))
+    awake.sleep([may_be_skipped(leaf_of(tree, "q2"))], (1, 1, 1, 2))
     assert ["q2"] == [leaf.name for leaf in awake.asleep]
 
-    awake.look((1, 2, 2), 0)
+    awake.look((1, 1, 2, 2), 0)
     assert (0, 40) == (len(awake.asleep), len(awake.leaves))
 
 
@@ -84,7 +84,7 @@ def test_time_wakes_those_that_are_due() -> None:
 
     assert (10, True) == (awake.next_due_ns(), awake.sleeps_on(early, STAMP, 9))
     assert not awake.sleeps_on(early, STAMP, 10)
-    assert not awake.sleeps_on(late, (9, 9, 9), 10)
+    assert not awake.sleeps_on(late, (9, 9, 9, 9), 10)
     awake.look(STAMP, 10)
     assert ([late], 20) == ([*awake.asleep], awake.next_due_ns())
 

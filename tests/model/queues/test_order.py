@@ -13,9 +13,9 @@ from support.model.builders import TEN, a_queue_tree, a_resource, an_ask, memory
 from support.model.entries import a_leaf, an_entry, facts_of
 
 from licorne.model.applications.effects import ApplicationFacts
+from licorne.model.queues.child_orders import QUEUE_ORDERS
 from licorne.model.queues.order import ApplicationOrder, ChildOrder
 from licorne.model.queues.queue import Queue
-from licorne.model.queues.queue_orders import QUEUE_ORDERS
 from licorne.model.resources.comparisons import shares
 from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource

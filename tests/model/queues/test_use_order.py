@@ -69,7 +69,7 @@ class Cluster:
         explained = [leaf.name for leaf in ranked_leaves(self.tree)]
         walked = [leaf.name for leaf in self.tree.leaves_in_order()]
         assert walked == explained == [leaf.name for leaf in self.tree.leaves_snapshot()]
-        self.tree.root.awake.sleep([], (0, 0, 0))
+        self.tree.root.awake.sleep([], (0, 0, 0, 0))
         assert set(walked) >= {leaf.name for leaf in awake_in_order(self.tree)}
         self.tree.validate()
         return walked

@@ -279,7 +279,7 @@ def test_a_change_moves_the_user_alone() -> None:
     of_bob, of_cyd, of_ada = ([f"{user}{n}" for n in range(20)] for user in ("bob", "cyd", "ada"))
     assert [*of_bob, *of_cyd, *of_ada] == cluster.order(24)
     assert all(entry.order is places[name] for name, entry in cluster.entries.items())
-    assert "bob0" == cluster.the().entries.waiting.first_to_place((), 0, 0).application_id  # type: ignore[union-attr]
+    assert "bob0" == cluster.the().entries.waiting.first_to_place((), (0, 0), 0).application_id  # type: ignore[union-attr]
 
 
 def test_a_user_who_comes_again_has_their_past() -> None:

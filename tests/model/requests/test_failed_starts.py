@@ -8,7 +8,7 @@ import pytest
 from support.model.builders import TEN, FakeChannel, FakePredicates, a_resource
 from support.model.harness import Harness
 
-from licorne.model.predicates.node_checks import AVOIDANCE_NS, AvoidedNodes
+from licorne.model.predicates.avoided_nodes import AVOIDANCE_NS, AvoidedNodes
 from licorne.model.resources.resource import EMPTY
 from licorne.model.values.allocation import RefusalReason
 from licorne.model.values.messages import TerminationType

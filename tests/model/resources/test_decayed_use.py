@@ -16,6 +16,7 @@ from licorne.model.resources.decayed_use import (
     changed,
     decayed_means,
     decayed_share,
+    grown_share,
     level_in_ns,
     no_use,
     raised_to,
@@ -358,3 +359,36 @@ def test_no_order_changes_before_the_time_and_the_shares_are_equal_then(
 
     assert len(clear) <= 1
     assert after_ns is None or abs(difference(after_ns)) <= SMALL
+
+
+@given(
+    first=st.integers(0, 1000),
+    second=st.integers(0, 1000),
+    begun_ns=st.integers(1, HOUR),
+    after_ns=st.integers(1, 30 * HOUR),
+)
+def test_a_grown_share_orders_as_the_share_does(
+    first: int, second: int, begun_ns: int, after_ns: int
+) -> None:
+    """One uses nothing any more, the other one still does."""
+    limits, now_ns = Resource({"vcore": 1000}), EPOCH + HOUR + after_ns
+    past = changed(changed(no_use(HOUR, EPOCH), {"vcore": first}, EPOCH), {"vcore": -first}, EPOCH + begun_ns)
+    using = changed(no_use(HOUR, EPOCH), {"vcore": second}, EPOCH + begun_ns)
+
+    shares = [decayed_share(decayed_means(use, now_ns), limits, 1) for use in (past, using)]
+    grown = [grown_share(use, limits, now_ns)[0] for use in (past, using)]
+
+    assert (shares[0] < shares[1], shares[0] > shares[1]) == (grown[0] < grown[1], grown[0] > grown[1])
+
+
+def test_a_grown_share_stands_still_without_use() -> None:
+    """So one place in an order stays right; that of one who uses something moves with time."""
+    limits, later_ns = Resource({"vcore": 1000}), EPOCH + 3 * HOUR
+    past = changed(changed(no_use(HOUR, EPOCH), {"vcore": 7}, EPOCH), {"vcore": -7}, EPOCH + HOUR)
+    using = changed(no_use(HOUR, EPOCH), {"vcore": 7}, EPOCH)
+
+    assert grown_share(past, limits, EPOCH + HOUR) == grown_share(past, limits, later_ns)
+    assert (True, True) == (
+        grown_share(using, limits, later_ns)[1],
+        grown_share(past, Resource({"vcore": 0}), later_ns)[1],
+    )

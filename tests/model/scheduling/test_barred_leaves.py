@@ -57,6 +57,22 @@ def test_a_release_in_a_full_cluster_visits_the_leaf_that_gets_the_room(
     assert len(visited) <= 2
 
 
+def test_leaves_that_got_none_of_the_room_and_the_one_that_got_it_are_not_visited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All asks have one size: those that are left wait for the same as before."""
+    h = Harness(SIX_LEAVES)
+    h.nodes("n1", capacity=a_resource(memory=12))
+    waiting_in(h, *(f"q{number}" for number in range(6)))
+    visited = note_visits(monkeypatch)
+
+    h.release("q3-0", application_id="q3")
+    h.run_until_idle()
+
+    assert (13, [], {}) == (len(h.placements), visited, h.state.tree.bars.open)
+    h.validate()
+
+
 @pytest.mark.skipif(is_compiled(), reason="machine code executes no lines that are counted")
 def test_a_walk_after_a_fruitless_one_measures_no_headroom_again() -> None:
     """That of a leaf was measured after the last change, and nothing has changed since."""
@@ -166,3 +182,67 @@ def test_an_ask_for_a_full_node_has_a_victim_once_its_quota_has_room(
     h.settle()
 
     assert h.placements["daemon"] == "n1"
+
+
+TENANTS: Final = """
+- name: tenants
+  parent: true
+  resources: {max: {memory: 9}}
+  queues: [{name: a, resources: {max: {memory: 2}}}, {name: b, resources: {max: {memory: 2}}}]
+- name: shared
+  limits: [{users: [ann, bob], maxresources: {memory: 2}}, {groups: [dev], maxresources: {memory: 3}}]
+"""
+
+
+def barred_by_quota() -> Harness:
+    """Return a partition with room in which two leaves, two users and a group wait at their limits."""
+    h = Harness(TENANTS)
+    h.nodes("n1", capacity=a_resource(memory=100))
+    for leaf in ("a", "b"):
+        h.submit(leaf, f"root.tenants.{leaf}")
+        h.ask(*(f"{leaf}-{number}" for number in range(4)), application_id=leaf, resource=UNIT)
+    for user, group in (("ann", "ops"), ("bob", "ops"), ("eve", "dev")):
+        h.submit(user, "root.shared", user=user, groups=(group,))
+        h.ask(*(f"{user}-{number}" for number in range(5)), application_id=user, resource=UNIT)
+    h.run_until_idle()
+    return h
+
+
+def test_an_end_wakes_only_the_leaf_whose_quota_gets_room() -> None:
+    """The others sleep on: also those that a limit of another user bars."""
+    h = barred_by_quota()
+    awake = h.state.tree.root.awake
+    h.cycle()
+    assert 3 == len(awake.asleep)
+
+    h.release("a-0", application_id="a")
+    h.cycle()
+
+    assert {"root.tenants.b", "root.shared"} == {leaf.path for leaf in awake.asleep}
+    assert "a-2" in h.placements
+
+
+@pytest.mark.parametrize("name", ["a", "b", "ann", "bob", "eve"])
+def test_an_end_lets_the_next_ask_at_the_same_quota_run(name: str) -> None:
+    h = barred_by_quota()
+    before = [*h.placements]
+
+    h.release(f"{name}-0", application_id=name)
+    h.run_until_idle()
+
+    assert [name] == [key.split("-")[0] for key in h.placements if key not in before]
+    h.validate()
+
+
+def test_what_bars_nothing_now_is_forgotten() -> None:
+    """The applications that waited are gone."""
+    h = barred_by_quota()
+    bars = h.state.tree.bars
+    assert len(bars)
+
+    for name in ("a", "b", "ann", "bob", "eve"):
+        h.withdraw(name)
+    h.submit("last", "root.shared")
+    h.ask_and_run("last", application_id="last", resource=UNIT)
+
+    assert (0, []) == (len(bars), bars.gone)

@@ -38,7 +38,7 @@ def notes_on(h: Harness, key: str) -> dict[str, int]:
     return {text: time_ns for text, (_, time_ns) in (record.log or {}).items()}
 
 
-def log_of(h: Harness, key: str) -> dict[str, list[int]]:
+def log_of(h: Harness, key: str) -> dict[str, tuple[int, int]]:
     return h.ask_record(key).log or {}
 
 

@@ -228,7 +228,7 @@ class RandomPartition:
             wake(queue)
             queue.entries.rebuild()  # No application rests.
         h.state.reserved_sleep = None
-        h.state.nodes.closed.clear()
+        h.state.nodes._lacking.clear()
         h.state.nodes.reserved_gains.update((node.node_id, node) for node in h.state.nodes if node.reserved)
         for block in h.state.nodes._blocks:
             block.room = None

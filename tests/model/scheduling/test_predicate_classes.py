@@ -9,7 +9,7 @@ from support.model.builders import SECOND_NS, FakeChannel, FakePredicates, a_res
 from support.model.harness import Harness
 
 from licorne.model.predicates import deferred_checks, node_checks
-from licorne.model.predicates.node_checks import AVOIDANCE_NS
+from licorne.model.predicates.avoided_nodes import AVOIDANCE_NS
 from licorne.model.values.allocation import PREDICATE_CLASS_TAG, RefusalReason
 from licorne.model.values.messages import NodeAction, TerminationType
 

@@ -12,6 +12,7 @@ from support.model.harness import Harness
 from licorne.model.explanation.explain import explain
 from licorne.model.nodes.gang_room import MayRun, plan_on
 from licorne.model.nodes.order import NodeOrder
+from licorne.model.nodes.topology import Domains
 from licorne.model.resources.resource import Resource
 from licorne.model.scheduling import gang_pass
 from licorne.model.scheduling.cycle import CycleOutcome
@@ -201,10 +202,12 @@ def test_a_backlog_of_equal_gangs_costs_one_search_a_change(monkeypatch: pytest.
         sizes: list[Resource],
         may_run: MayRun | None,
         left: Mapping[str, Resource],
+        *,
         own: Collection[str],
+        domains: Domains | None,
     ) -> tuple[str, ...] | None:
         searches.append(len(sizes))
-        return plan_on(nodes, sizes, may_run, left, own)
+        return plan_on(nodes, sizes, may_run, left, own=own, domains=domains)
 
     monkeypatch.setattr(gang_pass, "plan_on", counted)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.model.builders import SECOND_NS, START_NS, TEN, a_resource
 from support.model.harness import Harness, a_running_partition
 
-from licorne.model.nodes.order import NodeEntry
+from licorne.model.nodes.entry import NodeEntry
 from licorne.model.resources.resource import EMPTY
 from licorne.model.state import placing
 from licorne.model.values.allocation import Ask

@@ -302,7 +302,7 @@ def test_a_predicate_cannot_end_what_asks_it(scheduler: Scheduler) -> None:
 
     kinds = ["a registration", "a registration", "an update of the configuration"]
     kinds += ["a preparation of a configuration", "a commit of a configuration", "a stop", "a snapshot"]
-    kinds += ["a validation", "a question for what is quarantined", "an explanation", "a dry run"]
+    kinds += ["a validation", "a question for what is in quarantine", "an explanation", "a dry run"]
     text = "inside a predicate is refused: the partition that asked the predicate waits for it"
     assert [f"{kind} {text}" for kind in kinds] == refused
     prepared.commit()

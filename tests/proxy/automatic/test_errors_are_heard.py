@@ -29,7 +29,7 @@ def test_the_first_failure_of_each_kind_is_logged(
     scheduler.stop()
 
     texts = [record.getMessage() for record in caplog.records]
-    goes_on = "the scheduler goes on, and tells of no other {} there"
+    goes_on = "the scheduler continues, and reports no other {} there"
     assert [
         "update_application of resource manager 'rm' raised KeyError: 'app is Accepted'",
         goes_on.format("KeyError"),

@@ -222,6 +222,22 @@ def test_what_names_an_unknown_application_or_node_is_answered(
     assert 4 == len(listener.all("rejected "))
 
 
+def test_a_cordoned_node_is_shown_so_and_takes_asks(scheduler: Scheduler, listener: Listener) -> None:
+    """Its attribute decides nothing; an update may change it."""
+    begin(scheduler, listener)
+    for text, is_schedulable in (("true", False), ("false", True)):
+        update = node_request("node-default")
+        update.nodes[0].action = si.NodeInfo.UPDATE
+        update.nodes[0].ClearField("schedulableResource")
+        update.nodes[0].attributes["licorne/cordoned"] = text
+        scheduler.update_node(update)
+        scheduler.update_allocation(ask_request(text))
+        listener.wait_for(f"placed {text}")
+        snapshot: Any = scheduler.snapshot()
+
+        assert [is_schedulable] == [each["schedulable"] for each in snapshot["nodes"]["default"]]
+
+
 @pytest.mark.parametrize("partition", ["", "no"])
 def test_an_odd_request_for_a_node_is_answered(
     scheduler: Scheduler, listener: Listener, partition: str
@@ -273,7 +289,7 @@ def test_what_has_no_name_is_answered(scheduler: Scheduler, listener: Listener) 
 def test_a_scheduler_that_runs_by_itself_is_not_stepped(scheduler: Scheduler) -> None:
     """It has no virtual clock, and what it says is delivered by its own threads."""
     for step in (scheduler.deliver, scheduler.schedule, scheduler.run_until_idle, scheduler.next_deadline_ns):
-        with pytest.raises(LicorneError, match="this scheduler runs by itself"):
+        with pytest.raises(LicorneError, match="this scheduler is not stepped"):
             step()
 
 

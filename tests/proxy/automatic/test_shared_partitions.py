@@ -284,7 +284,7 @@ def test_other_engines_have_nothing_to_share(engine: Any) -> None:
 @pytest.mark.parametrize("settings", [{"stepped": True}, {"stepped": True, "threads": 4}, {"threads": 1}])
 def test_it_takes_two_to_share(settings: dict[str, Any]) -> None:
     """And a scheduler that runs by itself: the outcome of a step would not be that of the other engines."""
-    with pytest.raises(LicorneError, match="takes a scheduler that runs by itself, on two threads or more"):
+    with pytest.raises(LicorneError, match="needs a scheduler that is not stepped, on two threads or more"):
         Scheduler(engine="threads", share_partitions=True, **settings)
 
 

@@ -23,6 +23,7 @@ from support.proxy.running_scheduler import begin, placed_in
 from support.waiting import WAIT_SECONDS
 
 from licorne import LicorneError, RequestError, Scheduler
+from licorne.model.explanation.shared_summaries import SharedSummaries
 from licorne.model.values.messages import ApplicationSubmission
 from licorne.proxy.core.scheduler.answering.answers import explain, quarantined
 from licorne.proxy.core.scheduler.answering.state_documents import snapshot
@@ -134,7 +135,7 @@ def test_a_partition_that_ends_meanwhile_is_left_out(scheduler: Scheduler, liste
 
     assert ["default"] == [*shown["queues"]]
     assert () == quarantined(partitions)
-    assert "[rm]default" == explain(partitions, "app").partition
+    assert "[rm]default" == explain(partitions, "app", lambda *_: {}, SharedSummaries()).partition
 
 
 def test_views_while_a_partition_comes_and_goes_raise_nothing_of_the_runtime(

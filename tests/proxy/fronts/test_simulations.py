@@ -12,7 +12,7 @@ import pytest
 
 import licorne
 from licorne import Workload, policies
-from licorne.proxy.fronts.other_processes import run_elsewhere
+from licorne.proxy.play.simulation.runs import run_elsewhere
 
 NODES = [{"prefix": "n", "count": 2, "resources": {"vcore": 2}}]
 DAY: dict[str, Any] = {
@@ -86,6 +86,40 @@ def test_a_run_has_a_row_for_each_job_in_seconds_and_cores(capsys: pytest.Captur
     ].items()
     assert run.document["end_ns"] == 1_320_000_000_000
     assert ("", "") == capsys.readouterr()
+
+
+class Failing:
+    """Has no place for a job of ben, and raises another error about each node."""
+
+    def application_key(self, application: policies.ApplicationView) -> float:
+        """Return the place of a job."""
+        return float("nan") if application.user == "ben" else 0
+
+    def node_key(self, node: policies.NodeView) -> float:
+        """Raise an error."""
+        raise RuntimeError(f"a bug about {node.node_id} with {node.available.get('vcore')}")
+
+
+def test_a_run_counts_the_failures_of_its_policies() -> None:
+    """By policy and method, with the first reason, as the report and the comparison have it."""
+    queues = _queues("policy/bad")
+    queues["partitions"][0]["nodesortpolicy"] = {"type": "policy/bad"}
+    given: dict[str, Any] = {"queues": queues, "policies": {"bad": Failing, "bens": Bens}}
+    runs = licorne.compare(DAY, {"bad": given, "right": TWO["ben first"]})
+
+    failures = runs["bad"].document["policy_failures"]
+    assert [
+        "policy bad.application_key, first about ben-1: expected a finite number or a text, got float nan",
+        "policy bad.node_key, first about n-1: RuntimeError: a bug about n-1 with 2000",
+    ] == sorted(each["text"] for each in failures)
+    summary = runs["bad"].summary
+    assert 2 < sum(each["count"] for each in failures) == summary["policy_failures"]
+    assert (
+        "; ".join(f"{each['count']} failures of {each['text']}" for each in failures)
+        == (summary["policy_errors"])
+    )
+    assert (0, "") == tuple(runs["right"].summary[name] for name in ("policy_failures", "policy_errors"))
+    assert failures == runs.document("bad", "right")["a"]["report"]["policy_failures"]
 
 
 def test_figures_over_time_are_rows_and_a_page() -> None:
@@ -284,8 +318,8 @@ WRONG: Mapping[str, tuple[Callable[[], object], str]] = {
     "an endless time": (_rows(run_time=float("inf")), "rows[1].run_time: expected"),
     "an amount": (_rows(resources_vcore=-1), "rows[1].resources_vcore: expected an amount from 0 on, got -1"),
     "no amount": (_rows(resources_vcore=None), "rows[1].resources: expected quantities by resource type"),
-    "a queue": (_rows(queue="q"), "rows[1].queue: 'q' is no path of a queue"),
-    "a name twice": (_rows(job="job-1"), "rows[1].job: 'job-1' stands there twice"),
+    "a queue": (_rows(queue="q"), "rows[1].queue: 'q' is not a path of a queue"),
+    "a name twice": (_rows(job="job-1"), "rows[1].job: 'job-1' is listed twice"),
     "no rows": (lambda: Workload.from_rows([], NODES), "rows: expected at least one job, got none"),
     "no nodes": (lambda: Workload.from_rows([{}], []), "nodes: expected at least one, got none"),
     "a node": (

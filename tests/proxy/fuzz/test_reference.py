@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from licorne.proxy.fuzz.reference.plan import Submission, queue_for
-from licorne.proxy.fuzz.reference.queues import ReferenceApplication, ReferenceAsk, ReferenceQueue
-from licorne.proxy.fuzz.reference.scheduler import ReferenceDecision, ReferenceScheduler
+from licorne.proxy.fuzz.reference.queues import (
+    ReferenceApplication,
+    ReferenceAsk,
+    ReferenceDecision,
+    ReferenceQueue,
+)
+from licorne.proxy.fuzz.reference.scheduler import ReferenceScheduler
 
 SECOND_NS = 1_000_000_000
 SIZE = {"memory": 10}
@@ -19,9 +24,9 @@ def partition(**leaf: Any) -> dict[str, Any]:
     return {"queues": [{"name": "root", "submitacl": "*", "queues": [{"name": "a", **leaf}]}]}
 
 
-def a_scheduler(document: dict[str, Any], *nodes: int, **options: bool) -> ReferenceScheduler:
+def a_scheduler(document: dict[str, Any], *nodes: int, reserves: bool = False) -> ReferenceScheduler:
     """Return a second scheduler with nodes of some memory, and an application `app` of ada's."""
-    scheduler = ReferenceScheduler(document, **options)
+    scheduler = ReferenceScheduler(document, reserves=reserves)
     for number, memory in enumerate(nodes):
         scheduler.add_node(f"n{number}", {"memory": memory})
     submit(scheduler, "app", "ada")

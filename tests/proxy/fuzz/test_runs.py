@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from licorne import LicorneError
 from licorne.model.preemption.guarantee import attempt
 from licorne.model.preemption.guarantee.candidate_victims import CandidateVictims, collect_victims
+from licorne.model.queues.child_orders import QUEUE_ORDERS
 from licorne.model.queues.order import ChildKey
-from licorne.model.queues.queue_orders import QUEUE_ORDERS
 from licorne.proxy.base.process import is_compiled
 from licorne.proxy.fuzz.manager.cluster_record import ClusterRecord, RecordError
 from licorne.proxy.fuzz.plans import Plan, drawn_plan
@@ -64,8 +64,8 @@ def traces(seeds: Iterable[int]) -> list[str]:
     return [run_plan(drawn_plan(seed, 40, engine)).trace for seed in seeds for engine in ENGINES]
 
 
-def traces_elsewhere(seeds: Sequence[int], *, compiled: bool) -> list[str]:
-    """Return the same from another process with another order of its sets, perhaps of the other build."""
+def traces_elsewhere(seeds: Sequence[int], *, compiled: bool, hash_seed: str = "42") -> list[str]:
+    """Return the same from another process, perhaps of the other build; `hash_seed` orders its sets."""
     program = (
         "from licorne.proxy.fuzz.world.cluster import run_plan\n"
         "from licorne.proxy.fuzz.plans import drawn_plan\n"
@@ -73,7 +73,7 @@ def traces_elsewhere(seeds: Sequence[int], *, compiled: bool) -> list[str]:
         f"    for engine in {ENGINES}:\n"
         "        print(run_plan(drawn_plan(seed, 40, engine)).trace)\n"
     )
-    environment = os.environ | {"PYTHONHASHSEED": "42", "LOGURU_LEVEL": "CRITICAL"}
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "LOGURU_LEVEL": "CRITICAL"}
     if not compiled:
         environment.pop("PYTHONPATH", None)
     command = [sys.executable, "-c", program]
@@ -83,9 +83,11 @@ def traces_elsewhere(seeds: Sequence[int], *, compiled: bool) -> list[str]:
 
 def test_a_seed_does_the_same_in_another_process() -> None:
     """Whatever the order of its sets and dictionaries of strings, and whatever ran before."""
-    seeds = (3, 5, 7)
+    seeds, compiled = (3, 5, 7), is_compiled()
 
-    assert traces(seeds) == traces_elsewhere(seeds, compiled=is_compiled())
+    after_another = traces_elsewhere((1, *seeds), compiled=compiled, hash_seed="7")[len(ENGINES) :]
+
+    assert after_another == traces_elsewhere(seeds, compiled=compiled)
 
 
 @pytest.mark.skipif(not is_compiled(), reason="it compares a compiled build with the pure one")
@@ -141,6 +143,20 @@ def test_the_command_writes_the_plan_of_a_failure_and_replays_it(tmp_path: Path)
     assert f"licorne fuzz --replay {path}" in text
 
 
+@pytest.mark.usefixtures("planted")
+def test_the_command_writes_its_results_as_one_document(tmp_path: Path) -> None:
+    """Of the runs, and of a plan that is replayed."""
+    status, text = licorne("--runs", "20", "--engine", "direct", "--folder", str(tmp_path), "--json")
+    document = json.loads(text)
+    failure = document["failure"]
+    again, replayed = licorne("--replay", failure["plan"], "--json")
+
+    assert (1, 1) == (status, again)
+    assert ["direct"] == [each["engine"] for each in document["engines"]]
+    assert ("direct", True) == (failure["engine"], "planted" in failure["text"])
+    assert "planted" in json.loads(replayed)["failure"]
+
+
 def test_the_command_says_how_much_it_has_run() -> None:
     """On each engine, on several processes as on one."""
     for jobs in ("1", "2"):
@@ -159,7 +175,7 @@ def test_a_wrong_order_is_found_by_the_second_scheduler(monkeypatch: pytest.Monk
 
     def reversed_key(*arguments: Any, **options: Any) -> ChildKey:
         priority, use, share, waiting, name = right_key(*arguments, **options)
-        assert isinstance(share, float)
+        assert isinstance(share, int | float)
         return (priority, use, -share, waiting, name)
 
     monkeypatch.setattr(rule, "key", reversed_key)
@@ -195,7 +211,7 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, text: str) -> None:
     status, output = licorne("--replay", str(path))
 
     assert 2 == status
-    assert f"{path}: this is no plan of licorne fuzz" in output
+    assert f"{path}: this is not a plan of licorne fuzz" in output
 
 
 def test_an_unknown_engine_is_refused() -> None:

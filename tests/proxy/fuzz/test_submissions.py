@@ -12,7 +12,10 @@ from licorne.proxy.fuzz.configurations import GANGS, SPARE, random_configuration
 from licorne.proxy.fuzz.manager.cluster_record import ClusterRecord, KnownApplication, KnownNode, Task
 from licorne.proxy.fuzz.manager.submissions import Submissions
 
-APPLICATION_TAGS = {"walltime", "gangSize", "gangPlacing", "gangWait"}
+APPLICATION_TAGS = {
+    *("walltime", "gangSize", "gangPlacing", "gangWait"),
+    *("topologyRequired", "topologyPreferred", "topologyBalanced"),
+}
 
 
 def submitted(text: str) -> list[tuple[KnownApplication, list[Task]]]:

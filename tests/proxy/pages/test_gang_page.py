@@ -1,4 +1,4 @@
-"""The examples of docs/gangs.md are true: what the page says is what happens."""
+"""The examples to which docs/gangs.md and docs/topology.md lead are true: what they say is what happens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from support.proxy.page_examples import DOCS, Example, Row, examples_of, placed_
 
 from licorne.proxy.core.scheduler.engine_names import EngineName
 
-EXAMPLES: Final = examples_of(DOCS / "gangs.md", ["yaml", "jsonl", "jsonl"])
+PAGE: Final = DOCS.parent / "tests" / "data" / "gangs.md"
+EXAMPLES: Final = examples_of(PAGE, ["yaml", "jsonl", "jsonl"])
 
 
 def in_short(row: Row) -> Row:
@@ -34,6 +35,6 @@ def test_an_example_does_what_the_page_says(example: Example, engine: EngineName
     assert example.done == replayed(example, in_short, engine)
 
 
-def test_the_page_has_four_examples() -> None:
+def test_there_are_five_examples() -> None:
     """An example that is not found would not be tested."""
-    assert len(EXAMPLES) == 4
+    assert len(EXAMPLES) == 5

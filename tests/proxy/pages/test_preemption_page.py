@@ -1,13 +1,22 @@
-"""The examples of docs/preemption.md are true: what the page says is what happens."""
+"""The examples of docs/preemption.md are true: what is recorded of each in tests/data/preemption happens."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Final
 
 import pytest
-from support.proxy.page_examples import DOCS, Example, Row, examples_of, explained, placed_in, replayed
+from support.proxy.page_examples import DOCS, Row, placed_in
 
-EXAMPLES: Final = examples_of(DOCS / "preemption.md", ["yaml", "jsonl", "jsonl", "text"])
+from licorne.proxy.core.scheduler.scheduler import Scheduler
+from licorne.proxy.play.transcripts.replay import Replay
+from licorne.proxy.play.transcripts.transcript import read_transcript
+
+PAGE: Final = (DOCS / "preemption.md").read_text(encoding="utf-8")
+EXAMPLES: Final = DOCS.parent / "examples" / "preemption"
+EXPECTED: Final = DOCS.parent / "tests" / "data" / "preemption"
+NAMES: Final = sorted(path.stem for path in EXAMPLES.glob("*.jsonl"))
 
 
 def in_short(row: Row) -> Row:
@@ -21,18 +30,33 @@ def in_short(row: Row) -> Row:
     return short
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_an_example_does_what_the_page_says(example: Example) -> None:
-    """Every placement and every preemption, at the line that causes it, and no others."""
-    assert example.done == replayed(example, in_short)
+def text_of(path: Path) -> str:
+    """Return the text of a file."""
+    return path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_an_example_is_explained_as_the_page_says(example: Example) -> None:
-    """The log of the partition in sentences."""
-    assert tuple(example.follows[1].splitlines()) == explained(example)
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_happens_and_is_explained_as_recorded(name: str) -> None:
+    """Every placement and every preemption, at the line that causes it, and no others; then its sentences."""
+    heard: list[str] = []
+    replay = Replay(
+        Scheduler(engine="direct"), heard.append, configuration=text_of(EXAMPLES / f"{name}.yaml")
+    )
+    with replay.scheduler:
+        replay.run(read_transcript(text_of(EXAMPLES / f"{name}.jsonl"), name))
+        (partition,) = replay.scheduler._cluster.partitions()
+        sentences = [line for record in partition._state.preemptions for line in record.explain()]
+    rows = [(row["line"], in_short(row)) for row in map(json.loads, heard)]
+    done = [json.dumps({"line": line, **short}) for line, short in rows if short]
+
+    assert text_of(EXPECTED / f"{name}.txt").splitlines() == [*done, "", *sentences]
 
 
-def test_the_page_has_ten_examples() -> None:
-    """An example that is not found would not be tested."""
-    assert len(EXAMPLES) == 10
+def test_the_page_lists_all_examples_and_shows_sentences_of_the_first() -> None:
+    """Each has its queues, its requests, and what is expected of it."""
+    listed = [line.split("`")[1] for line in PAGE.splitlines() if line.startswith("| `") and "| " in line]
+    shown = PAGE.partition("## Examples")[2].partition("```text\n")[2].partition("```")[0]
+
+    assert set(NAMES) <= set(listed)
+    assert {path.stem for path in EXPECTED.iterdir()} == set(NAMES)
+    assert shown in text_of(EXPECTED / "guarantee.txt")

@@ -16,7 +16,7 @@ from support.waiting import WAIT_SECONDS
 from typer.main import get_group
 
 from licorne.proxy.play.transcripts.transcript import PredicateTable
-from licorne.proxy.shell.command_line import application
+from licorne.proxy.shell.command_line import application, directed
 from licorne.proxy.si import si_pb2 as si
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance"
@@ -51,6 +51,28 @@ def test_every_command_explains_itself(command: str) -> None:
 
     assert 0 == status
     assert "Usage" in output
+
+
+def test_the_help_lists_the_commands_by_groups_in_whole_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a pipe too; completion can be installed."""
+    monkeypatch.setattr(application, "rich_markup_mode", None)
+    _, output, _ = run("--help")
+    titles = re.findall(r"^(\w.*):$", output, re.MULTILINE)
+
+    assert "Options" == titles[0]
+    assert 5 == len(titles)
+    assert [] == [name for name in COMMANDS if not re.search(rf"^  {name} +[A-Z]", output, re.MULTILINE)]
+    assert "..." not in output.partition(titles[1])[2]
+    assert "--install-completion" in output
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "lockcheck"])
+def test_the_help_names_no_type_of_python(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value is called by what it is, such as FILE."""
+    monkeypatch.setattr(application, "rich_markup_mode", None)
+    _, output, _ = run(command, "--help")
+
+    assert [] == re.findall(r"<.*?>|\bTEXT\b|\bINTEGER\b", output)
 
 
 def test_the_readme_lists_every_command() -> None:
@@ -93,7 +115,7 @@ def test_reservations_are_switched_off_by_the_environment(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("nonsense\n", "-:1:1: no JSON: expecting value"),
+        ("nonsense\n", "-:1:1: not JSON: expecting value"),
         ('{"schedule": 1}\n{"nod": {}}\n', "-:2: unknown verb 'nod'"),
         ('{"schedule": -1}\n', "-:1: schedule: neither a number of cycles nor 'all': -1"),
         ('{"advance": "fast"}\n', "-:1: advance: invalid duration"),
@@ -271,3 +293,17 @@ def test_an_option_that_cannot_be_read_gives_an_error_of_ours(
     assert (2, "") == (status, output)
     assert f"Error: Invalid value for {said}" in errors
     assert "nput" not in errors
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("explain pod blue/p --context c", "kubernetes explain blue/p --context c"),
+        ("explain pod --input day.jsonl", "explain pod --input day.jsonl"),
+        ("explain pods -i day/x.jsonl", "explain pods -i day/x.jsonl"),
+        ("explain pod", "explain pod"),
+    ],
+)
+def test_the_explanation_of_a_pod_is_that_of_a_cluster(given: str, meant: str) -> None:
+    """An application may be called `pod`."""
+    assert meant.split() == directed(given.split())

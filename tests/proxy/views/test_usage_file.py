@@ -161,10 +161,10 @@ def test_it_is_written_from_time_to_time(tmp_path: Path) -> None:
 
 
 TAKEN: Final[dict[str, tuple[Any, str]]] = {
-    "a list": ([], "what RM 'rm' has used: is not a usage file: its kind is not 'licorne usage'"),
+    "a list": ([], "the use of RM 'rm': is not a usage file: its kind is not 'licorne usage'"),
     "a row too little": (
         {"kind": "licorne usage", "version": 1, "at": 0},
-        "what RM 'rm' has used: partitions: Field required",
+        "the use of RM 'rm': partitions: Field required",
     ),
 }
 

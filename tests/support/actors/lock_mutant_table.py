@@ -28,7 +28,7 @@ REASONS: Final[dict[tuple[str, str, str], str]] = {
         "take earlier",
         "",
     ): "the RM is asked under it, and what it does may need that",
-    ("RmLink.flush", "drop", ""): "the link falls asleep between the look and the wake-up",
+    ("RmLink._begin_burst", "drop", ""): "the link falls asleep between the look and the wake-up",
     ("RmLink._run", "drop", ""): "a successor is added after the last look at them, and never begins",
     ("RmLink._run", "take earlier", ""): "it waits to begin, and who would let it needs the lock",
     (

@@ -42,7 +42,7 @@ class Shared(NamedTuple):
 
 
 SHARED: Final = (
-    Shared(RmLink, "_changed", ("_ended", "_successors", "_sleeps", "_closed")),
+    Shared(RmLink, "_changed", ("_ended", "_successors", "_delivers", "_closed")),
     Shared(
         SchedulingThreads,
         "_changed",

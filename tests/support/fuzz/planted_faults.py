@@ -21,7 +21,7 @@ FAULTS: Final = (
     ),
     Fault(
         "of two children the one that uses more goes first",
-        "model/queues/queue_orders.py",
+        "model/queues/child_orders.py",
         "            return (priority, use, share, waiting, child.name)",
         "            return (priority, use, -share, waiting, child.name)",
     ),
@@ -30,6 +30,18 @@ FAULTS: Final = (
         "model/queues/waiting.py",
         "return gains == self._gains and sizes in self._sizes",
         "return sizes in self._sizes",
+    ),
+    Fault(
+        "a whole gang that needs one rack gets any nodes",
+        "model/scheduling/gang_pass.py",
+        "domains = state.topology.domains(entry.application.gang_settings.domains)",
+        "domains = None",
+    ),
+    Fault(
+        "a member that is asked for again gets a node of any rack",
+        "model/requests/applications.py",
+        "    keep_domain(state, entry)\n",
+        "",
     ),
     Fault(
         "a user has of a whole gang that is placed what one member asks for",
@@ -53,8 +65,8 @@ FAULTS: Final = (
     Fault(
         "the place of a node is kept when something ends there",
         "model/nodes/order.py",
-        "        if score != entry.key[0]:",
-        "        if score > entry.key[0]:",
+        "        if (score := self._score(entry)) != entry.key[0]:",
+        "        if (score := self._score(entry)) > entry.key[0]:",
     ),
     Fault(
         "a drained node is sized as if nothing ran there",
@@ -103,8 +115,8 @@ FAULTS: Final = (
     Fault(
         "a failed try is remembered although something has ended",
         "model/state/charges.py",
-        "        state.ends.remove(allocation.ask, state.now_ns())\n    state.changes += 1",
-        "        state.ends.remove(allocation.ask, state.now_ns())",
+        "    state.local_changes += 1\n    if len(state.tree.bars):\n        state.tree.bars.free(",
+        "    if not state:\n        state.tree.bars.free(",
     ),
     Fault(
         "a node keeps the room of what has ended elsewhere",
@@ -198,14 +210,15 @@ FAULTS: Final = (
     Fault(
         "a link that delivers much loses an announcement",
         "actors/services/rm_link.py",
-        "for _ in range(min(len(self._waiting), 256))]",
-        "for _ in range(min(len(self._waiting), 256))][-8:]",
+        "        for _ in range(count):\n            try:",
+        "        for _ in range(count - 8):\n            self._waiting.popleft()\n"
+        "        for _ in range(min(count, 8)):\n            try:",
     ),
     Fault(
-        "a link is woken only if it does not sleep",
+        "a link is woken only if a thread delivers",
         "actors/services/rm_link.py",
-        "                if self._sleeps:\n                    self._changed.notify()",
-        "                if not self._sleeps:\n                    self._changed.notify()",
+        "            if not self._delivers:\n                self._changed.notify()",
+        "            if self._delivers:\n                self._changed.notify()",
     ),
     Fault(
         "a link that follows another one begins at once",
@@ -271,15 +284,17 @@ FAULTS: Final = (
     Fault(
         "what a session has written is written again",
         "proxy/wire/server/buffers.py",
-        "                    items = list(self._waiting)\n                    self._clear()",
-        "                    items = list(self._waiting)\n                    self._clear()\n"
-        "                    self._waiting.extend(items[8:])",
+        "            items = list(self._waiting)\n            self._clear()",
+        "            items = list(self._waiting)\n            self._clear()\n"
+        "            self._waiting.extend(items[8:])",
     ),
     Fault(
         "requests of a session are carried out in the wrong order",
         "proxy/wire/server/buffers.py",
-        "            item, size_bytes = self._waiting.popleft()",
-        "            item, size_bytes = self._waiting.pop()",
+        "        item, size_bytes = found\n",
+        "        with suppress(Empty):\n            later = self._items.get_nowait()\n"
+        "            self._items.put(found if later else later)\n            found = later or found\n"
+        "        item, size_bytes = found\n",
     ),
     Fault(
         "of several responses for a stream of si.v1 only the last is written",
@@ -309,8 +324,8 @@ FAULTS: Final = (
     Fault(
         "a request behind merged ones is lost",
         "proxy/wire/client/connection.py",
-        "not merges_into(following, message):\n                return message, following",
-        "not merges_into(following, message):\n                return message, _NOTHING",
+        "not merges_into(following, message):\n                return message, count, following",
+        "not merges_into(following, message):\n                return message, count, _NOTHING",
     ),
     Fault(
         "a client whose connection is lost does not connect again",

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from support.kubernetes.stub_store import Document
 
+from licorne.proxy.kubernetes.group_objects import CoschedulingGroup, JobSet, PodGroup, RayCluster
 from licorne.proxy.kubernetes.objects import (
     KubernetesNode,
     Namespace,
@@ -19,6 +20,7 @@ from licorne.proxy.kubernetes.objects import (
     PriorityClass,
     StorageClass,
 )
+from licorne.proxy.kubernetes.storage_objects import CsiDriver, CsiStorageCapacity
 
 _SELECTOR: Final = {
     "matchLabels": {"a": "b"},
@@ -33,6 +35,7 @@ _NODES: Final = {
     ]
 }
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _TERM: Final = {
     "topologyKey": "zone",
     "labelSelector": _SELECTOR,
@@ -90,9 +93,15 @@ _POD: Final[Document] = {
         "preemptionPolicy": "Never",
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "affinity": {
-            "nodeAffinity": {_REQUIRED: _NODES},
+            "nodeAffinity": {
+                _REQUIRED: _NODES,
+                _PREFERRED: [{"weight": 1, "preference": _NODES["nodeSelectorTerms"][0]}],
+            },
             "podAffinity": {_REQUIRED: []},
-            "podAntiAffinity": {_REQUIRED: [_TERM]},
+            "podAntiAffinity": {
+                _REQUIRED: [_TERM],
+                _PREFERRED: [{"weight": 1, "podAffinityTerm": _TERM}],
+            },
         },
         "tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoSchedule"}],
         "topologySpreadConstraints": [
@@ -116,6 +125,7 @@ _POD: Final[Document] = {
             {"name": "e", "ephemeral": {}},
         ],
         "schedulingGates": [],
+        "schedulingGroup": {"podGroupName": ""},
         "imagePullSecrets": [{"name": "s"}],
         "resourceClaims": [],
         "hostNetwork": False,
@@ -182,6 +192,22 @@ EXAMPLES: Final[dict[type, tuple[str, list[Document]]]] = {
         ],
     ),
     PriorityClass: ("/apis/scheduling.k8s.io/v1/priorityclasses", [{"metadata": _METADATA, "value": 5}]),
+    CsiDriver: (
+        "/apis/storage.k8s.io/v1/csidrivers",
+        [{"metadata": _METADATA, "spec": {"storageCapacity": True}}],
+    ),
+    CsiStorageCapacity: (
+        "/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities",
+        [
+            {
+                "metadata": _METADATA,
+                "storageClassName": "fast",
+                "nodeTopology": _SELECTOR,
+                "capacity": "1Gi",
+                "maximumVolumeSize": "1Gi",
+            }
+        ],
+    ),
     StorageClass: (
         "/apis/storage.k8s.io/v1/storageclasses",
         [
@@ -204,6 +230,51 @@ EXAMPLES: Final[dict[type, tuple[str, list[Document]]]] = {
                 "metadata": _METADATA,
                 "spec": {"volumeName": "v", "storageClassName": "s", "accessModes": ["ReadWriteOnce"]},
                 "status": {"phase": "Bound"},
+            }
+        ],
+    ),
+    PodGroup: (
+        "/apis/scheduling.k8s.io/v1beta1/namespaces/blue/podgroups",
+        [{"metadata": _METADATA, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}],
+    ),
+    CoschedulingGroup: (
+        "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/blue/podgroups",
+        [{"metadata": _METADATA, "spec": {"minMember": 2}}],
+    ),
+    JobSet: (
+        "/apis/jobset.x-k8s.io/v1alpha2/namespaces/blue/jobsets",
+        [
+            {
+                "metadata": _METADATA,
+                "spec": {
+                    "replicatedJobs": [
+                        {
+                            "replicas": 2,
+                            "template": {"spec": {"parallelism": 2, "completions": 2}},
+                            "dependsOn": [],
+                        }
+                    ],
+                    "startupPolicy": {"startupPolicyOrder": "AnyOrder"},
+                },
+            }
+        ],
+    ),
+    RayCluster: (
+        "/apis/ray.io/v1/namespaces/blue/rayclusters",
+        [
+            {
+                "metadata": {**_METADATA, "labels": {"ray.io/gang-scheduling-enabled": "true"}},
+                "spec": {
+                    "workerGroupSpecs": [
+                        {
+                            "replicas": 1,
+                            "minReplicas": 1,
+                            "maxReplicas": 1,
+                            "numOfHosts": 1,
+                            "suspend": False,
+                        }
+                    ]
+                },
             }
         ],
     ),

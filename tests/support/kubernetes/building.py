@@ -95,7 +95,7 @@ def _build_into(folder: Path) -> None:
     stamps = [f"-X k8s.io/component-base/version.{name}={value}" for name, value in _SETTINGS.items()]
     subprocess.run(  # noqa: S603 - no shell
         [
-            *("nice", "-n", "15", "go", "build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-p", "2"),
+            *("go", "build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-p", "2"),
             *("-ldflags", " ".join(["-s", "-w", *stamps]), "-o", str(first), "."),
         ],
         cwd=MODULE,

@@ -13,7 +13,8 @@ from licorne.proxy.kubernetes.objects import (
     Pod,
     StorageClass,
 )
-from licorne.proxy.kubernetes.predicates.cluster_view import NodeState
+from licorne.proxy.kubernetes.predicates.cluster_view import ChangedNodes, NodeState
+from licorne.proxy.kubernetes.storage_objects import CsiDriver, CsiStorageCapacity
 
 
 @dataclass
@@ -26,6 +27,11 @@ class HeldView:
     claims: dict[str, PersistentVolumeClaim] = field(default_factory=dict)
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
     storage_classes: dict[str, StorageClass] = field(default_factory=dict)
+    csi_drivers: dict[str, CsiDriver] = field(default_factory=dict)
+    storage_capacities: dict[str, CsiStorageCapacity] = field(default_factory=dict)
+    pods: dict[str, Pod] = field(default_factory=dict)
+    """The pods that wait, by uid."""
+    node_changes: ChangedNodes = field(default_factory=ChangedNodes)
     version: int = 0
 
     def put(self, node: KubernetesNode, pods: Iterable[Pod] = ()) -> None:
@@ -37,12 +43,20 @@ class HeldView:
             self.anti_affinity_nodes[name] = state
         else:
             self.anti_affinity_nodes.pop(name, None)
-        self.version += 1
+        self._note_change(name)
 
     def remove(self, name: str) -> None:
         """Take a node away."""
         del self.nodes[name]
         self.anti_affinity_nodes.pop(name, None)
+        self._note_change(name)
+
+    def node_of(self, _uid: str) -> str:
+        """Return the node of a pod that waits: it has none."""
+        return ""
+
+    def _note_change(self, name: str) -> None:
+        self.node_changes.add(name)
         self.version += 1
 
 

@@ -38,6 +38,16 @@ def documents_of(*paths: Path) -> list[dict[str, Any]]:
     return [each for path in paths for each in yaml.safe_load_all(path.read_text()) if each is not None]
 
 
+def in_namespace(document: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    """Return a namespaced object in another namespace, or a binding of accounts there."""
+    moved = {**document, "metadata": dict(document["metadata"])}
+    if "namespace" in moved["metadata"]:
+        moved["metadata"]["namespace"] = namespace
+    if "subjects" in moved:
+        moved["subjects"] = [{**each, "namespace": namespace} for each in moved["subjects"]]
+    return moved
+
+
 def path_of(document: Mapping[str, Any]) -> str:
     """Return the path of an object."""
     version, kind, metadata = document["apiVersion"], document["kind"], document["metadata"]

@@ -12,12 +12,14 @@ from typing import Any, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
 Scene: TypeAlias = dict[str, Any]
-"""`pod`, `nodes`, `pods` and `namespaces`; a pod of `pods` is on the node that its specification names."""
+"""`pod`, `nodes`, `pods`, `namespaces`, `claims`; a pod of `pods` is on the node of its specification."""
 
 _NAMESPACES = ["blue", "red", "green"]
 _UNLISTED = "unlisted"
 _NAMESPACE_LABELS = {"team": ["one", "two"], "stage": ["test", "live"]}
 _POD_LABELS = {"app": ["web", "db"], "tier": ["front", "back"], "hash": ["1", "2"]}
+_CLAIMS = ["c1", "c2"]
+_FEATURE = "UserNamespacesHostNetworkSupport"
 _HOST, _ZONE, _RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"
 _TOPOLOGY_KEYS = [_HOST, _ZONE, _ZONE, _RACK]
 _NODE_LABELS = {"disk": ["ssd", "hdd"], "size": ["4", "8", "16", "-3", "large"]}
@@ -32,7 +34,99 @@ def random_scene(random: Random) -> Scene:
         _neighbour(random, f"p{number}", name)
         for number, name in enumerate(name for name in names for _ in range(random.randint(0, busy)))
     ]
-    return {"pod": _pod(random, names), "nodes": nodes, "pods": pods, "namespaces": _namespaces(random)}
+    return {
+        "pod": _pod(random, names),
+        "nodes": nodes,
+        "pods": pods,
+        "namespaces": _namespaces(random),
+        "claims": _claims(random),
+    }
+
+
+def with_preferences(random: Random, scene: Scene) -> Scene:
+    """Draw what the pod of a scene prefers, and some of the pods on nodes."""
+    names = [node["metadata"]["name"] for node in scene["nodes"]]
+    pod = scene["pod"]
+    if random.random() < 0.6:
+        _prefer(pod, "nodeAffinity", [_preferred_nodes(random, names) for _ in range(random.randint(1, 3))])
+    for each, share in ((pod, 0.5), *((other, 0.2) for other in scene["pods"])):
+        for kind in ("podAffinity", "podAntiAffinity"):
+            if random.random() < share:
+                _prefer(each, kind, [_preferred_pods(random) for _ in range(random.randint(1, 2))])
+    for constraint in pod["spec"].get("topologySpreadConstraints", ()):
+        if random.random() < 0.7:
+            constraint["whenUnsatisfiable"] = "ScheduleAnyway"
+            constraint["maxSkew"] = random.randint(1, 3)
+            constraint.pop("minDomains", None)
+    return scene
+
+
+def _prefer(pod: Json, kind: str, terms: list[Json]) -> None:
+    affinity = pod["spec"].setdefault("affinity", {}).setdefault(kind, {})
+    affinity["preferredDuringSchedulingIgnoredDuringExecution"] = terms
+
+
+def _preferred_nodes(random: Random, names: list[str]) -> Json:
+    term: Json = {}
+    if random.random() < 0.9:
+        # An API server accepts only values of labels here.
+        values = {key: [each for each in drawn if each != "-3"] for key, drawn in _NODE_LABELS.items()}
+        term["matchExpressions"] = [_requirement(random, values) for _ in range(random.randint(1, 2))]
+    if random.random() < 0.2:
+        term["matchFields"] = [{"key": "metadata.name", "operator": "In", "values": [random.choice(names)]}]
+    return {"weight": random.choice([1, 1, 5, 30, 100]), "preference": term}
+
+
+def _preferred_pods(random: Random) -> Json:
+    return {"weight": random.choice([1, 3, 50, 100]), "podAffinityTerm": _pod_term(random)}
+
+
+def _claims(random: Random) -> list[Json]:
+    """Draw bound claims of these names for each namespace, since a missing one refuses every node."""
+    return [
+        {
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "accessModes": [random.choice(["ReadWriteOnce", "ReadWriteOncePod"])],
+                "volumeName": f"{namespace}-{name}",
+            },
+            "status": {"phase": "Bound"},
+        }
+        for namespace in (*_NAMESPACES, _UNLISTED)
+        for name in _CLAIMS
+    ]
+
+
+def _volumes(random: Random, share: float) -> Json:
+    """Draw the volumes of a pod: claims, and disks that one pod may write."""
+    volumes = [_volume(random) for _ in range(random.randint(1, 2)) if random.random() < share]
+    return {"volumes": [{"name": f"v{number}", **each} for number, each in enumerate(volumes)]}
+
+
+def _volume(random: Random) -> Json:
+    only_reads = {"readOnly": True} if random.random() < 0.4 else {}
+    name = random.choice(["d", "e"])
+    return random.choice(
+        [
+            {"persistentVolumeClaim": {"claimName": random.choice(_CLAIMS)}},
+            {"gcePersistentDisk": {"pdName": name, **only_reads}},
+            {"awsElasticBlockStore": {"volumeID": name, **only_reads}},
+            {"iscsi": {"targetPortal": "p", "iqn": name, "lun": 0, **only_reads}},
+            {
+                "rbd": {
+                    "monitors": random.sample(["a", "b", "c"], random.randint(1, 2)),
+                    "pool": random.choice(["p", "p", "q"]),
+                    "image": name,
+                    **only_reads,
+                }
+            },
+        ]
+    )
+
+
+def _needs_features(random: Random) -> Json:
+    """Draw parts of a specification that a node has to declare as a feature."""
+    return {"hostNetwork": True, "hostUsers": False} if random.random() < 0.1 else {}
 
 
 def _namespaces(random: Random) -> list[Json]:
@@ -55,6 +149,7 @@ def _node(random: Random, name: str) -> Json:
         if random.random() < share:
             labels[key] = value
     spec: Json = {}
+    features = [_FEATURE] if random.random() < 0.5 else []
     if random.random() < 0.1:
         spec["unschedulable"] = True
     taints = [_taint(random) for _ in range(random.choice([0, 0, 0, 0, 1, 2]))]
@@ -62,7 +157,11 @@ def _node(random: Random, name: str) -> Json:
         taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
     if taints:
         spec["taints"] = taints
-    return {"metadata": {"name": name, "labels": labels}, "spec": spec}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": {"declaredFeatures": features},
+    }
 
 
 def _taint(random: Random) -> Json:
@@ -100,7 +199,7 @@ def _neighbour(random: Random, name: str, node: str) -> Json:
     metadata = _metadata(random, name)
     if random.random() < 0.1:
         metadata["deletionTimestamp"] = "2026-11-28T08:46:11Z"
-    spec: Json = {"nodeName": node, **_containers(random, 0.2)}
+    spec: Json = {"nodeName": node, **_containers(random, 0.2), **_volumes(random, 0.1)}
     kinds = [
         kind for kind, share in (("podAntiAffinity", 0.15), ("podAffinity", 0.05)) if random.random() < share
     ]
@@ -110,7 +209,7 @@ def _neighbour(random: Random, name: str, node: str) -> Json:
 
 
 def _pod(random: Random, names: list[str]) -> Json:
-    spec: Json = _containers(random, 0.3)
+    spec: Json = {**_containers(random, 0.3), **_volumes(random, 0.2), **_needs_features(random)}
     if random.random() < 0.04:
         spec["nodeName"] = random.choice([*names, "gone"])
     if random.random() < 0.15:

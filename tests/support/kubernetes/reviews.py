@@ -53,8 +53,8 @@ def patched(document: Mapping[str, Any], operations: Sequence[Mapping[str, Any]]
         *parents, last = [
             step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]
         ]
-        at = result
+        at: Any = result
         for step in parents:
-            at = at[step]
+            at = at[int(step) if isinstance(at, list) else step]
         at[last] = operation["value"]
     return result

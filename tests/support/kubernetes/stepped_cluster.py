@@ -110,7 +110,7 @@ class SteppedCluster:
         self._begin()
 
     def _begin(self) -> None:
-        self.scheduler = Scheduler(engine="direct")
+        self.scheduler = Scheduler(engine="direct", policies=self._options.policies)
         self.loop = ManualLoop(self.scheduler.now_ns() / 1e9)
         calls = ApiCalls(cast("ApiClient", DirectClient(self.stub)))
         self.coordinator = Coordinator(self.scheduler, self.loop, calls, self._options, Log())
@@ -301,7 +301,7 @@ class SteppedCluster:
     def application(self, identity: str = "app") -> PodApplication | None:
         """Return an application of the coordinator."""
         running: Any = self.coordinator._running
-        found: PodApplication | None = running.tasks.applications.by_id.get(identity)
+        found: PodApplication | None = running.shared.applications.get(identity)
         return found
 
     def parts(self) -> Any:

@@ -16,6 +16,8 @@ from support.kubernetes.stub_store import Document, ObjectPath, ObjectStore, Sta
 
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 _PATCHES: Final = {_STRATEGIC: True, "application/merge-patch+json": False}
+OWN_USER: Final = "system:serviceaccount:licorne:licorne"
+"""The user of all requests."""
 _WITH_STATUS: Final = {"pods", "nodes"}
 
 
@@ -247,7 +249,10 @@ class StubApiServer:
         document = _decoded(request.body) if request.body else {}
         with self.store.changed:
             if request.method == "POST":
-                return HttpResponse(201, self._posted(path, document))
+                body = self._posted(path, document)
+                if request.query.get("dryRun"):
+                    self.store.remove(path._replace(name=_decoded(body)["metadata"]["name"]))
+                return HttpResponse(201, body)
             if request.method == "DELETE":
                 return HttpResponse(200, self._deleted(path, document))
             if request.method == "PUT":
@@ -284,6 +289,8 @@ class StubApiServer:
         return HttpResponse(200, chunks=changes)
 
     def _posted(self, path: ObjectPath, document: Document) -> bytes:
+        if path.resource == "selfsubjectreviews":
+            return msgspec.json.encode({"status": {"userInfo": {"username": OWN_USER, "groups": ["staff"]}}})
         subresources: dict[tuple[str, str], Callable[[ObjectPath, Document], bytes]] = {
             ("pods", "binding"): self.pods.bind,
             ("pods", "eviction"): self.pods.evict,

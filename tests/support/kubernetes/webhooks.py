@@ -6,10 +6,12 @@ import base64
 import http.client
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, final
 
+from support.kubernetes.stub_server import StubApiServer
 from support.waiting import WAIT_SECONDS
 
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
@@ -32,6 +34,15 @@ class ManualClock:
     def add(self, time: timedelta) -> None:
         """Let time pass."""
         self._now += time
+
+
+@contextmanager
+def stub_with_registrations() -> Iterator[StubApiServer]:
+    """Run an API server in which a webhook is registered, for both kinds of requests."""
+    with StubApiServer() as server:
+        for collection in REGISTRATIONS:
+            server.add(collection, registration("hook", "https://127.0.0.1:1"))
+        yield server
 
 
 def registration(name: str, address: str, *, path: str = "/mutate", **hook: Any) -> dict[str, Any]:

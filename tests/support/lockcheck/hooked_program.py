@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import queue
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
@@ -19,10 +20,9 @@ from support.lockcheck.lock_corpus import RECORD, hold
 from licorne import lockcheck
 from licorne.lockcheck import Condition, Lock, RLock, RWLock, adopt, lock_all, session
 from licorne.lockcheck.holding.runtime import runtime
-from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.sessions.session import Session
 
-LEVELS: Final = ("order", "full", "record")
+LEVELS: Final = ("order", "full")
 _HERE: Final = os.path.dirname(lockcheck.__file__) + os.sep  # noqa: PTH120 - compared as text
 
 
@@ -112,7 +112,7 @@ def _refused() -> Iterator[object]:
         lambda: queue.Queue[int]().get(timeout=0.001),
         lambda: threading.Event().wait("x"),  # type: ignore[arg-type]
         lambda: queue.Queue[int](1).put(),  # type: ignore[call-arg]
-        lambda: wait(5),  # type: ignore[arg-type]
+        lambda: concurrent.futures.wait(5),  # type: ignore[arg-type]
         lambda: threading.Thread().join(),
     )
     for refused in calls:
@@ -133,23 +133,22 @@ def _pools() -> Iterator[object]:
 
     with ThreadPoolExecutor(2) as pool:
         futures = [pool.submit(len, "abc"), pool.submit(len, "abcd")]
-        yield sorted(future.result() for future in as_completed(futures))
+        yield sorted(future.result() for future in concurrent.futures.as_completed(futures))
         power = pool.submit(pow, 2, 3)
         power.add_done_callback(call_back)
-        yield called.get(), len(wait([power]).done), power.exception()
+        yield called.get(), len(concurrent.futures.wait([power]).done), power.exception()
     with ThreadPoolExecutor(1) as alone:
         yield alone.submit(divmod, 7, 2).result(), alone.submit(divmod, 7, 0).exception()
 
 
 @contextmanager
-def _opened(level: str, trace: Path) -> Iterator[Session]:
+def _opened(level: str) -> Iterator[Session]:
     """Open a session in which all locks are adopted."""
-    opening = recording(trace) if level == "record" else session(level=level, on=RECORD)
-    with adopt("all"), opening as opened:
+    with adopt("all"), session(level=level, on=RECORD) as opened:
         yield opened
 
 
-def _traced(level: str, trace: Path, each: Callable[[CodeType], None]) -> tuple[list[str], Session]:
+def _traced(level: str, each: Callable[[CodeType], None]) -> tuple[list[str], Session]:
     """Run the program, and call something at the begin of each function of the checker, on each thread."""
 
     def tracer(frame: FrameType, event: str, _: object) -> None:
@@ -157,7 +156,7 @@ def _traced(level: str, trace: Path, each: Callable[[CodeType], None]) -> tuple[
             each(frame.f_code)
 
     before, before_in_threads = sys.gettrace(), threading.gettrace()
-    with _opened(level, trace) as opened:
+    with _opened(level) as opened:
         threading.settrace(tracer)
         sys.settrace(tracer)
         try:
@@ -168,14 +167,14 @@ def _traced(level: str, trace: Path, each: Callable[[CodeType], None]) -> tuple[
     return seen, opened
 
 
-def functions_called(level: str, trace: Path) -> list[CodeType]:
+def functions_called(level: str) -> list[CodeType]:
     """Return the functions of the checker that run while the program runs in a session, in order."""
     called: dict[CodeType, None] = {}
-    _traced(level, trace, called.setdefault)
+    _traced(level, called.setdefault)
     return list(called)
 
 
-def run_with_fault(level: str, trace: Path, broken: CodeType) -> tuple[list[str], Session, bool]:
+def run_with_fault(level: str, broken: CodeType) -> tuple[list[str], Session, bool]:
     """Run the program while a function of the checker fails.
 
     Returns:
@@ -188,7 +187,7 @@ def run_with_fault(level: str, trace: Path, broken: CodeType) -> tuple[list[str]
             failed.append(code)
             raise ZeroDivisionError("on purpose")
 
-    seen, opened = _traced(level, trace, each)
+    seen, opened = _traced(level, each)
     return seen, opened, bool(failed)
 
 
@@ -197,14 +196,14 @@ def place_of(code: CodeType) -> str:
     return f"{code.co_filename.removeprefix(_HERE)} {code.co_qualname}"
 
 
-def functions_of_setup(level: str, trace: Path) -> list[CodeType]:
+def functions_of_setup(level: str) -> list[CodeType]:
     """Return the functions of the checker that run while a session and an adoption begin and end."""
     called: dict[CodeType, None] = {}
-    _set_up(level, trace, called.setdefault)
+    _set_up(level, called.setdefault)
     return list(called)
 
 
-def set_up_with_fault(level: str, trace: Path, broken: CodeType) -> tuple[list[str], Session]:
+def set_up_with_fault(level: str, broken: CodeType) -> tuple[list[str], Session]:
     """Run the program in a session and an adoption; a function fails while they begin, and while they end.
 
     Returns:
@@ -215,10 +214,10 @@ def set_up_with_fault(level: str, trace: Path, broken: CodeType) -> tuple[list[s
         if code is broken:
             raise ZeroDivisionError("on purpose")
 
-    return _set_up(level, trace, each)
+    return _set_up(level, each)
 
 
-def _set_up(level: str, trace: Path, each: Callable[[CodeType], None]) -> tuple[list[str], Session]:
+def _set_up(level: str, each: Callable[[CodeType], None]) -> tuple[list[str], Session]:
     def tracer(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(_HERE):
             each(frame.f_code)
@@ -226,7 +225,7 @@ def _set_up(level: str, trace: Path, each: Callable[[CodeType], None]) -> tuple[
     before = sys.gettrace()
     try:
         sys.settrace(tracer)
-        with _opened(level, trace) as opened:
+        with _opened(level) as opened:
             sys.settrace(before)
             seen = program()
             sys.settrace(tracer)

@@ -18,7 +18,7 @@ from support.lockcheck.lock_programs import LEAVE, Act, Program, Take, Thread
 
 from licorne.lockcheck import LockUsageError, RLock, Rung, RWLock, Session, session, unit
 from licorne.lockcheck.checking.acquisition_checks import End
-from licorne.lockcheck.checking.watch import taken_by
+from licorne.lockcheck.checking.knowledge import taken_by
 from licorne.lockcheck.findings.terms import Mode, RWPolicy
 from licorne.lockcheck.holding.chains import Execution, learn
 from licorne.lockcheck.holding.runtime import local, runtime
@@ -307,5 +307,3 @@ def _joined(ended: Execution) -> None:
     End(f"the end of {ended.name}", None, taken_by(ended)).awaited()
     local.execution.segment = learn(local.execution.segment, ended.segment)
     runtime.cut_trie(local.execution)
-    if runtime.recorder is not None:
-        runtime.recorder.joined(ended, endless=True)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne.lockcheck import Lock, Order, RWLock, Session, session, unit
-from licorne.lockcheck.findings.statistics import Spread, UsageTally
 from licorne.lockcheck.sessions.summaries import Summary
 
 ORDER = Order("queue < application < node; partition < queue", leaves=["node"])
@@ -40,11 +37,3 @@ def a_sound_program() -> Session:
 def summary_of_a_cycle() -> Summary:
     """Return what there is to say of the first."""
     return a_cycle().summary()
-
-
-def spread_of(times: Iterable[int]) -> Spread:
-    """Return how some times are spread that a lock was held."""
-    tally = UsageTally("lock", "W", spread_of.__code__, 0, None)
-    tally.holds.extend(times)
-    tally.fold()
-    return tally.held

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterable
 
 from support.lockcheck.lock_oracle import acts_of, checker_says, deadlocks, refuses
 from support.lockcheck.lock_programs import LEAVE, Program, Take
-from support.lockcheck.trace_oracle import comes_true, trace_of
 
 from licorne.lockcheck import Rung
-from licorne.lockcheck.prediction.prediction import predict
 
 
 class Tally:
@@ -21,22 +18,17 @@ class Tally:
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
 
-    def add(self, program: Program, seed: int) -> None:
-        """Look at one program: one run checked, one random run recorded, all schedules searched."""
+    def add(self, program: Program) -> None:
+        """Look at one program: one run checked, all schedules searched."""
         stuck = deadlocks(program)
-        predictions = predict(trace_of(program, random.Random(seed))).found  # noqa: S311 - a seed to repeat
         self.counts["programs"] += 1
         self.counts["deadlocks"] += stuck
-        self.counts["predicted"] += bool(predictions)
         said = checker_says(program)
         self.counts["unguarded"] += Rung.R2 in said
         self.counts["refused"] += Rung.R0 in said
         if Rung.R2 in said or not _may_skip_a_join(program):
             self._expect(stuck, Rung.R2 in said, "R2", program)
         self._expect(refuses(program), Rung.R0 in said, "R0", program)
-        for prediction in predictions:
-            if not comes_true(program, prediction):
-                self.wrong.append(f"R3 invented {prediction}: {program}, seed {seed}")
 
     def _expect(self, expected: bool, said: bool, rung: str, program: Program) -> None:  # noqa: FBT001 - two of a kind
         if expected != said:
@@ -58,9 +50,9 @@ def _may_skip_a_join(program: Program) -> bool:
     return False
 
 
-def compare(programs: Iterable[Program], seed: int = 0) -> Tally:
-    """Look at some programs; the seed is that of the first one's recorded run."""
+def compare(programs: Iterable[Program]) -> Tally:
+    """Look at some programs."""
     tally = Tally()
-    for at, program in enumerate(programs):
-        tally.add(program, seed + at)
+    for program in programs:
+        tally.add(program)
     return tally

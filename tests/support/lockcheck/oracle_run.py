@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[3]
 NOTES: Final = ROOT / ".cache" / "oracle"
 SLICE: Final = 1000
-COLUMNS: Final = ("programs", "deadlocks", "unguarded", "refused", "predicted", "wrong")
+COLUMNS: Final = ("programs", "deadlocks", "unguarded", "refused", "wrong")
 POLICIES: Final[tuple[RWPolicy, ...]] = ("writer", "reader")
 
 
@@ -112,7 +112,7 @@ def _slices(name: str, done: Done) -> Iterator[tuple[int, dict[str, int], list[s
     first = 0
     while part := list(islice(programs, SLICE)):
         if (name, first) not in done:
-            tally = compare(part, first)
+            tally = compare(part)
             yield first, dict(tally.counts), tally.wrong
         first += SLICE
 

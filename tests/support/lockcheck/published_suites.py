@@ -62,7 +62,6 @@ SUITES: Final = (
         "portalocker", "4.4.2", ("portalocker_tests",), ("pytest-timeout",), options=("-p", "no:doctest"),
     ),
     Suite("prometheus_client", "0.26.0", ("tests",), ("django", "pytest-benchmark", "aiohttp", "twisted")),
-    Suite("pykka", "4.5.0", ("tests",), ("pytest-mock",), "pyproject.toml"),
     Suite("schedule", "1.2.2", ("test_schedule.py",), ("pytz",)),
     Suite("tenacity", "9.2.1", ("tests",), ("tornado", "typeguard", "pytest-asyncio"), "pyproject.toml"),
     Suite(

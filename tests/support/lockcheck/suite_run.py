@@ -29,7 +29,7 @@ PAGE: Final = ROOT / "docs" / "lockcheck-suites.md"
 RUN_SECONDS_MAX: Final = 600
 MORE_RUNS_MAX: Final = 2
 """While a test deviates: some have limits of time that a loaded machine exceeds."""
-JUDGED: Final = ("R2", "R3", "R4", "R5")
+JUDGED: Final = ("R2", "R4", "R5")
 CHECKED: Final = ("--lockcheck=full", "--lockcheck-adopt=program")
 UNCHECKED: Final = ("-p", "no:licorne.lockcheck.pytest_plugin")
 

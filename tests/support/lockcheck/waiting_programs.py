@@ -10,7 +10,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
-from support.lockcheck.pykka_clerks import clerks
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import Condition, DeadlockError, Lock
@@ -159,17 +158,6 @@ def promise() -> None:
     """A result that a thread sets itself."""
     lock, future = Lock("lock"), Future[int]()
     in_turn(under(lock, lambda: future.set_result(1)), under(lock, future.result))
-
-
-def answer() -> None:
-    """Of an actor that takes the lock to give it."""
-    lock = Lock("lock")
-    with clerks() as (clerk,):
-        future = clerk.ask(under(lock, int), block=False)
-        if runtime.steering is None:
-            wait_until(lambda: bool(vars(future)["_result"]))  # which is no wait
-        with suppress(DeadlockError):
-            under(lock, future.get)()
 
 
 def notification() -> None:

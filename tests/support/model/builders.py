@@ -13,8 +13,8 @@ from licorne.model.applications.application import Application
 from licorne.model.applications.gang import GangSettings
 from licorne.model.configuration.reader import load
 from licorne.model.configuration.schema import PartitionConfig
+from licorne.model.nodes.entry import NodeEntry
 from licorne.model.nodes.node import Node
-from licorne.model.nodes.order import NodeEntry
 from licorne.model.queues.queue import Queue
 from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource

@@ -8,6 +8,8 @@ from typing import Final, TypeVar
 
 from licorne.model.applications.effects import TRANSITIONS, ApplicationState
 from licorne.model.values.states import MANAGER_TRANSITIONS, OBJECT_TRANSITIONS, ManagerState, ObjectState
+from licorne.proxy.kubernetes.running.life import APPLICATION_TABLE, TASK_TABLE
+from licorne.proxy.kubernetes.running.tasks import PodApplicationPhase, TaskState
 from licorne.proxy.wire.client.recovery_parts import RECOVERY_TRANSITIONS, RecoveryState
 
 State = TypeVar("State", bound=Enum)
@@ -36,6 +38,22 @@ def manager_states() -> str:
 def recovery_states() -> str:
     """Draw the life of a recovery, in the same way."""
     return _drawn(RECOVERY_TRANSITIONS, RecoveryState.NEW)
+
+
+def task_states() -> str:
+    """Draw the life of a pod, in the same way, without the events that keep a state."""
+    return _drawn(_changes(TASK_TABLE), TaskState.NEW)
+
+
+def pod_application_states() -> str:
+    """Draw the life of the application of pods, in the same way."""
+    return _drawn(_changes(APPLICATION_TABLE), PodApplicationPhase.WAITING)
+
+
+def _changes(
+    table: Mapping[tuple[State, Event], tuple[State, object]],
+) -> Mapping[tuple[State, Event], State]:
+    return {key: target for key, (target, _) in table.items() if target is not key[0]}
 
 
 def _drawn(transitions: Mapping[tuple[State, Event], State], first: State) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from licorne import Recovery, ResourceManager, ResourceManagerCallback, Scheduler
 from licorne.proxy.fuzz.configurations import Configuration
@@ -255,3 +255,30 @@ def a_manager(rng: random.Random) -> SimulatedManager:
         honest = (manager._is_older, manager._predicate_habit) == (False, "not")
         if honest and manager.partitions == ("default",):
             return manager
+
+
+class Sizes(NamedTuple):
+    """How much the record of a partition holds."""
+
+    nodes: int
+    applications: int
+    allocations: int
+    """Without those of others."""
+    of_others: int
+    asks: int
+    ending: int
+
+
+def sizes_of(book: PartitionRecord) -> Sizes:
+    """Count what a record holds."""
+    allocations = book._allocations
+    placed = [bool(entry.node) for _, _, entry in allocations._all()]
+    nodes, applications = book.accepted
+    return Sizes(
+        nodes=len(nodes),
+        applications=len(applications),
+        allocations=placed.count(True),
+        of_others=len(allocations._foreign.nodes),
+        asks=placed.count(False),
+        ending=len(allocations._ending),
+    )

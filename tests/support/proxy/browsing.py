@@ -41,7 +41,7 @@ class Visit:
 
     def check(self) -> None:
         """Assert that the page complained about nothing and asked nobody but its own server."""
-        assert [] == self.complaints
+        assert not self.complaints, self.complaints
         foreign = sorted(url for url in self.asked if not url.startswith(f"{self.origin}/"))
         assert [] == foreign
 

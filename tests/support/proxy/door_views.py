@@ -13,6 +13,7 @@ from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import ResourceManager, Scheduler
 from licorne.model.configuration.extra import ExtraConfig
+from licorne.proxy.core.metrics.figures import Metrics
 from licorne.proxy.core.scheduler.managers.manager_life import ManagerStatus
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.views.rest.running import RestServer, RestSettings
@@ -43,6 +44,7 @@ class StandingDoor:
     def __init__(self, scheduler: Scheduler, places: Sequence[PartitionPlace]) -> None:
         self._scheduler = scheduler
         self.standing = tuple(places)
+        self.metrics: Metrics = scheduler.metrics
 
     def places(self) -> tuple[PartitionPlace, ...]:
         return self.standing

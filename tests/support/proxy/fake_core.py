@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from licorne.model.errors import LicorneError
+from licorne.model.policies.watching import PointFailures
 from licorne.proxy.core.scheduler.answering.questions import QueueAndUser
 from licorne.proxy.play.simulation.reporting.run_series import QueueBounds
 from licorne.proxy.si import si_pb2 as si
@@ -96,10 +97,19 @@ class FakeCore:
         queue = self.queues_instead.get(known.queueName, known.queueName)
         return QueueAndUser(queue, known.ugi.user, tuple(known.ugi.groups))
 
+    def waits_because(self, application_id: str) -> str:
+        return f"{application_id} is blocked"
+
     def queue_bounds(self) -> dict[str, QueueBounds]:
         return self.limits
 
+    def policy_failures(self) -> dict[str, dict[str, PointFailures]]:
+        return {}
+
     # ------------------------------------------------------------------------------- scheduling
+
+    def deliver(self) -> None:
+        """Do nothing: it answers inside each request."""
 
     def run_until_idle(self) -> int:
         results = 0

@@ -206,6 +206,7 @@ class KnowingManager(ResourceManager):
         batch_max: int = 1_000,
         replaces: Recovery | None = None,
         order: Callable[[list[Any]], list[Any]] = lambda entries: entries,
+        forces_applications: bool = True,
     ) -> Recovery:
         """Make a recovery of all that it knows, which it is given in some order."""
         registration = si.RegisterResourceManagerRequest(rmID=self.rm_id, config=CONFIGURATION)
@@ -220,6 +221,7 @@ class KnowingManager(ResourceManager):
             batch_max=batch_max,
             on_rejection=on_rejection,
             replaces=replaces,
+            forces_applications=forces_applications,
         )
 
 

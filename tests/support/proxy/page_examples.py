@@ -68,15 +68,6 @@ def replayed(example: Example, in_short: Callable[[Row], Row], engine: EngineNam
     return [json.dumps({"line": line, **short}) for line, short in shortened if short]
 
 
-def explained(example: Example) -> tuple[str, ...]:
-    """Replay an example; return how the partition explains its preemptions."""
-    replay = Replay(Scheduler(engine="direct"), lambda _: None)
-    with replay.scheduler:
-        replay.run(read_transcript(_transcript(example), example.name))
-        (partition,) = replay.scheduler._cluster.partitions()
-        return tuple(line for record in partition._state.preemptions for line in record.explain())
-
-
 def _transcript(example: Example) -> str:
     """Put the registration before the lines: these count from two then, and from one on the page."""
     partition, _, queues = example.queues.partition("queues:\n")

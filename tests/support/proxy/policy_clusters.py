@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from support.proxy.listening import Listener
@@ -41,9 +42,12 @@ class Cluster:
         *,
         engine: EngineName = "direct",
         listener: Listener | None = None,
+        record: Path | None = None,
     ) -> None:
         self.failures: list[CallbackFailure] = []
-        self.scheduler = Scheduler(engine=engine, stepped=True, policies=given, on_error=self.failures.append)
+        self.scheduler = Scheduler(
+            engine=engine, stepped=True, policies=given, on_error=self.failures.append, record=record
+        )
         self.listener = listener or Listener()
         self.scheduler.register("rm", self.listener, configuration=configuration)
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Final, final
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeAlias, final
 
 from .....actors.engines.engine import Engine
 from .....model.cluster import Cluster
@@ -16,6 +17,7 @@ from .....model.configuration.names import did_you_mean
 from .....model.errors import RequestError
 from .....model.explanation import Explanation
 from .....model.explanation import explain as explaining
+from .....model.explanation.asks import RefusedNodes
 from .....model.explanation.dry_run import (
     NEXT_ASKS_MAX,
     DryRun,
@@ -26,6 +28,7 @@ from .....model.explanation.dry_run import (
     next_asks,
     prospects,
 )
+from .....model.explanation.shared_summaries import SharedSummaries
 from .....model.partition import Partition
 from .....model.state.invariants import validate_partition
 from .....model.state.partition_state import BrokenKind, Quarantined
@@ -35,15 +38,19 @@ from .....model.values.messages import AllocationSubmission
 from .....model.views.shown import application_ids, quarantined_entries
 from ....si import licorne_v1_pb2 as v1
 from ....si import si_pb2 as si
+from ....si.api import ExplainsRefusals
 from ....si.older_generation import Generation
 from ....si.reading import RequestReader
 from ...health import AskAll
 from ...resolvers.resolver import with_groups
 from ..managers.extra_configurations import ExtraConfigurations
 from ..managers.managers import Manager, Managers
+from ..managers.predicates import refused_nodes
 from .monitoring import Monitoring
 from .questions import TITLES, NotKnownError, QueueAndUser, ask_each, matching
 from .state_documents import saved
+
+_Refused: TypeAlias = "Callable[[str, Callable[[], Sequence[str]]], RefusedNodes]"
 
 
 @final
@@ -60,6 +67,8 @@ class Answers:
     extra: ExtraConfigurations
     monitoring: Monitoring
     recorded_in: str | None
+    summaries: SharedSummaries = field(default_factory=SharedSummaries)
+    """The summaries of nodes that explanations share."""
 
     def answer(self, question: v1.Question) -> Any:
         """Return the answer to a question.
@@ -87,11 +96,21 @@ def _named(known: Sequence[Partition], asked: v1.Explain | v1.NextAsks) -> list[
     return matching(known, given(asked, "rm_id"), given(asked, "partition"))
 
 
-def _explain(_: Answers, known: Sequence[Partition], asked: v1.Explain) -> Explanation:
+def _explain(answers: Answers, known: Sequence[Partition], asked: v1.Explain) -> Explanation:
     partitions, key = _named(known, asked), given(asked, "allocation_key")
+    refused = partial(_refused_nodes, answers.managers)
     if key is None:
-        return explain(partitions, asked.application_id)
-    return explain_ask(partitions, asked.application_id, key)
+        return explain(partitions, asked.application_id, refused, answers.summaries)
+    return explain_ask(partitions, asked.application_id, key, refused, answers.summaries)
+
+
+def _refused_nodes(managers: Managers, rm_id: str, keys: Callable[[], Sequence[str]]) -> RefusedNodes:
+    """Return the nodes that an RM refuses to asks, as far as it gives reasons for explanations."""
+    manager = managers.find(rm_id)
+    if manager is None or not isinstance(manager.callback, ExplainsRefusals):
+        return {}
+    note = partial(managers.failures.note, rm_id)
+    return refused_nodes(manager.callback, keys(), managers.callback_threads, note, manager.generation)
 
 
 def _would_preempt(_: Answers, known: Sequence[Partition], asked: v1.Explain) -> tuple[Prospect, ...]:
@@ -191,32 +210,58 @@ _OF_SCHEDULER: Final[Mapping[str, Callable[[Answers, Any], object]]] = {
 
 
 def quarantined(partitions: Sequence[Partition]) -> tuple[Quarantined, ...]:
-    """Return what has broken, by partition."""
+    """Return the broken entities, by partition."""
     return tuple(entry for _, entries in ask_each(partitions, _quarantined) for entry in entries)
 
 
-def explain(partitions: Sequence[Partition], application_id: str) -> Explanation:
-    """Return the explanation of an application.
+def explain(
+    partitions: Sequence[Partition],
+    application_id: str,
+    refused: _Refused,
+    summaries: SharedSummaries,
+    *,
+    only_key: str | None = None,
+) -> Explanation:
+    """Return the explanation of an application, or of one ask of it.
+
+    Args:
+        partitions: The partitions that may know it.
+        application_id: The application.
+        refused: Asks an RM which nodes it refuses to asks; no partition waits for the answer.
+        summaries: The summaries of nodes of earlier explanations.
+        only_key: The only ask to explain, `None` for all.
 
     Raises:
         RequestError: None of the partitions knows it, or more than one do.
     """
-    return _only(partitions, lambda entry: entry.read(explaining.explain, application_id), application_id)
+
+    def explained(partition: Partition) -> Explanation | None:
+        def keys() -> Sequence[str]:
+            return partition.read(explaining.first_keys, application_id, only_key)
+
+        nodes = refused(partition.rm_id, keys)
+        return partition.read(
+            explaining.explain, application_id, only_key=only_key, refused=nodes, summaries=summaries
+        )
+
+    return _only(partitions, explained, application_id)
 
 
-def explain_ask(partitions: Sequence[Partition], application_id: str, allocation_key: str) -> Explanation:
+def explain_ask(
+    partitions: Sequence[Partition],
+    application_id: str,
+    allocation_key: str,
+    refused: _Refused,
+    summaries: SharedSummaries,
+) -> Explanation:
     """Return the explanation of one ask, or of an allocation that was a victim and is gone.
 
     Raises:
         RequestError: None of the partitions knows the application, more than one do, or it has no such ask.
     """
-    explanation = _only(
-        partitions,
-        lambda entry: entry.read(explaining.explain, application_id, only_key=allocation_key),
-        application_id,
-    )
+    explanation = explain(partitions, application_id, refused, summaries, only_key=allocation_key)
     if explanation.ask(allocation_key) is None and not explanation.preemptions_of(allocation_key):
-        keys = [ask.allocation_key for ask in explain(partitions, application_id).asks]
+        keys = [ask.allocation_key for ask in explain(partitions, application_id, refused, summaries).asks]
         hint = did_you_mean(allocation_key, keys)
         raise NotKnownError(f"application {application_id} has no ask or allocation {allocation_key!r}{hint}")
     return explanation
@@ -292,7 +337,7 @@ def _only(
         if (broken.kind, broken.name) == (BrokenKind.APPLICATION, application_id):
             raise RequestError(
                 f"application {application_id!r} is quarantined: {broken.reason}; it broke by a bug "
-                "of Licorne, and nothing is scheduled with it any more: "
+                "of Licorne, and nothing is scheduled with it any longer: "
                 "please report it, and remove it to let it go"
             )
     found = [explanation for _, explanation in answers if explanation is not None]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import final
 
 from .....actors.engines.engine import Engine
 from .....model.applications.effects import ApplicationState
 from .....model.errors import error_text
+from .....model.explanation.first_blockers import WaitingSums, waiting_sums
 from .....model.partition import Partition
 from .....model.policies.policies import PolicyFacts
-from .....model.policies.watching import PolicyFigures
+from .....model.policies.watching import PointFailures, PolicyFigures
 from .....model.queues.use_order import KeptUse
 from .....model.values.documents import Document, Json
 from .....model.views.rows import PartitionFigures, partition_figures
@@ -30,7 +33,7 @@ from .views import LiveView
 class Monitoring:
     """The monitoring of one scheduler: its server reads it.
 
-    A scheduler that runs by itself checks its health when a resource manager registers for the first time,
+    A scheduler that is not stepped checks its health when a resource manager registers for the first time,
     and then every `health.checkInterval`, and adds to its history every minute. A stepped one does so when it
     is asked to.
     """
@@ -56,6 +59,8 @@ class Monitoring:
         self.broken_interfaces: dict[str, str] = {}
         """Interfaces that do not answer now, such as `REST`, and why: its server writes it, health checks
         read it."""
+        self.history_file: Path | None = None
+        """The file of the history, for the page; what writes the history sets it."""
         self.report: HealthReport | None = None
         """Of the last health check."""
         self.live_view = LiveView(ask_all, managers.life_of)
@@ -85,7 +90,17 @@ class Monitoring:
             counted = self._managers.events.counters()
             managers, forgotten = self._managers.figures(), self._managers.metrics.forgotten.figures()
             figures = tuple(figures for _, figures in answers)
-            return SchedulerFigures(figures, managers, load, counted, forgotten, self.policies())
+            waiting: Counter[tuple[str, str]] = Counter()
+            oldest_ns: dict[str, int] = {}
+            for _, sums in ask_each(partitions, _waiting):
+                waiting.update(sums.counts)
+                for path, wait_ns in sums.oldest_ns.items():
+                    oldest_ns[path] = max(oldest_ns.get(path, 0), wait_ns)
+            return SchedulerFigures(
+                *(figures, managers, load, counted, forgotten, self.policies(), waiting),
+                oldest_waits_ns=oldest_ns,
+                configurations=self._managers.metrics.configurations.figures(),
+            )
 
         return self._ask_all("a question for figures", ask)
 
@@ -93,19 +108,23 @@ class Monitoring:
         """Return what each policy has answered so far; from any thread, without waiting."""
         return {name: counts.figures() for name, counts in self._managers.policies.counts.items()}
 
+    def policy_failures(self) -> dict[str, dict[str, PointFailures]]:
+        """Return the failures so far by policy and method; from any thread, without waiting."""
+        return {name: counts.failures() for name, counts in self._managers.policies.counts.items()}
+
     def policy_facts(self) -> Mapping[str, PolicyFacts]:
         """Return what the object of each policy has."""
         return self._managers.policies.facts
 
     def _note_policy_failure(self) -> None:
-        """Have the health checked soon, unless it is known already that policies fail."""
+        """Check the health soon, unless it is known already that policies fail."""
         if not self._checks.policies_failed:
             self.check_soon()
 
     def keep_use(self) -> dict[str, KeptUse]:
         """Return what all partitions have used, by full name, those that are not here now included.
 
-        A partition that is made again goes on from it.
+        A partition that is made again continues from it.
 
         Raises:
             RequestError: the scheduler has been stopped, or a predicate asks.
@@ -114,7 +133,7 @@ class Monitoring:
         def ask(partitions: Sequence[Partition]) -> dict[str, KeptUse]:
             return {partition.name: kept for partition, kept in ask_each(partitions, _kept_use)}
 
-        kept = {**self._managers.kept_use, **self._ask_all("a question for what was used", ask)}
+        kept = {**self._managers.kept_use, **self._ask_all("a question for the past use", ask)}
         self._managers.kept_use = kept
         return kept
 
@@ -128,7 +147,7 @@ class Monitoring:
         return self._managers.metrics.announced()
 
     def check_health(self) -> HealthReport:
-        """Check the health now; `report` is what it found from now on.
+        """Check the health now; `report` returns its result from now on.
 
         Raises:
             RequestError: the scheduler has been stopped, or a predicate asks.
@@ -191,6 +210,10 @@ def _kept_use(partition: Partition) -> KeptUse:
 
 def _figures(partition: Partition) -> PartitionFigures:
     return partition.read(partition_figures)
+
+
+def _waiting(partition: Partition) -> WaitingSums:
+    return partition.read(waiting_sums)
 
 
 def _running(figures: PartitionFigures) -> int:

@@ -29,7 +29,7 @@ TITLES: Final[Mapping[str, str]] = {
     "dry_run": "a dry run",
     "snapshot": "a snapshot",
     "resource_managers": "a list of resource managers",
-    "quarantined": "a question for what is quarantined",
+    "quarantined": "a question for what is in quarantine",
     "validate": "a validation",
     "queue_and_user": "a look at an application",
     "extra_configuration": "a question for the extra configuration",
@@ -42,7 +42,7 @@ TITLES: Final[Mapping[str, str]] = {
     "recorded_in": "a look at the recording",
     "figures": "a question for figures",
     "saved": "a save",
-    "kept_use": "a question for what was used",
+    "kept_use": "a question for the past use",
 }
 """The name of each question in errors, by the name of its message in `licorne_v1.proto`."""
 DOCUMENTS: Final = frozenset({"kept_use", "saved", "snapshot"})
@@ -69,7 +69,7 @@ class QuestionSide(ABC):
         Args:
             application_id: An application that is active, or was rejected or ended within three days.
             rm_id: Its resource manager; needed only where several have an application of that id.
-            partition: The short name of its partition; likewise.
+            partition: The short name of its partition; needed in the same case.
 
         Raises:
             RequestError: No such application is known, or more than one.
@@ -158,7 +158,7 @@ class QuestionSide(ABC):
         Args:
             count: How many of each partition at most, from 1 to 250.
             rm_id: The partitions of this resource manager; by default of all.
-            partition: Those with this name, short or full; likewise.
+            partition: Those with this name, short or full; by default all.
 
         Raises:
             RequestError: The count is out of range; or the partition does not exist.
@@ -196,7 +196,7 @@ class QuestionSide(ABC):
         """Return what queues and users have used, as a usage file has it, see `docs/fair-share.md`.
 
         Of all partitions or of those of one RM, also of those that are not here now. The scheduler keeps it:
-        a partition that is made again goes on from it.
+        a partition that is made again continues from it.
         """
         document: Document = self._question(v1.Question(kept_use=_snapshot(rm_id)))
         return document

@@ -43,7 +43,7 @@ from .....model.views.shown import (
 from ...documents.applications import snapshot_application
 from ...documents.clusters import node_document, snapshot_partition
 from ...documents.queues import QueueDocument, group_document, queue_document, user_document
-from ...recording.requests import allocation_request, application_request, node_request
+from ...recording.turn_documents import allocation_request, application_request, node_request
 from .questions import ask_each
 
 _SECOND_NS = 1_000_000_000
@@ -345,6 +345,6 @@ def taken_use(
     try:
         _, usage = read_use(document)
     except LicorneError as error:
-        raise RequestError(f"what RM {rm_id!r} has used: {error}") from error
+        raise RequestError(f"the use of RM {rm_id!r}: {error}") from error
     taken = of_manager(usage, rm_id)
     return later_use(known, taken if now_ns is None else not_ahead(taken, now_ns))

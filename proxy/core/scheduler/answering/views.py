@@ -6,32 +6,39 @@ their own threads.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from time import thread_time
 from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar, final
 
 from .....model.applications.report import ShownApplication
 from .....model.cluster import Cluster
 from .....model.configuration.schema import SchedulerConfig
 from .....model.errors import RequestError
+from .....model.explanation.first_blockers import first_blockers, waiting_sums
 from .....model.limits.limits import HolderKind
 from .....model.limits.usage_tree import UsageView
 from .....model.nodes.node import NodeFacts
 from .....model.partition import Partition
 from .....model.placement.rules import PlacementRule
 from .....model.state.partition_state import PartitionState
+from .....model.state.preemption_log import PreemptionRecord
 from .....model.values.messages import short_partition_name
 from .....model.views.rows import (
+    Happened,
     LiveApplication,
     LiveEnded,
     LiveNames,
     NodeRow,
+    Seen,
+    happened,
     live_applications,
     live_ended,
     live_names,
     live_node_facts,
     live_nodes,
     live_queues,
-    live_reasons,
+    recent_preemptions,
 )
 from .....model.views.shown import (
     ListedApplications,
@@ -169,11 +176,11 @@ class Views:
         return paged(names, lambda page: self._read(partition, shown_active, page), size_of_application)
 
     def completed(self, partition: str, serials: Sequence[int]) -> Iterator[Sequence[ShownApplication]]:
-        """Yield what applications that have ended show, likewise."""
+        """Yield what ended applications show, in pages."""
         return paged(serials, lambda page: self._read(partition, shown_completed, page), size_of_application)
 
     def rejected(self, partition: str, names: Sequence[str]) -> Iterator[Sequence[ShownApplication]]:
-        """Yield what rejected applications show, likewise."""
+        """Yield what rejected applications show, in pages."""
         return paged(names, lambda page: self._read(partition, shown_rejected, page), size_of_application)
 
     def _read(
@@ -238,6 +245,17 @@ class LiveRows(NamedTuple):
     """The state of its resource manager."""
 
 
+class HappenedRows(NamedTuple):
+    """What has happened in one partition since it was read, and its applications that have changed."""
+
+    partition: str
+    """The full name, `[rm]default`."""
+    happened: Happened
+    applications: tuple[LiveApplication, ...]
+    seconds: float
+    """The processor time of this reading in the turns of the partition."""
+
+
 @final
 class LiveView:
     """Reads what watchers see. Any thread may use it; nothing is kept between two readings."""
@@ -276,6 +294,44 @@ class LiveView:
 
         return self._answer("a look at the queues", lambda known: tuple(_each(known, read)))
 
+    def happened(
+        self, known: Callable[[str], tuple[Seen, Mapping[str, LiveApplication]]]
+    ) -> tuple[HappenedRows, ...]:
+        """Return what has happened in all partitions.
+
+        Args:
+            known: Returns how far the reader has read a partition, and the rows that it has.
+
+        Raises:
+            RequestError: The scheduler has been stopped, or a predicate asks.
+        """
+
+        def read(partition: Partition) -> HappenedRows:
+            seen, applications = known(partition.name)
+            timed = _TimedReads(partition)
+            found = timed.read(happened, seen)
+            rows = tuple(
+                row
+                for piece in _pieces(found.applications)
+                for row in timed.read(live_applications, piece, applications)
+            )
+            return HappenedRows(partition.name, found, rows, timed.seconds)
+
+        return self._answer("a look at what has happened", lambda each: tuple(_each(each, read)))
+
+    def preemptions(self, rm_id: str, partition: str) -> tuple[PreemptionRecord, ...]:
+        """Return the last preemptions of a partition, the oldest first.
+
+        Raises:
+            RequestError: The partition does not exist, the scheduler has been stopped, or a predicate asks.
+        """
+
+        def read(known: Sequence[Partition]) -> tuple[PreemptionRecord, ...]:
+            answers = _each(matching(known, rm_id, partition), lambda one: one.read(recent_preemptions))
+            return next(iter(answers), ())
+
+        return self._answer("a look at the preemptions", read)
+
     def node(self, rm_id: str, partition: str, node_id: str) -> NodeFacts | None:
         """Return all that a node knows of itself, `None` if it is unknown.
 
@@ -292,9 +348,7 @@ class LiveView:
         return self._answer("a look at a node", read)
 
     def reasons(self, rm_id: str, partition: str, application_ids: Sequence[str]) -> dict[str, str]:
-        """Return why applications wait, in the few words that cycles have noted most often.
-
-        Those of which nothing waits, or nothing was noted, are left out.
+        """Return the first blockers of applications in few words; those of which nothing waits are left out.
 
         Raises:
             RequestError: The partition does not exist, the scheduler has been stopped, or a predicate asks.
@@ -302,8 +356,24 @@ class LiveView:
 
         def read(known: Sequence[Partition]) -> dict[str, str]:
             found = matching(known, rm_id, partition)
-            answers = _each(found, lambda one: one.read(live_reasons, application_ids))
-            return dict(next(iter(answers), ()))
+            answers = _each(found, lambda one: one.read(first_blockers, application_ids))
+            return {each.application_id: each.text() for each in next(iter(answers), ())}
+
+        return self._answer("a look at what waits", read)
+
+    def waiting(self, rm_id: str, partition: str) -> dict[str, int]:
+        """Return how many applications wait for each first blocker, the most frequent one first.
+
+        Raises:
+            RequestError: The partition does not exist, the scheduler has been stopped, or a predicate asks.
+        """
+
+        def read(known: Sequence[Partition]) -> dict[str, int]:
+            counts: Counter[str] = Counter()
+            for answer in _each(matching(known, rm_id, partition), lambda one: one.read(waiting_sums)):
+                for (_, words), count in answer.counts.items():
+                    counts[words] += count
+            return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
 
         return self._answer("a look at what waits", read)
 
@@ -334,6 +404,26 @@ def _rows(
         tuple(row for piece in _pieces(new) for row in partition.read(live_ended, piece)),
         manager,
     )
+
+
+@final
+class _TimedReads:
+    """Reads a partition, and adds up the processor time of that without the waits for its turns."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self.seconds = 0.0
+
+    def read(
+        self, function: Callable[Concatenate[PartitionState, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        def timed(state: PartitionState) -> T:
+            began = thread_time()
+            answer = function(state, *args, **kwargs)
+            self.seconds += thread_time() - began
+            return answer
+
+        return self._partition.read(timed)
 
 
 def _queues(partition: Partition, names: LiveNames) -> tuple[QueueView, ...]:

@@ -100,7 +100,7 @@ class CallbackFailures:
             return
         self._shown.add(kind)
         logging.getLogger("licorne").error(
-            "%s of resource manager %r raised %s%s; the scheduler goes on, and tells of no other %s there",
+            "%s of resource manager %r raised %s%s; the scheduler continues, and reports no other %s there",
             *(callback, rm_id, error_text(error), f" about {subject!r}" if subject else ""),
             type(error).__name__,
             exc_info=error,
@@ -112,23 +112,24 @@ class CallbackFailures:
 class CallbackThreads(threading.local):
     """Contexts that are entered around each predicate and callback; each thread has its own state.
 
-    The partition that asks a predicate waits for its answer. A call from inside the predicate that waits for
+    The partition that asks a predicate or policy waits for its answer. A call from inside it that waits for
     partitions could wait for ever: for this partition, or for another thread that waits for it. A callback
     may call the scheduler, but must not wait for another callback, which may do the same.
     """
 
     def __init__(self) -> None:
-        self._predicates = 0
+        self.questions = 0
+        """How many questions to predicates and policies the thread is answering."""
         self._callback_of: str | None = None
 
     @contextmanager
     def predicate(self) -> Iterator[None]:
         """Mark the thread as inside a predicate."""
-        self._predicates += 1
+        self.questions += 1
         try:
             yield
         finally:
-            self._predicates -= 1
+            self.questions -= 1
 
     @contextmanager
     def callback(self, rm_id: str) -> Iterator[None]:
@@ -156,7 +157,7 @@ class CallbackThreads(threading.local):
     @property
     def may_wait(self) -> bool:
         """Whether a call from this thread may wait for room: the scheduler does not wait for it."""
-        return not self._predicates and self._callback_of is None
+        return not self.questions and self._callback_of is None
 
     def refuse(self, call: str) -> None:
         """Refuse a call if this thread is inside a predicate.
@@ -164,7 +165,7 @@ class CallbackThreads(threading.local):
         Raises:
             RequestError: it is; nothing has changed.
         """
-        if self._predicates:
+        if self.questions:
             raise RequestError(
                 f"{call} inside a predicate is refused: the partition that asked the predicate waits for it"
             )

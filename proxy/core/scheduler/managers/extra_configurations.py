@@ -29,7 +29,7 @@ class ExtraConfigurations:
         return self._by_rm.get(rm_id, _DEFAULTS)
 
     def health_check_seconds(self) -> float:
-        """Return the shortest interval between health checks that an RM sets; 0 if none wants any."""
+        """Return the shortest interval between health checks that an RM sets; 0 if none sets one."""
         intervals = [settings.health_check_interval_seconds for settings in self._by_rm.values()]
         return min((seconds for seconds in intervals if seconds > 0), default=0)
 

@@ -54,7 +54,7 @@ class ManagerLife:
     Args:
         rm_id: The id of the RM.
         now_ns: Returns the time, nanoseconds since 1970.
-        before: The life of its registration before, which this one goes on from; nothing is done with it.
+        before: The life of its registration before, which this one continues; it is not changed.
     """
 
     __slots__ = ("_now_ns", "halt", "status")
@@ -114,7 +114,7 @@ class LifeSide(ABC):
     ) -> bool:
         """Place nothing new for a resource manager whose connection is lost, until it registers again.
 
-        Its requests, timers and callbacks go on. A cycle that is under way may still place one ask.
+        Its requests, timers and callbacks continue. A cycle that is under way may still place one ask.
 
         Args:
             rm_id: The id of the resource manager.

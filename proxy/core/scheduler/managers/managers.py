@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter_ns
-from typing import Final, final
+from typing import Final, cast, final
 
 from .....actors.engines.engine import Engine
 from .....actors.services.clocks import RealClock, VirtualClock
-from .....actors.services.rm_link import RmLink
+from .....actors.services.rm_link import Buffer, RmLink
 from .....lockcheck import excludes
 from .....model.configuration.schema import PartitionConfig
 from .....model.errors import RequestError
@@ -150,7 +150,8 @@ class Managers:
         self.events = events
         """The events in the partitions."""
         self._engine = engine
-        self._failures = failures
+        self.failures: Final = failures
+        """Reports failing callbacks."""
         self.extra = extra
         self._outbox = outbox
         self.reservations_on = reservations_on
@@ -261,7 +262,7 @@ class Managers:
         before = self._table.get(rm_id)
         counts = self.metrics.of_manager(rm_id)
         life = ManagerLife(rm_id, self._clock.now_ns, before=None if before is None else before.life)
-        note = partial(self._failures.note, rm_id)
+        note = partial(self.failures.note, rm_id)
         threads = self.callback_threads
         silenced = threading.Event()
 
@@ -294,6 +295,7 @@ class Managers:
                 deliver,
                 lambda: self._congestion_ended(rm_id),
                 after=None if before is None else before.link,
+                buffer=cast("Buffer", callback) if hasattr(callback, "begin_burst") else None,
             )
             return Manager(
                 *(rm_id, callback, life, link, link.announce, link.flush),
@@ -311,12 +313,12 @@ class Managers:
         try:
             hook(reason)
         except BaseException as error:  # noqa: BLE001 - it is reported
-            self._failures.note(manager.rm_id, "replaced", error)
+            self.failures.note(manager.rm_id, "replaced", error)
         finally:
             self.callback_threads.leave_callback(before)
 
     def enter(self, manager: Manager) -> None:
-        """Put a manager into the table, in place of the one with its id."""
+        """Put a manager into the table, instead of the one with its id."""
         self._table = {**self._table, manager.rm_id: manager}
 
     def leave(self, rm_id: str) -> None:
@@ -342,7 +344,7 @@ class Managers:
             self.look_again(manager)
 
     def look_again(self, manager: Manager) -> None:
-        """Have an RM's partitions schedule again."""
+        """Make an RM's partitions schedule again."""
         for partition in manager.partitions.values():
             with suppress(RequestError):  # It has ended meanwhile.
                 self._engine.tell(partition, "on_timer", RetryAsks())
@@ -361,7 +363,7 @@ class Managers:
             clock.cancel(incarnation, key)
 
         def policy_failed(policy: str, subject: str, error: Exception) -> None:
-            self._failures.note(rm_id, policy, error, subject)
+            self.failures.note(rm_id, policy, error, subject)
             self.when_policy_fails()
 
         # In steps times are those of the virtual clock, so that equal inputs have equal figures.
@@ -387,7 +389,12 @@ class Managers:
             release=self._engine.release,
             reservations_on=self.reservations_on,
             stopwatch_ns=stopwatch_ns,
-            policies=self.policies.make(policy_failed, now_ns=clock.now_ns, stopwatch_ns=stopwatch_ns),
+            policies=self.policies.make(
+                policy_failed,
+                now_ns=clock.now_ns,
+                stopwatch_ns=stopwatch_ns,
+                thread=self.callback_threads,
+            ),
             events=self.events.new_sink(rm_id),
             summarise=summariser(rm_id, self.extra.log("core.scheduler.application.usage", rm_id)),
         )
@@ -404,7 +411,7 @@ class Managers:
         return partition
 
     def _kept_use_of(self, name: str) -> KeptUse:
-        """Return what a partition goes on from."""
+        """Return the use that a partition continues from."""
         kept = self.kept_use
         return kept.get(name) or kept.get(short_partition_name(name)) or NO_KEPT_USE
 

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 from .....lockcheck import Condition, excludes
 from .....model.errors import RequestError, error_text
+from .....model.explanation.asks import RefusedNodes
 from .....model.state.counters import Histogram
 from .....model.values.allocation import ask_key_of
 from .....model.values.messages import (
@@ -27,7 +28,7 @@ from .....model.values.messages import (
     VictimsAnswer,
 )
 from ....si import si_pb2 as si
-from ....si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback
+from ....si.api import DeferredPredicates, ExplainsRefusals, ResourceManager, ResourceManagerCallback
 from ....si.arguments import ask_predicate, ask_preemption_predicate
 from ....si.older_generation import Generation
 from .callbacks import CallbackThreads, is_fault
@@ -122,6 +123,24 @@ def predicates_of(
     return CallbackPredicates(callback, blocking, callback_threads, note, generation, times=times)
 
 
+def refused_nodes(
+    callback: ExplainsRefusals,
+    keys: Sequence[str],
+    callback_threads: CallbackThreads,
+    note: Callable[[str, BaseException], None],
+    generation: Generation,
+) -> RefusedNodes:
+    """Return the nodes that a callback refuses to asks, for explanations; nothing if it fails."""
+    is_older = generation.is_older
+    try:
+        with callback_threads.predicate():
+            found = {key: callback.refused_nodes(ask_key_of(key) if is_older else key) for key in keys}
+            return {key: _refusals(refused) for key, refused in found.items()}
+    except BaseException as error:  # noqa: BLE001 - it is reported, and the explanation is made without it
+        note("refused_nodes", error)
+        return {}
+
+
 class DeferredCalls(NamedTuple):
     """The calls to an RM that answers its predicates later, with what is needed around each call."""
 
@@ -143,7 +162,7 @@ class CallbackQuestions:
         partition: Its name.
         calls: The calls to the RM.
         wake: Has the partition work, since an answer has come; called once between two calls of `take`.
-        answer_wait: Keeps the answers back until a stepped scheduler waits for them, in place of `wake`.
+        answer_wait: Keeps the answers back until a stepped scheduler waits for them, instead of `wake`.
     """
 
     def __init__(
@@ -196,7 +215,7 @@ class CallbackQuestions:
         return [answers.popleft() for _ in range(len(answers))]
 
     def add(self, answers: Sequence[PredicateAnswer]) -> None:
-        """Take answers, and have the partition work."""
+        """Take answers, and make the partition work."""
         if self._closed or not answers:
             return
         if self._answer_wait is not None and self._held is not None:
@@ -208,7 +227,7 @@ class CallbackQuestions:
             self._wake()
 
     def close(self) -> None:
-        """Drop all answers from now on: the partition has ended. A step that waits for them goes on."""
+        """Drop all answers from now on: the partition has ended. A step that waits for them continues."""
         self._closed = True
         if self._answer_wait is not None and self._held is not None:
             self._answer_wait.leave(self._held)

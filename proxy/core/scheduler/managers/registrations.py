@@ -82,6 +82,21 @@ class Registrations:
         Raises:
             RequestError: the registration is refused, and nothing has changed.
         """
+        with self._counting(registration.rm_id):
+            self._register(registration, callback)
+
+    @contextmanager
+    def _counting(self, rm_id: str) -> Iterator[None]:
+        """Count a configuration as accepted or refused."""
+        counts = self._managers.metrics.configurations
+        try:
+            yield
+        except LicorneError as error:
+            counts.refuse(rm_id, str(error))
+            raise
+        counts.accepted += 1
+
+    def _register(self, registration: Registration, callback: ResourceManagerCallback) -> None:
         rm_id = registration.rm_id
         settings = self._read(registration.configuration, registration.extra_configuration)
         joining: Manager | None = None
@@ -127,7 +142,8 @@ class Registrations:
         Raises:
             RequestError: the configuration is refused, and nothing has changed.
         """
-        self._apply(self._read_update(rm_id, configuration, extra_configuration))
+        with self._counting(rm_id):
+            self._apply(self._read_update(rm_id, configuration, extra_configuration))
 
     @excludes()
     def prepare(
@@ -155,7 +171,8 @@ class Registrations:
         Raises:
             RequestError: something else has changed the RM since, and nothing has changed now.
         """
-        self._apply(update)
+        with self._counting(update.rm_id):
+            self._apply(update)
 
     def _read_update(
         self, rm_id: str, configuration: str, extra_configuration: Mapping[str, str]

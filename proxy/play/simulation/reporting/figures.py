@@ -343,7 +343,7 @@ class IntervalSeries:
 
     def add(self, amount: int, start_ns: int, end_ns: int) -> None:
         """Add an amount that was present from one moment to another; times may come in any order."""
-        assert 0 <= start_ns <= end_ns, f"from {start_ns} to {end_ns} is no time"
+        assert 0 <= start_ns <= end_ns, f"from {start_ns} to {end_ns} is not a time"
         if amount == 0 or start_ns == end_ns:
             return
         self._intervals.reach(end_ns)

@@ -226,11 +226,6 @@ def amount(resource: str, value: int) -> str:
     return decimal(value)
 
 
-def unit_of(resource: str) -> str:
-    """Return the name of a resource type for a caption."""
-    return {"vcore": "processor cores"}.get(resource, resource)
-
-
 def percent(permille: int | None) -> str:
     """Write thousandths as percent."""
     return "–" if permille is None else f"{permille / 10:.1f} %"  # noqa: RUF001 - a dash for no value
@@ -276,7 +271,7 @@ def table(
     texts: int = 1,
     is_long: bool = False,
 ) -> str:
-    """Return a table; cells are plain text.
+    """Return a table; cells are plain text, or drawings.
 
     Args:
         caption: The title of the table.
@@ -292,9 +287,7 @@ def table(
     body = []
     for row in rows:
         first, *others = row
-        cells = "".join(
-            f"<td{kind}>{escape(text)}</td>" for kind, text in zip(kinds[1:], others, strict=True)
-        )
+        cells = "".join(f"<td{kind}>{_cell(text)}</td>" for kind, text in zip(kinds[1:], others, strict=True))
         body.append(f'<tr><th scope="row"{kinds[0]}>{escape(first)}</th>{cells}</tr>')
     label = escape(caption)
     hidden = ' class="hidden"' if is_long else ""
@@ -303,6 +296,44 @@ def table(
         f"</caption><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )
     return f"<details><summary>{label}</summary>{text}</details>" if is_long else text
+
+
+def tiles_of(*tiles: tuple[str, str, str]) -> str:
+    """Return the values of the head: the name of each, its value, and a note."""
+    items = (
+        f'<div><dt>{escape(name)}</dt><dd class="value">{escape(value)}</dd>'
+        f'<dd class="note">{escape(note)}</dd></div>'
+        for name, value, note in tiles
+    )
+    return f'<dl class="tiles">{"".join(items)}</dl>'
+
+
+class Drawing(str):
+    """HTML in a cell of a table."""
+
+    __slots__ = ()
+
+
+def share_bar(value: int, most: int) -> Drawing:
+    """Return a bar for a value, as a share of the largest one."""
+    return Drawing(f'<span class="bar" style="width:{100 * value / (most or 1):.1f}%"></span>')
+
+
+def interval(low: int, middle: int, high: int, most: int) -> Drawing:
+    """Return a line from a value to another one, with a mark between them, and zero in the middle."""
+    at = [f"{50 + 48 * value / (most or 1):.1f}" for value in (low, middle, high)]
+    path = f"M50 0V16M{at[0]} 8H{at[2]}M{at[1]} 3V13"
+    attributes = 'class="interval" viewBox="0 0 100 16" preserveAspectRatio="none" aria-hidden="true"'
+    return Drawing(f'<svg {attributes}><path d="{path}"/></svg>')
+
+
+def alert(text: str) -> str:
+    """Return a sentence that has to be seen first."""
+    return f'<p class="alert">{escape(text)}</p>'
+
+
+def _cell(text: str) -> str:
+    return text if isinstance(text, Drawing) else escape(text)
 
 
 class ShownRun(NamedTuple):

@@ -16,7 +16,7 @@ from ....base.files.input_files import InputError, read_text
 from ....base.files.json_text import JsonError, parse_json
 from ....base.terminal.standard_output import counted
 from .figures import FORMAT, KIND, QueueFigures, RunFigures
-from .page_parts import ShownRun, change_of, factor, number, percent, time
+from .page_parts import ShownRun, alert, change_of, factor, number, percent, tiles_of, time
 from .page_sections import (
     dominant_resource,
     fairness_section,
@@ -42,12 +42,13 @@ class _Tile(NamedTuple):
     note: str
 
 
-def to_html(figures: RunFigures, other: RunFigures | None = None) -> str:
+def to_html(figures: RunFigures, other: RunFigures | None = None, never_started: str = "") -> str:
     """Return the page.
 
     Args:
         figures: The figures of a simulation.
         other: The figures of another simulation, which are shown next to it with the differences.
+        never_started: The sentence about jobs that never started; empty if all did, or it is unknown.
     """
     runs = [ShownRun("", "", figures)]
     if other is not None:
@@ -66,7 +67,7 @@ def to_html(figures: RunFigures, other: RunFigures | None = None) -> str:
             "class_styles": _class_styles(len(figures.packing.classes)),
             "heading": escape(figures.workload),
             "summary": "<br>".join(_summary(run) for run in runs),
-            "tiles": _tiles(runs),
+            "tiles": (alert(never_started) if never_started else "") + _tiles(runs),
             "sections": "\n".join(sections),
             "notes": _NOTES.read_text(encoding="utf-8").strip().replace("@interval@", interval),
         }
@@ -108,11 +109,8 @@ def _tiles(runs: list[ShownRun]) -> str:
             before = tiles[1][at]
             change = change_of(tile.value, before.value, tile.kind)
             note = f"{_shown(before)} in the other run: {change}"
-        items.append(
-            f'<div><dt>{escape(tile.name)}</dt><dd class="value">{escape(_shown(tile))}</dd>'
-            f'<dd class="note">{escape(note)}</dd></div>'
-        )
-    return f'<dl class="tiles">{"".join(items)}</dl>'
+        items.append((tile.name, _shown(tile), note))
+    return tiles_of(*items)
 
 
 def _values(figures: RunFigures) -> list[_Tile]:
@@ -174,7 +172,7 @@ def read_figures(path: Path) -> RunFigures:
     try:
         document = parse_json(read_text(path))
     except JsonError as error:
-        raise InputError(path, f"is no JSON: {error}") from error
+        raise InputError(path, f"is not JSON: {error}") from error
     wanted = "a document of figures, as `licorne simulate --report-json` writes them"
     kind = document.get("kind") if isinstance(document, dict) else None
     if not isinstance(document, dict) or kind != KIND:

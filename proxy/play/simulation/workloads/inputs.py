@@ -12,6 +12,7 @@ from ....base.terminal.standard_output import counted
 from ...transcripts.transcript import Line, read_transcript
 from .csv_log import read_csv_log, read_csv_mapping
 from .openb import POD_COLUMNS, OpenbMode, read_openb
+from .sacct import is_sacct, read_sacct
 from .scenario import read_scenario
 from .swf import JobOptions, read_swf, workload_of_log
 from .workload import SimulatedWorkload, WorkloadCut, cut_workload
@@ -21,22 +22,17 @@ _FORMATS: Final = f"openb pods ({','.join(POD_COLUMNS)}), SWF, a transcript and 
 
 
 class InputKind(Enum):
-    """The kinds of input files."""
+    """The kinds of input files, as messages name them."""
 
-    OPENB = "openb pods"
-    CSV = "CSV file of jobs"
-    SWF = "standard workload format"
-    TRANSCRIPT = "transcript"
-    SCENARIO = "scenario"
+    OPENB = "a file of openb pods"
+    CSV = "a CSV file of jobs"
+    SACCT = "what `sacct -P` prints"
+    SWF = "a log in the standard workload format"
+    TRANSCRIPT = "a transcript"
+    SCENARIO = "a scenario"
 
 
-_A: Final = {
-    InputKind.CSV: "a CSV file of jobs",
-    InputKind.SWF: "a log in the standard workload format",
-    InputKind.OPENB: "a file of openb pods",
-    InputKind.TRANSCRIPT: "a transcript",
-    InputKind.SCENARIO: "a scenario",
-}
+_LOGS: Final = frozenset({InputKind.CSV, InputKind.SACCT, InputKind.SWF})
 _SUFFIXES: Final = {
     ".csv": InputKind.OPENB,
     ".swf": InputKind.SWF,
@@ -99,9 +95,11 @@ def checked_kind(options: InputOptions) -> InputKind:
     if options.scenario is None:
         kind = kind_of_input(options.path, options.csv_mapping_path)
     if options.nodes_path is not None and kind in {InputKind.SCENARIO, InputKind.TRANSCRIPT}:
-        raise InputError(options.path, f"a {kind.value} brings its own nodes: leave out {options.nodes_path}")
-    if options.jobs != JobOptions() and kind not in {InputKind.SWF, InputKind.CSV}:
-        text = f"--gang, --task-processors and --estimate-factor are for logs of jobs, and this is {_A[kind]}"
+        raise InputError(options.path, f"{kind.value} brings its own nodes: leave out {options.nodes_path}")
+    if options.jobs != JobOptions() and kind not in _LOGS:
+        text = (
+            f"--gang, --task-processors and --estimate-factor are for logs of jobs, and this is {kind.value}"
+        )
         raise InputError(options.path, text)
     if options.cut != WorkloadCut() and kind is InputKind.TRANSCRIPT:
         text = "a transcript is neither cut nor scaled: its lines follow from those before them"
@@ -127,6 +125,8 @@ def _loaded(options: InputOptions, kind: InputKind) -> SimulatedWorkload | Trans
             assert options.csv_mapping_path is not None, "only a mapping makes it one"
             log = read_csv_log(options.path, read_csv_mapping(options.csv_mapping_path))
             return workload_of_log(log, options.nodes_path, options.jobs)
+        case InputKind.SACCT:
+            return workload_of_log(read_sacct(options.path), options.nodes_path, options.jobs)
         case InputKind.SWF:
             return read_swf(options.path, options.nodes_path, options.jobs)
         case InputKind.TRANSCRIPT:
@@ -148,10 +148,16 @@ def kind_of_input(path: Path, csv_mapping_path: Path | None = None) -> InputKind
     if csv_mapping_path is not None:
         other = _SUFFIXES.get(unpacked_name(path).suffix.lower(), InputKind.OPENB)
         if other is not InputKind.OPENB:
-            raise InputError(path, f"this is {_A[other]}: it has no columns for {csv_mapping_path}")
+            raise InputError(path, f"this is {other.value}: it has no columns for {csv_mapping_path}")
+        if is_sacct(read_text(path)):
+            text = f"this is {InputKind.SACCT.value}, which needs no mapping: leave out {csv_mapping_path}"
+            raise InputError(path, text)
         return InputKind.CSV
     kind = _SUFFIXES.get(unpacked_name(path).suffix.lower())
-    return kind if kind is not None else _kind_of_text(path, read_text(path))
+    if kind is None or kind is InputKind.OPENB:
+        text = read_text(path, comment=";")
+        return InputKind.SACCT if is_sacct(text) else kind or _kind_of_text(path, text)
+    return kind
 
 
 def _kind_of_text(path: Path, text: str) -> InputKind:
@@ -160,6 +166,9 @@ def _kind_of_text(path: Path, text: str) -> InputKind:
     first = next((line for line in lines if line and line[0] not in ";#"), "")
     if first.startswith("{"):
         return InputKind.TRANSCRIPT
+    if first.startswith("["):
+        message = "this is a list in JSON, such as the job log of Philly, and not an input"
+        raise InputError(path, f"{message}: write its jobs as CSV, and describe the columns (--csv-mapping)")
     if len(set(POD_COLUMNS) & set(first.split(","))) > 1:
         return InputKind.OPENB
     if len(first.split()) >= _COLUMNS_OF_A_JOB:

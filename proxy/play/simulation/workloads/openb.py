@@ -19,9 +19,6 @@ Two modes:
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -35,6 +32,7 @@ from ....base.files.input_files import (
     virtual_ns,
     whole_number,
 )
+from .csv_log import csv_rows
 from .workload import (
     InputNote,
     SimulatedApplication,
@@ -95,23 +93,11 @@ class _Row:
         """Return a time in seconds as nanoseconds."""
         return virtual_ns(self.fields[name], path=self.path, line=self.line, name=name)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pod:
-    """One pod."""
-
-    name: str
-    queue: str
-    resources: dict[str, int]
-    node_model: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Life:
-    """The times of a pod in the trace."""
-
-    created_at_ns: int
-    duration_ns: int
+    def resources(self, gpu: int) -> dict[str, int]:
+        """Return the resources of a pod or node."""
+        memory = self.number("memory_mib", _BYTES_IN_MIB)
+        found = {"vcore": self.number("cpu_milli"), "memory": memory, "gpu": gpu}
+        return {name: quantity for name, quantity in found.items() if quantity}
 
 
 def read_openb(nodes_path: Path, pods_path: Path, mode: OpenbMode = OpenbMode.PACKING) -> SimulatedWorkload:
@@ -123,50 +109,47 @@ def read_openb(nodes_path: Path, pods_path: Path, mode: OpenbMode = OpenbMode.PA
     nodes = _read_nodes(nodes_path)
     columns = POD_COLUMNS if mode is OpenbMode.PACKING else (*POD_COLUMNS, *TIME_COLUMNS)
     rows = _read_rows(pods_path, columns)
-    pods = [_pod(row) for row in rows]
-    notes = [
-        InputNote(
-            sum(bool(pod.node_model) for pod in pods), "pod that names a device model: the model is ignored"
+    notes = {
+        "pod that names a device model: the model is ignored": sum(
+            bool(row.optional("gpu_spec")) for row in rows
         )
-    ]
+    }
+    lives: list[tuple[int, int | None]]
+    lives = [(number * NANOSECONDS_IN_SECOND, None) for number in range(len(rows))]
     if mode is OpenbMode.OWN_TIMES:
         lives = [_life(row) for row in rows]
-        instant = sum(life.duration_ns == 0 for life in lives)
-        notes.append(InputNote(instant, "pod that ended in the second it started: taken as 1 s"))
-        applications = _with_own_times(pods, lives)
-    else:
-        applications = tuple(
-            _application(pod, number * NANOSECONDS_IN_SECOND, None) for number, pod in enumerate(pods)
-        )
+        instant = sum(duration_ns == 0 for _, duration_ns in lives)
+        notes["pod that ended in the second it started: taken as 1 s"] = instant
+    start_ns = min(created_at_ns for created_at_ns, _ in lives)
+    applications = [
+        _application(row, created_at_ns - start_ns, duration_ns)
+        for row, (created_at_ns, duration_ns) in zip(rows, lives, strict=True)
+    ]
     return SimulatedWorkload(
         name=f"{pods_path.name} ({mode.value})",
         nodes=nodes,
-        applications=applications,
+        applications=tuple(sorted(applications, key=lambda each: each.submit_at_ns)),
         default_configuration=configuration_for(
-            (pod.queue for pod in pods), node_sort_policy="binpacking", resource_weights=_RESOURCE_WEIGHTS
+            (each.queue for each in applications),
+            node_sort_policy="binpacking",
+            resource_weights=_RESOURCE_WEIGHTS,
         ),
-        notes=tuple(note for note in notes if note.count),
+        notes=tuple(InputNote(count, text) for text, count in notes.items() if count),
     )
 
 
-def _with_own_times(pods: list[_Pod], lives: list[_Life]) -> tuple[SimulatedApplication, ...]:
-    """Return the pods with the times of the trace, counted from its first second."""
-    start_ns = min((life.created_at_ns for life in lives), default=0)
-    ordered = sorted(zip(pods, lives, strict=True), key=lambda pair: pair[1].created_at_ns)
-    return tuple(
-        _application(pod, life.created_at_ns - start_ns, life.duration_ns or NANOSECONDS_IN_SECOND)
-        for pod, life in ordered
-    )
-
-
-def _application(pod: _Pod, submit_at_ns: int, duration_ns: int | None) -> SimulatedApplication:
-    """Return the application of one pod."""
+def _application(row: _Row, submit_at_ns: int, duration_ns: int | None) -> SimulatedApplication:
+    """Return the application of one pod; a duration of zero counts as a second."""
+    name = row.text("name")
     task = SimulatedTask(
-        key=pod.name, resources=pod.resources, submit_at_ns=submit_at_ns, duration_ns=duration_ns
+        key=name,
+        resources=row.resources(row.number("num_gpu") * row.number("gpu_milli")),
+        submit_at_ns=submit_at_ns,
+        duration_ns=NANOSECONDS_IN_SECOND if duration_ns == 0 else duration_ns,
     )
     return SimulatedApplication(
-        application_id=f"app-{pod.name}",
-        queue=pod.queue,
+        application_id=f"app-{name}",
+        queue=f"root.{queue_name(row.optional('qos') or _NO_QOS)}",
         user=_USER,
         groups=(_USER,),
         submit_at_ns=submit_at_ns,
@@ -183,36 +166,16 @@ def _read_nodes(path: Path) -> tuple[SimulatedNode, ...]:
 
 def _node(row: _Row) -> SimulatedNode:
     """Return one node."""
-    resources = {
-        "vcore": row.number("cpu_milli"),
-        "memory": row.number("memory_mib", _BYTES_IN_MIB),
-        "gpu": row.number("gpu", _MILLI),
-    }
     model = row.optional("model")
     return SimulatedNode(
         node_id=row.text("sn"),
-        resources={name: quantity for name, quantity in resources.items() if quantity},
+        resources=row.resources(row.number("gpu", _MILLI)),
         attributes={"model": model} if model else {},
     )
 
 
-def _pod(row: _Row) -> _Pod:
-    """Return one pod."""
-    resources = {
-        "vcore": row.number("cpu_milli"),
-        "memory": row.number("memory_mib", _BYTES_IN_MIB),
-        "gpu": row.number("num_gpu") * row.number("gpu_milli"),
-    }
-    return _Pod(
-        name=row.text("name"),
-        queue=f"root.{queue_name(row.optional('qos') or _NO_QOS)}",
-        resources={name: quantity for name, quantity in resources.items() if quantity},
-        node_model=row.optional("gpu_spec"),
-    )
-
-
-def _life(row: _Row) -> _Life:
-    """Return the times of a pod in the trace."""
+def _life(row: _Row) -> tuple[int, int]:
+    """Return the creation of a pod in the trace, and its duration."""
     created_at_ns = row.time_ns("creation_time")
     started_at_ns = row.time_ns("scheduled_time") if row.optional("scheduled_time") else created_at_ns
     duration_ns = row.time_ns("deletion_time") - started_at_ns
@@ -223,52 +186,33 @@ def _life(row: _Row) -> _Life:
             f"{row.optional('scheduled_time')!r}, deletion_time {row.text('deletion_time')!r}",
             line=row.line,
         )
-    return _Life(created_at_ns=created_at_ns, duration_ns=duration_ns)
+    return created_at_ns, duration_ns
 
 
 def _read_rows(path: Path, columns: tuple[str, ...]) -> list[_Row]:
     """Return the records below the header; the first column names each and must be unique."""
-    rows = list(_parse_rows(path, read_text(path), columns))
-    lines: dict[str, int] = {}
-    for row in rows:
+    records = csv_rows(path, read_text(path))
+    line, header = next(records)
+    _check_header(path, line, header, columns)
+    rows: dict[str, _Row] = {}
+    for line, fields in records:
+        row = _Row(path, line, dict(zip(header, fields, strict=True)))
         name = row.text(columns[0])
-        if name in lines:
-            message = f"{columns[0]}: {name!r} stands already in line {lines[name]}"
-            raise InputError(path, message, line=row.line)
-        lines[name] = row.line
+        if name in rows:
+            message = f"{columns[0]}: {name!r} stands already in line {rows[name].line}"
+            raise InputError(path, message, line=line)
+        rows[name] = row
     if not rows:
         raise InputError(path, "there is no record below the header")
-    return rows
+    return list(rows.values())
 
 
-def _parse_rows(path: Path, text: str, columns: tuple[str, ...]) -> Iterator[_Row]:
-    """Yield the records below the header, each with exactly the fields of the header."""
-    reader = csv.reader(io.StringIO(text), strict=True)
-    header: list[str] | None = None
-    try:
-        for fields in reader:
-            if not fields:
-                continue
-            if header is None:
-                header = _check_header(path, reader.line_num, fields, columns)
-                continue
-            if len(fields) != len(header):
-                message = f"{len(fields)} fields where the header has {len(header)}: {fields[0]!r} ..."
-                raise InputError(path, message, line=reader.line_num)
-            yield _Row(path, reader.line_num, dict(zip(header, fields, strict=True)))
-    except csv.Error as error:
-        raise InputError(path, f"no CSV: {error}", line=reader.line_num) from error
-    if header is None:
-        raise InputError(path, f"the file is empty; its first line must be {','.join(columns)!r}")
-
-
-def _check_header(path: Path, line: int, fields: list[str], columns: tuple[str, ...]) -> list[str]:
-    """Return the header; it must hold the columns, in any order and with any others."""
-    missing = [name for name in columns if name not in fields]
+def _check_header(path: Path, line: int, header: list[str], columns: tuple[str, ...]) -> None:
+    """Require the columns, in any order and with any others, each once."""
+    missing = [name for name in columns if name not in header]
     if missing:
-        message = f"the header {','.join(fields)!r} lacks the column {missing[0]!r}"
+        message = f"the header {','.join(header)!r} lacks the column {missing[0]!r}"
         raise InputError(path, message, line=line)
-    repeated = next((name for name in fields if fields.count(name) > 1), None)
+    repeated = next((name for name in header if header.count(name) > 1), None)
     if repeated is not None:
         raise InputError(path, f"the header has the column {repeated!r} twice", line=line)
-    return fields

@@ -127,7 +127,7 @@ def workload_of_rows(
     for number, row in enumerate(rows):
         application = _application(_read(row, number), number)
         if application.application_id in applications:
-            raise RequestError(f"rows[{number}].job: {application.application_id!r} stands there twice")
+            raise RequestError(f"rows[{number}].job: {application.application_id!r} is listed twice")
         applications[application.application_id] = application
     if not applications:
         raise RequestError("rows: expected at least one job, got none")
@@ -136,7 +136,9 @@ def workload_of_rows(
         name=name,
         nodes=tuple(nodes),
         applications=tuple(ordered),
-        default_configuration=configuration_for(each.queue for each in ordered),
+        default_configuration=configuration_for(
+            (each.queue for each in ordered), has_whole_gangs=any(each.gang for each in ordered)
+        ),
     )
     work, left_out = without_what_never_starts(work)
     note = InputNote(left_out, "job skipped: there is no room for the whole of it on the empty cluster")

@@ -120,7 +120,7 @@ def _repeated(located: LocatedYaml, section: str, key: str, names: list[str]) ->
     """Yield the names that occur twice in a section."""
     for index, name in enumerate(names):
         if name in names[:index]:
-            yield located.finding([section, index, key], f"the {key} {name!r} stands there twice")
+            yield located.finding([section, index, key], f"the {key} {name!r} is listed twice")
 
 
 def _queues_in_queues(document: ScenarioDocument, located: LocatedYaml) -> Iterator[RuleFinding]:
@@ -316,7 +316,7 @@ class _NodeHistory:
         """Add the nodes of an event, or yield the reasons against it."""
         self._count += nodes.count
         if nodes.prefix in self._prefixes:
-            text = f"the prefix {nodes.prefix!r} stands there twice"
+            text = f"the prefix {nodes.prefix!r} is listed twice"
             yield self._located.finding(["events", index, "add", "prefix"], text)
         elif self._count > NODES_MAX:
             text = f"there are {self._count:,} nodes with these, more than {NODES_MAX:,}"

@@ -126,7 +126,7 @@ def _name(text: str) -> str:
     """Return a name that can be the prefix of the ids of nodes or applications."""
     if _NAME.fullmatch(text) is None:
         raise _refused(
-            f"{text!r} is no name: 1 to 64 letters, digits, '-' and '_', a letter or digit first and last"
+            f"{text!r} is not a name: 1 to 64 letters, digits, '-' and '_', a letter or digit first and last"
         )
     return text
 
@@ -136,7 +136,7 @@ def _queue_path(text: str) -> str:
     root, *names = text.split(".")
     wrong = next((name for name in names if not is_queue_name(name)), None)
     if root != "root" or not names:
-        raise _refused(f"{text!r} is no path of a queue: write it in full, such as root.batch")
+        raise _refused(f"{text!r} is not a path of a queue: write it in full, such as root.batch")
     if wrong is not None:
         raise _refused(f"{QUEUE_NAME_RULE}: {wrong!r}")
     return text

@@ -30,26 +30,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from .....model.resources.quantities import INT64_MAX
 from ....base.files.input_files import NANOSECONDS_IN_SECOND, InputError, unpacked_name
 from ....base.terminal.standard_output import counted
-from .swf_log import (
-    BYTES_IN_KILOBYTE,
-    CANCELLED,
-    MACHINES_SUFFIX,
-    UNKNOWN,
-    Machine,
-    SwfJob,
-    SwfLog,
-    machines_of_header,
-    nodes_of,
-    read_machines,
-    read_swf_log,
-)
+from .machines import MACHINES_SUFFIX, machines_of_header, nodes_of, read_machines
+from .slurm_nodes import Machine
+from .swf_log import BYTES_IN_KILOBYTE, CANCELLED, UNKNOWN, SwfJob, SwfLog, read_swf_log
 from .workload import (
     GangStyle,
     InputNote,
@@ -58,6 +49,7 @@ from .workload import (
     SimulatedWorkload,
     configuration_for,
     queue_name,
+    without_what_never_starts,
 )
 
 _MILLI: Final = 1000
@@ -108,6 +100,11 @@ class _Reading:
         """The file of the log."""
         return self.log.path
 
+    def pool_of(self, job: SwfJob) -> str:
+        """Return the partition that a job runs in, empty if no machine has it."""
+        known = (machine.partitions.split(",") for machine in self.machines)
+        return job.queue_name if any(job.queue_name in each for each in known) else ""
+
     @property
     def smallest(self) -> Machine:
         """The machine with the fewest processors."""
@@ -145,20 +142,39 @@ def workload_of_log(log: SwfLog, machines_path: Path | None, options: JobOptions
     origin, machines = _machines(path, log, machines_path)
     nodes = nodes_of(origin, machines)
     width = max(len(str(job.number)) for job in log.jobs) if options.whole else 0
-    reading = _Reading(log, _start_ns(log), machines, options, width)
+    reading = _Reading(log, _start_ns(log), machines, options, width, Counter(log.notes))
     unused = log.processors_max - reading.processors if origin == path else 0
     if unused > 0:
         reading.notes["processor of the header that is left out: they do not divide by the nodes"] += unused
     ordered = sorted(log.jobs, key=lambda job: job.submit_ns)
     made = [_application(job, reading) for job in ordered if not _is_skipped(job, reading)]
-    applications = [application for application in made if not _never_starts(application, reading)]
-    return SimulatedWorkload(
-        name=unpacked_name(path).name,
-        nodes=nodes,
-        applications=tuple(applications),
-        default_configuration=configuration_for(application.queue for application in applications),
+    work = SimulatedWorkload(
+        name=unpacked_name(path).name, nodes=nodes, applications=_joined(made), default_configuration=""
+    )
+    work, left_out = without_what_never_starts(work)
+    if left_out:
+        reading.notes["job skipped: there is no room for the whole of it on the empty machine"] += left_out
+    return replace(
+        work,
+        default_configuration=configuration_for(
+            (application.queue for application in work.applications), has_whole_gangs=options.whole
+        ),
         notes=tuple(InputNote(count, text) for text, count in reading.notes.items()),
     )
+
+
+def _joined(applications: Iterable[SimulatedApplication]) -> tuple[SimulatedApplication, ...]:
+    """Return applications in the order of submission, of which those of one name are parts of one job."""
+    joined: dict[str, SimulatedApplication] = {}
+    for part in applications:
+        name = part.application_id
+        before = joined.setdefault(name, part)
+        if before is not part:
+            walltimes_ns = [each for each in (before.walltime_ns, part.walltime_ns) if each is not None]
+            joined[name] = replace(
+                before, tasks=(*before.tasks, *part.tasks), walltime_ns=max(walltimes_ns, default=None)
+            )
+    return tuple(joined.values())
 
 
 def _machines(path: Path, log: SwfLog, machines_path: Path | None) -> tuple[Path, tuple[Machine, ...]]:
@@ -171,7 +187,8 @@ def _machines(path: Path, log: SwfLog, machines_path: Path | None) -> tuple[Path
     if not machines:
         message = (
             "no machines: the header has neither MaxNodes nor MaxProcs, "
-            f"there is no {beside.name!r} beside it, and no other file was named (--nodes)"
+            f"there is no {beside.name!r} beside it, and no other file was named (--nodes), "
+            "for Slurm the output of `scontrol show node`"
         )
         raise InputError(path, message)
     return path, machines
@@ -198,33 +215,9 @@ def _reason_to_skip(job: SwfJob) -> str:
         return "run time unknown"
     if job.run_ns == 0 and job.status == CANCELLED:
         return "cancelled before it ran"
-    if job.processors <= 0 and job.requested_processors <= 0:
+    if job.processors <= 0 and job.requested_processors <= 0 and not job.resources:
         return "number of processors unknown"
     return ""
-
-
-def _never_starts(application: SimulatedApplication, reading: _Reading) -> bool:
-    """Return whether a job that must start as a whole does not fit on the empty machine, and note it.
-
-    It would keep the room that it finds, and wait for the rest forever.
-    """
-    if not reading.options.whole:
-        return False
-    processors = sum(task.count * task.resources["vcore"] for task in application.tasks) // _MILLI
-    if processors <= reading.processors and all(_has_room(task, reading) for task in application.tasks):
-        return False
-    reading.notes["job skipped: there is no room for the whole of it on the empty machine"] += 1
-    return True
-
-
-def _has_room(task: SimulatedTask, reading: _Reading) -> bool:
-    """Return whether all pieces of a task have room at once on the empty machine."""
-    processors, memory = task.resources["vcore"] // _MILLI, task.resources.get("memory", 0)
-    places = 0
-    for machine in reading.machines:
-        on_node = machine.processors // processors
-        places += machine.nodes * (min(on_node, machine.memory // memory) if memory else on_node)
-    return places >= task.count
 
 
 def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
@@ -232,16 +225,16 @@ def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
     if job.run_ns == 0:
         reading.notes["job with a run time of 0: taken as 1 s"] += 1
     submit_at_ns = job.submit_ns - reading.start_ns
-    processors = _processors(job, reading)
+    parts = _tasks_of(job, reading)
+    processors = sum(count * resources.get("vcore", 0) for count, resources in parts) // _MILLI
     if processors > reading.processors and not reading.options.whole:
         text = f"job larger than the machine, which has {counted(reading.processors, 'processor')}"
         reading.notes[f"{text}: its tasks never run all at once"] += 1
-    chunks = _requested_chunks(job, processors, reading) or _grouped_chunks(job, processors, reading)
     name = job.name or f"job-{job.number:0{reading.number_width}}"
-    parts = [part for chunk in chunks for part in _parts(job, chunk, reading)]
+    key = f"{name}-{job.part}" if job.part else name
     tasks = tuple(
         SimulatedTask(
-            key=name + (f"-part{number}" if len(parts) > 1 else ""),
+            key=key + (f"-part{number}" if len(parts) > 1 else ""),
             resources=resources,
             submit_at_ns=submit_at_ns,
             duration_ns=job.run_ns or NANOSECONDS_IN_SECOND,
@@ -250,9 +243,13 @@ def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
         for number, (count, resources) in enumerate(parts, start=1)
     )
     whole = reading.options.whole
+    pool = reading.pool_of(job)
+    if job.queue_name and not pool and any(machine.partitions for machine in reading.machines):
+        reading.notes["job of a partition that no machine has: it runs on any machine"] += 1
     return SimulatedApplication(
         application_id=name,
         queue=_queue(job, reading.log),
+        pool=pool,
         user=job.user_name or (f"u{job.user}" if job.user >= 0 else "unknown"),
         groups=(job.group_name or (f"g{job.group}" if job.group >= 0 else "unknown"),),
         submit_at_ns=submit_at_ns,
@@ -261,7 +258,44 @@ def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
         placeholder_timeout_ns=PLACEHOLDER_TIMEOUT_NS if whole else None,
         walltime_ns=_walltime_ns(job, reading),
         tags=job.tags,
+        recorded_start_ns=None if job.start_ns == UNKNOWN else job.start_ns - reading.start_ns,
     )
+
+
+def _tasks_of(job: SwfJob, reading: _Reading) -> list[tuple[int, dict[str, int]]]:
+    """Return the tasks of a job: the numbers of equal ones, with the request of each."""
+    if job.resources:
+        return _equal_tasks(job, reading)
+    processors = _processors(job, reading)
+    chunks = _requested_chunks(job, processors, reading) or _grouped_chunks(job, processors, reading)
+    return [part for chunk in chunks for part in _parts(job, chunk, reading)]
+
+
+def _equal_tasks(job: SwfJob, reading: _Reading) -> list[tuple[int, dict[str, int]]]:
+    """Return a job of known resources as tasks that are equal, except for remainders of the divisions."""
+    pool = reading.pool_of(job)
+    machines = (each for each in reading.machines if not pool or pool in each.partitions.split(","))
+    kinds = [machine.resources() for machine in machines]
+    amounts = {name: amount for name, amount in job.resources.items() if amount > 0}
+    for name in [name for name in amounts if not any(name in kind for kind in kinds)]:
+        reading.notes[f"job that requests {name}, which no machine has: ignored"] += 1
+        del amounts[name]
+    able = [kind for kind in kinds if set(amounts) <= set(kind)] or kinds
+    sizes = (-(-amount // kind[name]) for kind in able for name, amount in amounts.items() if kind.get(name))
+    count = job.tasks or max(sizes, default=1)
+    if reading.options.task_processors is not None:
+        count = max(count, -(-amounts.get("vcore", 0) // (reading.options.task_processors * _MILLI)))
+    if max(count, amounts.get("vcore", 0) // _MILLI) > _PROCESSORS_MAX:
+        message = f"expected at most {_PROCESSORS_MAX} tasks and processors, got {count} tasks"
+        raise InputError(reading.path, f"{message} of {job.resources}", line=job.line)
+    tasks: Counter[tuple[tuple[str, int], ...]] = Counter()
+    for number in range(count):
+        parts = (
+            (name, amount * (number + 1) // count - amount * number // count)
+            for name, amount in amounts.items()
+        )
+        tasks[tuple((name, part) for name, part in parts if part)] += 1
+    return [(times, dict(size)) for size, times in tasks.items()]
 
 
 def _walltime_ns(job: SwfJob, reading: _Reading) -> int | None:

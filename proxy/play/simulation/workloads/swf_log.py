@@ -7,9 +7,7 @@ request.
 
 This module only reads; `swf` converts jobs for a simulation.
 
-The machines of a log are in a file next to it, `<log>.machines`, one kind of machine per line: id, name,
-number of nodes, processors of a node, speed (ignored), and memory of a node in kB (optional). Without such a
-file the header of the log may have the number of nodes and processors.
+The header may have the number of nodes and processors of the machine.
 """
 
 from __future__ import annotations
@@ -22,14 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from .....model.resources.quantities import INT64_MAX
-from ....base.files.input_files import (
-    NANOSECONDS_IN_SECOND,
-    InputError,
-    check_node_count,
-    read_text,
-    whole_number,
-)
-from .workload import SimulatedNode
+from ....base.files.input_files import NANOSECONDS_IN_SECOND, InputError, read_text
 
 UNKNOWN: Final = -1
 CANCELLED: Final = 5
@@ -55,19 +46,20 @@ _COLUMNS: Final = (
 )
 _EXTRA_COLUMNS_MAX: Final = 3
 _NUMBER: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,9})?")
-_SIZE: Final = re.compile(r";\s*(MaxNodes|MaxProcs)\s*:\s*([0-9]{1,9})\b.*")
+_SIZE: Final = re.compile(r";\s*(MaxNodes|MaxProcs)\s*:\s*([0-9]\S*).*")
+_SIZE_NUMBER: Final = re.compile(r"[0-9]{1,9}|[0-9]{1,3}(,[0-9]{3}){1,2}")
 _QUEUE: Final = re.compile(r";\s*Queue\s*:\s*([0-9]{1,9})\s+(\S+).*")
-MACHINES_SUFFIX: Final = ".machines"
 BYTES_IN_KILOBYTE: Final = 1024
-_MACHINE_COLUMNS: Final = "id, name, nodes, processors, speed, memory in kB"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwfJob:
-    """One line of the log, in its own units; `-1` (`UNKNOWN`) marks a value that the log does not have.
+    """One job, in units of the log; `-1` (`UNKNOWN`) or an empty text is a value that the log does not have.
 
-    `queue_name` and `request` are empty if the log has no such column; so are `name`, `user_name`,
-    `group_name` and `tags`, which a log of this format never has, but a CSV file with jobs may have.
+    A log of this format never has the fields from `name` to `resources`, but an accounting file may have
+    them: `part` is the name of one of several parts of a job, `tasks` the number of its equal tasks, 0 if it
+    is unknown. `resources` are those of all its tasks, in units of the scheduler interface; then the numbers
+    of processors and the memory are ignored.
     """
 
     line: int
@@ -75,30 +67,38 @@ class SwfJob:
     submit_ns: int
     run_ns: int
     processors: int
-    requested_processors: int
-    requested_ns: int
-    requested_memory: int
-    status: int
-    user: int
-    group: int
-    queue: int
-    queue_name: str
-    request: str
+    requested_processors: int = UNKNOWN
+    requested_ns: int = UNKNOWN
+    requested_memory: int = UNKNOWN
+    status: int = UNKNOWN
+    user: int = UNKNOWN
+    group: int = UNKNOWN
+    queue: int = UNKNOWN
+    queue_name: str = ""
+    request: str = ""
     name: str = ""
     user_name: str = ""
     group_name: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
+    part: str = ""
+    tasks: int = 0
+    resources: Mapping[str, int] = field(default_factory=dict)
+    start_ns: int = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class SwfLog:
-    """A whole log; the sizes are 0 and names of queues are missing if the header does not have them."""
+    """A whole log; the sizes are 0 and names of queues are missing if the header does not have them.
+
+    `notes` are about rows that were left out.
+    """
 
     path: Path
     jobs: tuple[SwfJob, ...]
     nodes_max: int = 0
     processors_max: int = 0
     queue_names: Mapping[int, str] = field(default_factory=dict)
+    notes: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_swf_log(path: Path) -> SwfLog:
@@ -111,10 +111,10 @@ def read_swf_log(path: Path) -> SwfLog:
     sizes = {"MaxNodes": 0, "MaxProcs": 0}
     queue_names: dict[int, str] = {}
     jobs: dict[int, SwfJob] = {}
-    for line, text in enumerate(read_text(path).split("\n"), start=1):
+    for line, text in enumerate(read_text(path, comment=";").split("\n"), start=1):
         if text.startswith(";"):
             if size := _SIZE.fullmatch(text):
-                sizes[size[1]] = int(size[2])
+                sizes[size[1]] = _size(path, line, size)
             elif queue := _QUEUE.fullmatch(text):
                 queue_names[int(queue[1])] = queue[2]
         elif text.strip():
@@ -126,6 +126,14 @@ def read_swf_log(path: Path) -> SwfLog:
     if not jobs:
         raise InputError(path, "there is no job in the file")
     return SwfLog(path, tuple(jobs.values()), sizes["MaxNodes"], sizes["MaxProcs"], queue_names)
+
+
+def _size(path: Path, line: int, size: re.Match[str]) -> int:
+    """Return a size of the header: `1152` or `1,152`."""
+    if _SIZE_NUMBER.fullmatch(size[2]) is None:
+        message = f"{size[1]}: expected a whole number, got {size[2]!r}"
+        raise InputError(path, message, line=line, column=size.start(2) + 1)
+    return int(size[2].replace(",", ""))
 
 
 class _Line:
@@ -175,10 +183,11 @@ class _Line:
 def _read_job(line: _Line) -> SwfJob:
     """Return the job of one line."""
     extra = line.extra_texts()
+    submit_ns, wait_ns = line.seconds_ns("submit time"), line.seconds_ns("wait time")
     return SwfJob(
         line=line.line,
         number=line.whole("job number"),
-        submit_ns=line.seconds_ns("submit time"),
+        submit_ns=submit_ns,
         run_ns=line.seconds_ns("run time"),
         processors=line.whole("processors"),
         requested_processors=line.whole("requested processors"),
@@ -190,96 +199,5 @@ def _read_job(line: _Line) -> SwfJob:
         queue=line.whole("queue"),
         queue_name=extra[0] if extra else "",
         request=extra[1] if len(extra) > 1 else "",
+        start_ns=UNKNOWN if UNKNOWN in {submit_ns, wait_ns} else submit_ns + wait_ns,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """One kind of machine; `memory` is in bytes per node, 0 if it is unknown."""
-
-    name: str
-    nodes: int
-    processors: int
-    memory: int
-
-
-def read_machines(path: Path) -> tuple[Machine, ...]:
-    """Read a file of machines; lines that start with `;` or `#` are comments.
-
-    Raises:
-        InputError: The file cannot be read, a value is not a number, or a name occurs twice.
-    """
-    machines: dict[str, Machine] = {}
-    for line, text in enumerate(read_text(path).split("\n"), start=1):
-        if not text.strip() or text.startswith((";", "#")):
-            continue
-        machine = _read_machine(path, line, text)
-        if machine.name in machines:
-            raise InputError(path, f"the machine {machine.name!r} stands there twice", line=line)
-        machines[machine.name] = machine
-    if not machines:
-        raise InputError(path, f"there is no machine in the file; a line has the columns {_MACHINE_COLUMNS}")
-    return tuple(machines.values())
-
-
-def _read_machine(path: Path, line: int, text: str) -> Machine:
-    """Return the machine of one line."""
-    fields = text.split()
-    if len(fields) not in {4, 5, 6}:
-        raise InputError(path, f"{len(fields)} columns where a machine has {_MACHINE_COLUMNS}", line=line)
-
-    def number(index: int, name: str, scale: int = 1) -> int:
-        return whole_number(fields[index], path=path, line=line, name=name, scale=scale)
-
-    machine = Machine(
-        name=fields[1],
-        nodes=number(2, "nodes"),
-        processors=number(3, "processors"),
-        memory=number(5, "memory", BYTES_IN_KILOBYTE) if len(fields) == 6 else 0,
-    )
-    if machine.nodes == 0 or machine.processors == 0:
-        message = f"{fields[2]!r} nodes with {fields[3]!r} processors are no cluster"
-        raise InputError(path, message, line=line)
-    return machine
-
-
-def machines_of_header(log: SwfLog) -> tuple[Machine, ...]:
-    """Return the machines in the header of a log, empty without any.
-
-    Without a number of processors each node has one, and without a number of nodes each processor is a node.
-
-    Raises:
-        InputError: The header has fewer processors than nodes.
-    """
-    nodes = log.nodes_max or log.processors_max
-    processors = log.processors_max or nodes
-    if nodes == 0:
-        return ()
-    if processors < nodes:
-        message = f"the header has fewer processors (MaxProcs {processors}) than nodes (MaxNodes {nodes})"
-        raise InputError(log.path, message)
-    return (Machine(name="node", nodes=nodes, processors=processors // nodes, memory=0),)
-
-
-def nodes_of(path: Path, machines: tuple[Machine, ...]) -> tuple[SimulatedNode, ...]:
-    """Return every single node: `seth-001`, `seth-002`, ...
-
-    Args:
-        path: The file with the machines, for errors.
-        machines: The machines.
-
-    Raises:
-        InputError: The number of nodes is too large.
-    """
-    check_node_count(path, sum(machine.nodes for machine in machines))
-    nodes = []
-    for machine in machines:
-        resources = {"vcore": machine.processors * 1000}
-        if machine.memory:
-            resources["memory"] = machine.memory
-        width = len(str(machine.nodes))
-        for number in range(1, machine.nodes + 1):
-            node_id = f"{machine.name}-{number:0{width}}"
-            attributes = {"machine": machine.name}
-            nodes.append(SimulatedNode(node_id=node_id, resources=resources, attributes=attributes))
-    return tuple(nodes)

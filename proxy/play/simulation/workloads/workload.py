@@ -17,11 +17,16 @@ from typing import Final, TypeAlias
 
 import yaml
 
+from .....model.configuration.policies import GangPlacing
+from .....model.configuration.queue_properties import GANG_PLACING
+
+POOLS: Final = "partitions"
+"""The attribute of a node with the names of its pools, separated by commas."""
 _FORBIDDEN: Final = re.compile(r"[^a-z0-9_:#/@-]")
 _NAME_LENGTH_MAX: Final = 64
 _ROOT: Final = "root"
 _Tree: TypeAlias = "dict[str, _Tree]"
-_QueueEntry: TypeAlias = "dict[str, str | bool | list[_QueueEntry]]"
+_QueueEntry: TypeAlias = "dict[str, str | bool | dict[str, str] | list[_QueueEntry]]"
 _ONE: Final = Fraction(1)
 
 
@@ -39,6 +44,10 @@ class SimulatedNode:
     node_id: str
     resources: Mapping[str, int]
     attributes: Mapping[str, str] = field(default_factory=dict)
+
+    def is_of(self, pool: str) -> bool:
+        """Return whether work of a pool may run here; that of the empty pool may run anywhere."""
+        return not pool or pool in self.attributes.get(POOLS, "").split(",")
 
 
 class NodeChange(Enum):
@@ -97,7 +106,8 @@ class SimulatedApplication:
     for every task that is submitted together with the application, and starts when all are placed.
     `placeholder_timeout_ns` is the time for which placeholders may wait for the others, `None` for the
     default of the scheduler. `walltime_ns` is the maximum run time of each task by its owner, `None` if it is
-    unknown. `tags` are the other tags of the application.
+    unknown. `tags` are the other tags of the application. `recorded_start_ns` is its start in the log. It
+    runs only on nodes of its `pool`, unless that is empty.
     """
 
     application_id: str
@@ -110,6 +120,8 @@ class SimulatedApplication:
     placeholder_timeout_ns: int | None = None
     walltime_ns: int | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    recorded_start_ns: int | None = None
+    pool: str = ""
 
     def __post_init__(self) -> None:
         assert all(task.submit_at_ns >= self.submit_at_ns for task in self.tasks), (
@@ -217,6 +229,7 @@ def configuration_for(
     *,
     node_sort_policy: str = "fair",
     resource_weights: Mapping[str, float] | None = None,
+    has_whole_gangs: bool = False,
 ) -> str:
     """Return the YAML of a partition with these leaf queues, open to everyone and without quotas.
 
@@ -224,6 +237,8 @@ def configuration_for(
         queue_paths: Full paths, each starting with `root.`; order and repetitions do not matter.
         node_sort_policy: `fair` or `binpacking`.
         resource_weights: The weight of each resource type when nodes are sorted; the default if absent.
+        has_whole_gangs: Whether gangs are placed whole. Gangs whose placeholders never time out would
+            otherwise hold parts of their room, and wait for each other forever.
     """
     tree: _Tree = {}
     for path in sorted(set(queue_paths)):
@@ -233,7 +248,10 @@ def configuration_for(
     policy: dict[str, object] = {"type": node_sort_policy}
     if resource_weights is not None:
         policy["resourceweights"] = dict(resource_weights)
-    root: _QueueEntry = {"name": _ROOT, "submitacl": "*", "queues": _entries(tree)}
+    root: _QueueEntry = {"name": _ROOT, "submitacl": "*"}
+    if has_whole_gangs:
+        root["properties"] = {GANG_PLACING: GangPlacing.WHOLE.value}
+    root["queues"] = _entries(tree)
     partition = {"name": "default", "nodesortpolicy": policy, "queues": [root]}
     text: str = yaml.safe_dump({"partitions": [partition]}, sort_keys=False)
     return text
@@ -309,7 +327,14 @@ def _moved(application: SimulatedApplication, start_ns: int, cut: WorkloadCut) -
     at_ns = int((application.submit_at_ns - start_ns) / cut.rate)
     shift_ns = at_ns - application.submit_at_ns
     tasks = tuple(_moved_task(task, shift_ns, cut.size) for task in application.tasks)
-    return replace(application, submit_at_ns=at_ns, tasks=tasks)
+    recorded_ns = application.recorded_start_ns
+    is_scaled = cut.rate != _ONE or cut.size != _ONE or cut.nodes != _ONE
+    return replace(
+        application,
+        submit_at_ns=at_ns,
+        tasks=tasks,
+        recorded_start_ns=None if is_scaled or recorded_ns is None else recorded_ns + shift_ns,
+    )
 
 
 def _moved_task(task: SimulatedTask, shift_ns: int, size: Fraction) -> SimulatedTask:
@@ -351,13 +376,16 @@ def without_what_never_starts(workload: SimulatedWorkload) -> tuple[SimulatedWor
 
     Only placeholders without a timeout do: others are given up in time.
     """
-    shapes = Counter(tuple(node.resources.items()) for node in workload.all_nodes())
+    pools = {}
+    for pool in {application.pool for application in workload.applications}:
+        sizes = [node.resources for node in workload.all_nodes() if node.is_of(pool)]
+        pools[pool] = _sum(sizes), Counter(tuple(size.items()) for size in sizes)
     kept = []
     for application in workload.applications:
         waits_for_ever = application.placeholder_timeout_ns is not None
-        alone = replace(workload, applications=(application,))
+        there, shapes = pools[application.pool]
         if not waits_for_ever or (
-            not count_gangs_larger_than_the_cluster(alone)
+            _fits(application.gang_resources(), there)
             and all(_has_places(task, shapes) for task in application.first_tasks())
         ):
             kept.append(application)

@@ -21,7 +21,7 @@ function decoded(text) {
 
 /** The address of a thing in a view, in the partition of now. */
 export function link(view, id = "") {
-  const query = new URLSearchParams(store.name ? { partition: store.name, type: store.type } : {});
+  const query = new URLSearchParams({ partition: store.name, ...(store.type && { type: store.type }) });
   return `#${view}${id ? `/${encodeURIComponent(id)}` : ""}${store.name ? `?${query}` : ""}`;
 }
 

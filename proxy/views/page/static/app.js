@@ -6,26 +6,28 @@ import { closeDetail, focusDetail, whenLeft } from "./detail.js";
 import { h, setText, setVariable } from "./dom.js";
 import * as events from "./events.js";
 import { openApplication } from "./explain.js";
-import { counted, label, number, percent, quantity } from "./format.js";
+import { counted, number, percent, quantity } from "./format.js";
 import * as locks from "./locks.js";
 import * as nodes from "./nodes.js";
 import { addPolicies, showPolicies } from "./policies.js";
+import * as preempted from "./preempted.js";
 import { openQueue } from "./queue.js";
 import * as queues from "./queues.js";
-import { QUEUE, choose, isPaused, open, partition, pause, store, watch } from "./store.js";
-import { setToken, token } from "./stream.js";
+import { QUEUE, choose, isPaused, open, partition, pause, scarcest, store, watch } from "./store.js";
+import { ask, setToken, token } from "./stream.js";
 import * as timeline from "./timeline.js";
 import * as usage from "./usage.js";
 import { addWorkers, showWorkers } from "./workers.js";
 
 const PANELS = { queues: openQueue, nodes: nodes.openNode, applications: openApplication };
-const VIEWS = { queues, nodes, applications, timeline, usage, events, locks };
+const VIEWS = { queues, nodes, applications, timeline, usage, preempted, events, locks };
 const TITLES = {
   queues: "Queues",
   nodes: "Nodes",
   applications: "Applications",
-  timeline: "Last hour",
+  timeline: "Over time",
   usage: "Users and groups",
+  preempted: "Preempted",
   events: "Events",
   locks: "Locks",
 };
@@ -33,13 +35,14 @@ const STATES = {
   live: "live",
   connecting: "connecting",
   waiting: "reconnecting",
-  refused: "token wanted",
+  refused: "token required",
   absent: "no live data",
   unavailable: "not available",
 };
 /** How a partition is behind a door while it has no worker that schedules. */
 const WITHOUT_WORKER = { Starting: "has no worker", Recovering: "is being recovered" };
 const HIDDEN_MS = 30000;
+const REASONS_MS = 5000;
 
 const element = (id) => document.getElementById(id);
 let leave = null;
@@ -119,7 +122,7 @@ function showChoices() {
     const text = names.length > 1 ? `${found.name} of ${found.rm}` : found.name;
     return found.halted?.[0] === "Stopped" ? `${text} (stopped)` : text;
   });
-  fillSelect(element("resource"), partition()?.types ?? [], store.type, label);
+  fillSelect(element("resource"), ["", ...(partition()?.types ?? [])], store.type, (type) => type || "scarcest first");
 }
 
 // -------------------------------------------------------------------------------------------- the summary
@@ -170,23 +173,39 @@ function showHalted() {
   setText(banner, `Resource manager ${known.rm} is ${state.toLowerCase()} since ${time}: ${why}; ${what}.`);
 }
 
+/** Why applications wait, as a sum; read again while some do. */
+let reasons = "";
+
+async function readReasons() {
+  const known = partition();
+  if (known === null || isPaused()) return;
+  if (!known.counts.waiting) reasons = "";
+  else {
+    const wanted = [["rm", known.rm], ["partition", known.name]];
+    // The next reading comes soon.
+    const found = await ask("licorne/v1/page/waiting", wanted).catch(() => null);
+    if (found === null || known !== partition()) return;
+    reasons = Object.entries(found).map(([reason, count]) => `${number(count)} ${reason}`).join(", ");
+  }
+  showSummary();
+}
+
 function showSummary() {
   const known = partition();
   if (known === null) return;
-  const at = known.types.indexOf(store.type);
-  const root = known.queues.root;
-  const used = root?.[QUEUE.allocated]?.[at] ?? 0;
-  const capacity = known.capacity?.[at] ?? 0;
-  put(
-    "used",
-    percent(capacity ? used / capacity : 0),
-    `${quantity(store.type, used)} of ${quantity(store.type, capacity)} ${store.type === "vcore" ? "cores" : ""}`,
-    used / capacity,
-  );
+  const root = known.queues.root ?? [];
+  const places = scarcest(known.types, known.capacity, root[QUEUE.allocated], root[QUEUE.pending], figures.used.at);
+  figures.used.at = places[0];
+  const uses = places.slice(0, 2).map((at) => {
+    const [type, used, whole] = [known.types[at], root[QUEUE.allocated]?.[at] ?? 0, known.capacity?.[at] ?? 0];
+    return { share: whole ? used / whole : 0, text: `${type} ${quantity(type, used)} of ${quantity(type, whole)}` };
+  });
+  put("used", percent(uses[0]?.share ?? 0), uses.map((each) => each.text).join(" · "), uses[0]?.share);
   const { counts } = known;
   const cordoned = counts.nodes - counts.schedulable;
   put("nodes", number(counts.nodes), cordoned ? `${number(cordoned)} cordoned` : "all take work", counts.schedulable / counts.nodes);
-  put("applications", number(counts.applications), counts.waiting === 1 ? "1 waits" : `${number(counts.waiting)} wait`, counts.waiting / counts.applications);
+  const waiting = counts.waiting === 1 ? "1 waits" : `${number(counts.waiting)} wait`;
+  put("applications", number(counts.applications), reasons ? `${waiting}: ${reasons}` : waiting, counts.waiting / counts.applications);
   put("allocations", number(known.allocations), `${counted(known.endedTotal, "application")} ended`, 0);
 }
 
@@ -272,4 +291,5 @@ addEventListener("hashchange", show);
 store.wanted = { name: address().partition, type: address().type };
 show();
 watchVisibility();
+setInterval(readReasons, REASONS_MS);
 open();

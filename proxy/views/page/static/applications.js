@@ -2,7 +2,7 @@
 
 import { go } from "./address.js";
 import { leaveDetail } from "./detail.js";
-import { h, setText } from "./dom.js";
+import { choices, h, setText } from "./dom.js";
 import { age, clock, counted, natural, number, resource } from "./format.js";
 import { APP, ENDED, has, now, partition, waits, watch } from "./store.js";
 import { ask } from "./stream.js";
@@ -37,13 +37,7 @@ const KINDS = [
 export function show(view) {
   const filter = h("input", { type: "search", placeholder: "Find by name, queue or user", "aria-label": "Find applications", autocomplete: "off" });
   const says = h("p", { class: "note says", "aria-live": "polite" });
-  const kinds = h(
-    "div",
-    { class: "choices", role: "radiogroup", "aria-label": "Which applications" },
-    KINDS.map(([key, title], at) =>
-      h("label", {}, h("input", { type: "radio", name: "kind", value: key, checked: at === 0 }), h("span", {}, title)),
-    ),
-  );
+  const kinds = choices("kind", "Which applications", KINDS);
   let kind = "active";
   const orders = { active: ["age", true], waiting: ["age", true], ended: ["ended", true] };
   let laid = 0;

@@ -18,6 +18,12 @@ function fill(element, attributes, children) {
   return element;
 }
 
+/** Choices of which one is chosen, the first one at the beginning: pairs of a key and a title. */
+export function choices(name, label, pairs) {
+  const radio = (key, at) => h("input", { type: "radio", name, value: key, checked: at === 0 });
+  return h("div", { class: "choices", role: "radiogroup", "aria-label": label }, pairs.map(([key, title], at) => h("label", {}, radio(key, at), h("span", {}, title))));
+}
+
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -1,6 +1,6 @@
 // Live events, where the server has them.
 
-import { h, setText } from "./dom.js";
+import { choices, h, setText } from "./dom.js";
 import { CHANGES, DETAILS, TYPES } from "./event_words.js"; // The server makes it.
 import { clock, counted } from "./format.js";
 import { store, watch } from "./store.js";
@@ -14,25 +14,27 @@ const WORDS = {
   live: "",
   waiting: "The stream broke; it is tried again.",
   absent: "This server has no stream of events.",
-  refused: "This server wants a token for events.",
+  refused: "This server requires a token for events.",
 };
 
 export function show(view) {
   const filter = h("input", { type: "search", placeholder: "Find in events", "aria-label": "Find in events", autocomplete: "off" });
+  const kinds = choices("kind", "Which events", [["", "All"], ...Object.values(TYPES).map((kind) => [kind, kind])]);
   const held = h("button", { class: "button", type: "button", "aria-pressed": "false" }, "Hold");
   const says = h("p", { class: "note says", "aria-live": "polite" });
   const list = h("ol", { class: "events", "aria-label": "Events, the latest first", tabindex: "0" });
   const empty = h("p", { class: "empty" });
-  view.append(h("h1", { class: "visually-hidden" }, "Events"), h("div", { class: "tools" }, filter, held, says), empty, list);
+  view.append(h("h1", { class: "visually-hidden" }, "Events"), h("div", { class: "tools" }, filter, kinds, held, says), empty, list);
   const events = [];
   let state = "connecting";
   let scheduled = false;
   let isHeld = false;
+  let kind = "";
 
   function text(event) {
     const kind = TYPES[event.type] ?? String(event.type ?? "");
-    const detail = DETAILS[event.eventChangeDetail] ?? String(event.eventChangeDetail ?? "");
-    const change = [detail, CHANGES[event.eventChangeType]].filter(Boolean).join(" ");
+    const word = CHANGES[event.eventChangeType] ?? "";
+    const change = event.eventChangeDetail ? (DETAILS[event.eventChangeDetail] ?? String(event.eventChangeDetail)).replace("{}", word) : word;
     return { kind, change, object: [event.objectID, event.referenceID].filter(Boolean).join(" · "), message: event.message ?? "" };
   }
 
@@ -40,7 +42,7 @@ export function show(view) {
     scheduled = false;
     if (isHeld) return;
     const wanted = filter.value.trim().toLowerCase();
-    const found = wanted ? events.filter((each) => each.search.includes(wanted)) : events;
+    const found = events.filter((each) => each.search.includes(wanted) && (kind === "" || each.kind === kind));
     setText(says, `${counted(found.length, "event")}${events.length === KEPT_MAX ? ", the latest" : ""}`);
     const why = WORDS[state] ?? "";
     setText(empty, why || (found.length ? "" : "Nothing has happened yet."));
@@ -85,6 +87,10 @@ export function show(view) {
   }
 
   filter.addEventListener("input", draw);
+  kinds.addEventListener("change", (event) => {
+    kind = event.target.value;
+    draw();
+  });
   held.addEventListener("click", () => {
     isHeld = !isHeld;
     held.setAttribute("aria-pressed", String(isHeld));

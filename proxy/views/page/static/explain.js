@@ -2,8 +2,8 @@
 // behind it; then what it has and has been through.
 
 import { h } from "./dom.js";
-import { age, clock, counted } from "./format.js";
-import { facts, folded, named, openPanel, quantities } from "./panel.js";
+import { age, clock, counted, quantities } from "./format.js";
+import { facts, folded, named, openPanel } from "./panel.js";
 import { now, partition, store } from "./store.js";
 import { ask } from "./stream.js";
 
@@ -69,7 +69,7 @@ function waiting(group) {
     "section",
     { class: "ask" },
     h("h4", {}, group.text),
-    group.free ? h("p", { class: "reason good" }, "Nothing blocks it: it is placed when its turn comes.") : null,
+    h("p", { class: group.free ? "reason good" : "reason" }, `${sentence(group.sentence)}.`),
     group.reserved ? h("p", {}, `Node ${group.reserved} is reserved for it.`) : null,
     group.ending ? h("p", { class: "reason" }, `${sentence(group.ending)}.`) : null,
     ...group.blockers.map(blocker),

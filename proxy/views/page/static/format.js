@@ -1,6 +1,6 @@
-// Quantities, shares and times as a person reads them.
+// Quantities, shares and times in the units of configurations and explanations: `memory 16Gi, vcore 4`, `2m30s`.
 
-const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const BYTES = new Set(["memory", "ephemeral-storage", "storage"]);
 
 export function quantity(type, value) {
@@ -17,7 +17,7 @@ function bytes(value) {
     left /= 1024;
     unit += 1;
   }
-  return `${number(value < 0 ? -left : left)} ${BINARY[unit]}`;
+  return `${number(value < 0 ? -left : left)}${BINARY[unit]}`;
 }
 
 const PLAIN = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
@@ -36,31 +36,25 @@ export function percent(share) {
 /** All quantities of a resource in one line; those that are zero are left out. */
 export function resource(types, values) {
   if (!values) return "–";
-  const parts = types
-    .map((type, place) => [type, values[place]])
-    .filter(([, value]) => value)
-    .map(([type, value]) => `${quantity(type, value)}${BYTES.has(type) ? "" : ` ${noun(type, value)}`}`);
-  return parts.join(", ") || "nothing";
+  return quantities(Object.fromEntries(types.map((type, place) => [type, values[place]]).filter(([, value]) => value))) || "nothing";
 }
 
-/** What is counted: one pod, two pods; a core is a thousand of its quantity. */
-function noun(type, value) {
-  const one = type === "vcore" ? 1000 : 1;
-  return value === one && label(type).endsWith("s") ? label(type).slice(0, -1) : label(type);
+/** The quantities of a document, by type. */
+export function quantities(values) {
+  return Object.keys(values ?? {}).sort().map((type) => `${type} ${quantity(type, values[type])}`).join(", ");
 }
 
-export function label(type) {
-  return type === "vcore" ? "cores" : type;
-}
+const UNITS = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
 
+/** A duration in its two largest units. */
 export function age(milliseconds) {
   const seconds = Math.max(0, Math.floor(milliseconds / 1000));
-  if (seconds < 60) return `${seconds} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min`;
-  const hours = Math.floor(minutes / 60);
-  if (hours < 48) return `${hours} h ${minutes % 60} min`;
-  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  const at = UNITS.findIndex(([, size]) => seconds >= size);
+  if (at < 0) return "0s";
+  const [unit, size] = UNITS[at];
+  const [smaller, part] = UNITS[at + 1] ?? ["", 1];
+  const rest = Math.floor((seconds % size) / part);
+  return `${Math.floor(seconds / size)}${unit}${rest ? `${rest}${smaller}` : ""}`;
 }
 
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });

@@ -3,16 +3,19 @@
 import { go } from "./address.js";
 import { closeDetail } from "./detail.js";
 import { h, setText } from "./dom.js";
-import { counted, label, natural, number, percent, quantity } from "./format.js";
+import { counted, natural, number, percent, quantity } from "./format.js";
 import { HeatMap } from "./heatmap.js";
+import { addNodesOut, outText } from "./nodes_out.js";
 import { facts, named, openPanel } from "./panel.js";
-import { NODE, RESERVED, SCHEDULABLE, has, partition, place, store, watch } from "./store.js";
+import { NODE, RESERVED, SCHEDULABLE, has, partition, scarcest, watch } from "./store.js";
 import { ask } from "./stream.js";
 
-function shareOf(row, at) {
-  const capacity = row[NODE.capacity]?.[at];
-  if (!capacity) return 0;
-  return (capacity - (row[NODE.available]?.[at] ?? 0)) / capacity;
+/** The resource type that a node shows, and its share in use. */
+function useOf(row) {
+  const capacity = row[NODE.capacity] ?? [];
+  const used = capacity.map((whole, at) => (whole ?? 0) - (row[NODE.available]?.[at] ?? 0));
+  const [at = -1] = scarcest(partition().types, capacity, used);
+  return { at, share: capacity[at] ? used[at] / capacity[at] : 0 };
 }
 
 export function show(view) {
@@ -37,6 +40,7 @@ export function show(view) {
   const scale = h("div", { class: "scale", "aria-hidden": "true" }, "empty", h("i", {}), "full", h("span", { class: "mark closed" }), "cordoned", h("span", { class: "mark reserved" }), "reserved");
   view.append(h("h1", { class: "visually-hidden" }, "Nodes"), h("div", { class: "tools" }, filter, order, says), frame, scale);
 
+  const drawOut = addNodesOut(view);
   const map = new HeatMap(canvas);
   let chosen = "";
   let count = -1;
@@ -47,7 +51,7 @@ export function show(view) {
     const flags = row[NODE.flags];
     return {
       id,
-      share: shareOf(row, place()),
+      share: useOf(row).share,
       closed: !(flags & SCHEDULABLE),
       reserved: Boolean(flags & RESERVED),
       dim: fades(id),
@@ -70,6 +74,7 @@ export function show(view) {
     map.selected = nodes.findIndex((node) => node.id === chosen);
     map.lay(nodes, Math.max(200, frame.clientWidth));
     say();
+    drawOut();
   }
 
   function say() {
@@ -81,10 +86,10 @@ export function show(view) {
   function described(node) {
     const row = partition()?.nodes[node.id];
     if (!row) return `${node.id} is gone`;
-    const at = place();
-    const left = quantity(store.type, row[NODE.available]?.[at] ?? 0);
-    const extra = [node.closed ? "cordoned" : "", node.reserved ? "reserved" : ""].filter(Boolean).join(", ");
-    return `${node.id}: ${percent(node.share)} of ${label(store.type)} in use, ${left} left${extra ? `, ${extra}` : ""}`;
+    const { at, share } = useOf(row);
+    const type = partition().types[at];
+    const use = type ? `${percent(share)} of ${type} in use, ${quantity(type, row[NODE.available]?.[at] ?? 0)} left` : "empty";
+    return [`${node.id}: ${use}`, node.closed ? outText(row) : "", node.reserved ? "reserved" : ""].filter(Boolean).join(", ");
   }
 
   function choose(at) {
@@ -160,6 +165,7 @@ export function show(view) {
       map.draw(at);
     }
     if (chosen && changes.nodes.has(chosen)) say();
+    drawOut();
   });
   return () => {
     stop();

@@ -3,7 +3,6 @@
 import { link } from "./address.js";
 import { openDetail } from "./detail.js";
 import { h } from "./dom.js";
-import { quantity } from "./format.js";
 
 const REFRESH_MS = 3000;
 const SHOWN_MAX = 200;
@@ -51,11 +50,6 @@ export function facts(list) {
 /** The name of a thing that has a panel. */
 export function named(view, id) {
   return id ? h("a", { href: link(view, id) }, id) : "";
-}
-
-/** All quantities of a document of the REST interface. */
-export function quantities(values) {
-  return Object.entries(values ?? {}).map(([type, value]) => `${type} ${quantity(type, value)}`).join(", ");
 }
 
 /** A section that is folded; nothing for an empty list. */

@@ -1,7 +1,7 @@
 // The panel of a queue: its settings, its limits, and what is in it.
 
-import { counted, quantity } from "./format.js";
-import { facts, folded, named, openPanel, quantities } from "./panel.js";
+import { counted, quantities, quantity } from "./format.js";
+import { facts, folded, named, openPanel } from "./panel.js";
 import { APP, USAGE, partition, store } from "./store.js";
 import { ask } from "./stream.js";
 

@@ -2,13 +2,15 @@
 
 import { go } from "./address.js";
 import { h, setText, setVariable } from "./dom.js";
-import { label, number, percent, quantity } from "./format.js";
-import { QUEUE, has, partition, place, store, watch } from "./store.js";
+import { number, percent, quantity } from "./format.js";
+import { QUEUE, ceiling, has, partition, scarcest, watch } from "./store.js";
 
 const OPEN_DEPTH = 2;
+/** How many resource types a queue shows, the scarcest first. */
+const MEASURES = 2;
 const LEGEND = [
   ["used", "in use"],
-  ["pending", "waits"],
+  ["pending", "waiting"],
   ["guaranteed", "guaranteed"],
   ["maximum", "maximum: the whole bar"],
 ];
@@ -56,9 +58,8 @@ export function show(view) {
     const name = path.slice(path.lastIndexOf(".") + 1);
     const parts = {
       note: h("span", { class: "note" }),
-      bar: h("span", { class: "bar" }, h("i", { class: "used" }), h("i", { class: "pending" }), h("i", { class: "guaranteed" })),
-      share: h("strong", { class: "share" }),
-      figures: h("span", { class: "note figures" }),
+      measures: Array.from({ length: MEASURES }, makeMeasure),
+      at: -1,
       isParent,
     };
     const twist = h("span", { class: "twist", "aria-hidden": "true" }, isParent ? "▸" : "");
@@ -73,9 +74,7 @@ export function show(view) {
         "data-path": path,
       },
       h("div", { class: "queue-name" }, twist, h("span", { class: "name opens", title: path }, name), parts.note),
-      parts.bar,
-      parts.share,
-      parts.figures,
+      h("div", { class: "measures" }, parts.measures.map((each) => each.element)),
     );
     setVariable(parts.element, "--level", level - 1);
     parts.element.addEventListener("click", (event) => {
@@ -86,50 +85,20 @@ export function show(view) {
     return parts;
   }
 
-  /** The maximum that holds for a queue: the least of its own and those above it. */
-  function ceiling(known, path, at) {
-    let least = known.capacity?.[at] ?? 0;
-    for (let upper = path; upper; upper = upper.slice(0, Math.max(0, upper.lastIndexOf(".")))) {
-      const own = known.queues[upper]?.[QUEUE.maximum]?.[at];
-      if (own !== null && own !== undefined && own < least) least = own;
-    }
-    return least;
-  }
-
   function update(paths) {
     const known = partition();
-    const at = place();
     for (const [path, row] of rows) {
       const queue = known?.queues[path];
       if (!queue || (paths && !paths.has(path))) continue;
-      const most = ceiling(known, path, at);
-      const used = queue[QUEUE.allocated]?.[at] ?? 0;
-      const waits = queue[QUEUE.pending]?.[at] ?? 0;
-      const guaranteed = queue[QUEUE.guaranteed]?.[at] ?? 0;
-      const mean = queue[QUEUE.mean]?.[at];
-      const share = most ? used / most : used ? 1 : 0;
-      const { bar } = row;
-      setVariable(bar, "--used", Math.min(1, share).toFixed(4));
-      setVariable(bar, "--pending", most ? Math.min(1, waits / most).toFixed(4) : 0);
-      setVariable(bar, "--guaranteed", most ? Math.min(1, guaranteed / most).toFixed(4) : 0);
-      bar.classList.toggle("has-guaranteed", guaranteed > 0);
-      bar.classList.toggle("overflows", used + waits > most);
-      bar.classList.toggle("below", guaranteed > used && waits > 0);
-      setText(row.share, percent(share));
-      const figures = [
-        `${quantity(store.type, used)} of ${quantity(store.type, most)}`,
-        waits ? `${quantity(store.type, waits)} waits` : "",
-        guaranteed ? `${quantity(store.type, guaranteed)} guaranteed` : "",
-        mean ? `mean use ${quantity(store.type, mean)}` : "",
-      ];
-      setText(row.figures, figures.filter(Boolean).join(" · "));
+      const most = ceiling(known, path);
+      const places = scarcest(known.types, most, queue[QUEUE.allocated], queue[QUEUE.pending], row.at);
+      row.at = places[0] ?? -1;
+      row.measures.forEach((measure, each) => fillMeasure(measure, known.types, queue, most, places[each]));
       const running = queue[QUEUE.most] ? `${number(queue[QUEUE.running])} of ${number(queue[QUEUE.most])} run` : queue[QUEUE.running] ? `${number(queue[QUEUE.running])} run` : "";
       const state = queue[QUEUE.state] === "Active" ? "" : queue[QUEUE.state].toLowerCase();
       setText(row.note, [running, queue[QUEUE.managed] ? "" : "dynamic", state].filter(Boolean).join(" · "));
-      row.element.setAttribute(
-        "aria-label",
-        `${path}: ${percent(share)} of ${label(store.type)} in use, ${row.figures.textContent}`,
-      );
+      const shown = row.measures.filter((measure) => !measure.element.hidden);
+      row.element.setAttribute("aria-label", `${path}: ${shown.map((measure) => `${measure.share.textContent} in use, ${measure.figures.textContent}`).join("; ")}`);
     }
   }
 
@@ -188,4 +157,37 @@ export function show(view) {
   function changesAbove(changed) {
     return [...changed].some((path) => rows.get(path)?.isParent) ? null : changed;
   }
+}
+
+/** A bar of one resource type, with its share and its figures. */
+function makeMeasure() {
+  const parts = {
+    bar: h("span", { class: "bar" }, h("i", { class: "used" }), h("i", { class: "pending" }), h("i", { class: "guaranteed" })),
+    share: h("strong", { class: "share" }),
+    figures: h("span", { class: "note figures" }),
+  };
+  parts.element = h("div", { class: "measure" }, parts.bar, parts.share, parts.figures);
+  return parts;
+}
+
+function fillMeasure({ element, bar, share, figures }, types, queue, ceilings, at) {
+  element.hidden = at === undefined;
+  if (element.hidden) return;
+  const type = types[at];
+  const most = ceilings[at] ?? 0;
+  const [used, waits, guaranteed, mean] = [QUEUE.allocated, QUEUE.pending, QUEUE.guaranteed, QUEUE.mean].map((column) => queue[column]?.[at] ?? 0);
+  const part = (value) => (most ? Math.min(1, value / most).toFixed(4) : value ? 1 : 0);
+  setVariable(bar, "--used", part(used));
+  setVariable(bar, "--pending", part(waits));
+  setVariable(bar, "--guaranteed", part(guaranteed));
+  bar.classList.toggle("has-guaranteed", guaranteed > 0);
+  bar.classList.toggle("overflows", used + waits > most);
+  setText(share, percent(most ? used / most : used ? 1 : 0));
+  const texts = [
+    `${type} ${quantity(type, used)} of ${quantity(type, most)}`,
+    waits ? `${quantity(type, waits)} waiting` : "",
+    guaranteed ? `${quantity(type, guaranteed)} guaranteed` : "",
+    mean ? `mean use ${quantity(type, mean)}` : "",
+  ];
+  setText(figures, texts.filter(Boolean).join(" · "));
 }

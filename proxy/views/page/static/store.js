@@ -5,7 +5,7 @@ import { listen } from "./stream.js";
 const TABLES = ["queues", "nodes", "applications", "users", "groups", "ended"];
 
 /** The columns of the rows, as `licorne.proxy.views.page.feed` writes them. */
-export const NODE = { capacity: 0, available: 1, flags: 2 };
+export const NODE = { capacity: 0, available: 1, flags: 2, out: 3 }; // The last one of a node that takes no work.
 export const SCHEDULABLE = 1;
 export const RESERVED = 2;
 export const QUEUE = {
@@ -18,9 +18,14 @@ export const APP = {
 export const ENDED = { id: 0, user: 1, queue: 2, state: 3, submitted: 4, finished: 5, reason: 6 };
 export const USAGE = { queue: 0, used: 1, applications: 2, limit: 3, most: 4, mean: 5 };
 
+/** Of equals the type that people know best is first: the last of these. */
+const USUAL = ["memory", "vcore"];
+const STEADY = 0.05;
+
 export const store = {
   partitions: {},
   name: "",
+  /** The chosen resource type; empty for the scarcest of each queue and node. */
   type: "",
   /** The partition and the type that the address asks for. */
   wanted: { name: "", type: "" },
@@ -50,13 +55,31 @@ export function now() {
   return Date.now() + store.ahead;
 }
 
-/** The place of the chosen resource type in lists of quantities. */
-export function place() {
-  return partition()?.types.indexOf(store.type) ?? -1;
+/**
+ * The places of the resource types of something, the one with the highest use and demand first; a chosen type is
+ * before all. Types of which it has nothing are left out. The first place of before stays first until another type
+ * is clearly scarcer: what is read must not jump.
+ */
+export function scarcest(types, whole, used, pending = null, before = -1) {
+  const share = (at) => {
+    if (types[at] === store.type) return Infinity;
+    const most = whole?.[at] ?? 0;
+    const wanted = (used?.[at] ?? 0) + (pending?.[at] ?? 0);
+    return (most ? wanted / most : wanted ? 1 : -1) + (at === before ? STEADY : 0);
+  };
+  const places = types.map((_, at) => at).sort((a, b) => USUAL.indexOf(types[b]) - USUAL.indexOf(types[a]));
+  return places.map((at) => [at, share(at)]).filter(([, each]) => each >= 0).sort(([, a], [, b]) => b - a).map(([at]) => at);
 }
 
-export function value(quantities) {
-  return quantities?.[place()] ?? null;
+/** The maximum that holds for a queue of each type: the least of its own and those above it. */
+export function ceiling(known, path) {
+  const least = [...(known.capacity ?? [])];
+  for (let upper = path; upper; upper = upper.slice(0, Math.max(0, upper.lastIndexOf(".")))) {
+    known.queues[upper]?.[QUEUE.maximum]?.forEach((own, at) => {
+      if (own !== null && own < (least[at] ?? 0)) least[at] = own;
+    });
+  }
+  return least;
 }
 
 /** Be told of changes, once a frame at most; returns the function that ends it. */
@@ -65,9 +88,9 @@ export function watch(listener) {
   return () => listeners.delete(listener);
 }
 
-export function choose({ name = store.name, type = store.type }) {
-  store.name = name;
-  store.type = type;
+export function choose(chosen) {
+  Object.assign(store, chosen);
+  store.wanted = { ...store.wanted, ...chosen };
   settle();
   touch(null);
 }
@@ -180,21 +203,7 @@ function settle() {
   const names = Object.keys(store.partitions);
   if (!names.includes(store.name)) store.name = names.includes(store.wanted.name) ? store.wanted.name : (names[0] ?? "");
   const types = partition()?.types ?? [];
-  if (!types.includes(store.type)) store.type = types.includes(store.wanted.type) ? store.wanted.type : scarcest(types);
-}
-
-/** The type of which most is used and waited for; of equals the one that people know best. */
-function scarcest(types) {
-  const known = partition();
-  const root = known?.queues.root;
-  const share = (type) => {
-    const at = types.indexOf(type);
-    const whole = known?.capacity?.[at] ?? 0;
-    return whole ? ((root?.[QUEUE.allocated]?.[at] ?? 0) + (root?.[QUEUE.pending]?.[at] ?? 0)) / whole : 0;
-  };
-  const usual = ["vcore", "memory"].filter((type) => types.includes(type));
-  const ordered = [...usual, ...types.filter((type) => !usual.includes(type))];
-  return ordered.reduce((best, type) => (share(type) > share(best) ? type : best), ordered[0] ?? "");
+  if (!types.includes(store.type)) store.type = types.includes(store.wanted.type) ? store.wanted.type : "";
 }
 
 /** Note what changed: `null` is everything, otherwise the ids by table. */

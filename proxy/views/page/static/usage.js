@@ -1,7 +1,7 @@
 // Users and groups against their limits: those that are nearest to a limit first.
 
 import { h, setText, setVariable } from "./dom.js";
-import { counted, label, number, percent, quantity, resource } from "./format.js";
+import { counted, number, percent, quantity, resource } from "./format.js";
 import { USAGE, has, partition, watch } from "./store.js";
 
 const SHOWN_MAX = 200;
@@ -17,7 +17,7 @@ function linesOf(types, rows) {
     types.forEach((type, at) => {
       const limit = limits?.[at] ?? null;
       const used = row[USAGE.used][at] ?? 0;
-      if (limit !== null) found.push({ queue: row[USAGE.queue], name: label(type), used, limit, text: (value) => quantity(type, value) });
+      if (limit !== null) found.push({ queue: row[USAGE.queue], name: type, used, limit, text: (value) => quantity(type, value) });
     });
     if (row[USAGE.most]) found.push({ queue: row[USAGE.queue], name: "applications", used: row[USAGE.applications], limit: row[USAGE.most], text: number });
   }

@@ -24,7 +24,7 @@ _PARSING: Final = "strconv.ParseUint: parsing"
 WRITE_SECONDS: Final = 5.0
 """How long a client has to take what was sent, before its stream ends."""
 PAUSE_SECONDS: Final = 15.0
-"""After how long without events a client gets a sign that the stream goes on."""
+"""After how long without events a client gets a sign that the stream continues."""
 _BEHIND_MAX: Final = 0.5
 """A stream that has not got this much of the room for events does not wait: it would lose some."""
 _RECORDS_MAX: Final = 500
@@ -83,7 +83,7 @@ async def event_stream(request: Request) -> Response:
 
 
 async def server_sent_events(request: Request) -> Response:
-    """Answer with server-sent events; a client that comes again goes on after the last id that it has."""
+    """Answer with server-sent events; a client that comes again continues after its last id."""
     log = _tracked(request)
     last = request.headers.get("Last-Event-ID", "")
     start = int(last) + 1 if _DIGITS.fullmatch(last) and len(last) <= 20 else None
@@ -122,14 +122,13 @@ OPERATIONS = [
         parameters=[
             numbered(
                 "count",
-                "How many at most; not 0. The server has a bound of its own, "
-                "1,000 unless configured otherwise",
+                "The maximum number; not 0. The server has another bound, 1,000 unless configured otherwise",
                 least=1,
                 most=UINT64_MAX,
             ),
             numbered(
                 "start",
-                "The id of the first event wanted; an event that is no longer kept is left out",
+                "The id of the first event; an event that is no longer kept is left out",
                 least=0,
                 most=UINT64_MAX,
                 default=0,
@@ -161,8 +160,7 @@ OPERATIONS = [
             _HISTORY,
             Parameter(
                 "Last-Event-ID",
-                "The last id that the client has; the stream goes on after it. "
-                "What is no number counts as none",
+                "The last id that the client has; the stream continues after it. Other texts are ignored",
                 {"type": "string"},
                 "header",
             ),

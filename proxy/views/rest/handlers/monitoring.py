@@ -18,7 +18,8 @@ from .....model.policies.policies import PolicyFacts
 from .....model.policies.watching import PolicyFigures
 from .....model.values.messages import short_partition_name
 from .....model.values.states import ManagerState
-from ....core.documents.declarations import JSON, Operation
+from ....core.documents.applications import PreemptedDocument, preempted_documents
+from ....core.documents.declarations import JSON, Operation, text
 from ....core.documents.monitoring import (
     ApplicationCountDocument,
     ContainerCountDocument,
@@ -29,10 +30,12 @@ from ....core.documents.monitoring import (
     StateDumpDocument,
 )
 from ....core.health import health_document
+from ....core.scheduler.answering.questions import NotKnownError
 from ....core.scheduler.managers.manager_life import ManagerStatus
 from ...dumps import state_dump_file
 from ..requests import scheduler_of
 from ..responses import JSON_TYPE, RestError, error_response, json_response, redirect
+from .questions import parameters_of
 
 _PIECE: Final = 2**16
 """How many bytes of a state dump are sent at once."""
@@ -122,6 +125,17 @@ def _managers(request: Request) -> Response:
     return json_response(documents)
 
 
+def _preemptions(request: Request) -> Response:
+    """List the victims of the last preemptions of a partition, the newest first."""
+    wanted = parameters_of(request, needed=("rm", "partition"))
+    view = scheduler_of(request).monitoring.live_view
+    try:
+        records = view.preemptions(wanted["rm"], wanted["partition"])
+    except NotKnownError as error:
+        raise RestError(HTTPStatus.NOT_FOUND, str(error)) from error
+    return json_response([each for record in reversed(records) for each in preempted_documents(record)])
+
+
 def _policies(request: Request) -> Response:
     """Show the policies that the program has given, by name."""
     monitoring = scheduler_of(request).monitoring
@@ -189,7 +203,7 @@ _MONITORING = [
         "/ws/v1/policies",
         _policies,
         "monitoring",
-        "The policies that the program has given, and what they have answered",
+        "The policies that the program has given, and the numbers of their answers",
         "The policies by name; empty where none were given",
         {JSON: list[PolicyDocument]},
     ),
@@ -218,6 +232,19 @@ _MONITORING = [
         {JSON: list[ManagerDocument]},
     ),
     Operation(
+        "/licorne/v1/preemptions",
+        _preemptions,
+        "questions",
+        "The victims of the last 256 preemptions of a partition, with the work that was lost",
+        "The victims, the newest first",
+        {JSON: list[PreemptedDocument]},
+        parameters=[
+            text("rm", "The resource manager", required=True),
+            text("partition", "The partition: its short or full name", required=True),
+        ],
+        refusals=[400, 404],
+    ),
+    Operation(
         "/debug/fullstatedump",
         _state_dump,
         "monitoring",
@@ -229,7 +256,7 @@ _MONITORING = [
 
 
 def _stack(_: Request) -> Response:
-    """Return where each thread stands, with the innermost call last."""
+    """Return the stack of each thread, with the innermost call last."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     parts = [
         f"thread {ident} [{names.get(ident, 'not of Python')}]:\n{''.join(traceback.format_stack(frame))}"
@@ -256,7 +283,7 @@ _DEBUGGING = [
         "/debug/stack",
         _stack,
         "debugging",
-        "Where each thread of the process stands",
+        "The stack of each thread of the process",
         "The threads",
         {"text/plain": str},
     ),

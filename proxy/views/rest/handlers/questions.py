@@ -47,7 +47,7 @@ _PARTS: Final = ("rm", "application", "ask")
 
 
 def _explain(request: Request) -> Response:
-    """Say why an application waits, or one ask of it."""
+    """Answer why an application waits, or one ask of it."""
     wanted = parameters_of(request, needed=("application",), optional=("ask", *_WHICH))
     scheduler, application = scheduler_of(request), wanted["application"]
     rm_id, partition, key = wanted.get("rm"), wanted.get("partition"), wanted.get("ask")
@@ -66,7 +66,7 @@ def _explain(request: Request) -> Response:
 
 
 def _explain_in_sentences(request: Request) -> Response:
-    """Say why an application waits, as a person reads it."""
+    """Answer why an application waits, in sentences."""
     wanted = parameters_of(request, needed=("application",), optional=_WHICH)
     scheduler, application = scheduler_of(request), wanted["application"]
     rm_id, partition = wanted.get("rm"), wanted.get("partition")
@@ -80,7 +80,7 @@ def _explain_in_sentences(request: Request) -> Response:
 
 
 async def _dry_run(request: Request) -> Response:
-    """Say where an application or ask of the body would go; nothing changes."""
+    """Answer where an application or ask of the body would go; nothing changes."""
     body = await request.body()
 
     def answer() -> Response:
@@ -255,7 +255,7 @@ OPERATIONS = [
         _locks,
         "questions",
         "The graph of the locks of the engine `threads`",
-        "The declared order, and what was observed of it",
+        "The declared order, and the observed one",
         {JSON: LocksDocument},
         refusals=[400, 404],
     ),
@@ -268,7 +268,7 @@ def parameters_of(
     """Return the parameters of a request by their names; one that is empty is left out.
 
     Raises:
-        RestError: One is missing, is unknown or stands twice.
+        RestError: One is missing, unknown or given twice.
     """
     known = (*needed, *optional)
     given: dict[str, str] = {}
@@ -278,7 +278,7 @@ def parameters_of(
             text = f"the parameter {name!r} is unknown{did_you_mean(name, known)}; this path takes {takes}"
             raise RestError(HTTPStatus.BAD_REQUEST, text)
         if name in given:
-            raise RestError(HTTPStatus.BAD_REQUEST, f"the parameter {name} stands twice")
+            raise RestError(HTTPStatus.BAD_REQUEST, f"the parameter {name} is given twice")
         given[name] = value
     for name in needed:
         if not given.get(name):

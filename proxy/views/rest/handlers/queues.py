@@ -110,7 +110,7 @@ def _whose(request: Request) -> Sequence[str]:
         return views.partition_names()
 
 
-_ALL: Final = "Its short or its full name; one that is unknown stands for all partitions"
+_ALL: Final = "Its short or its full name; an unknown one means all partitions"
 _PARTITION_OR_ALL: Final = Parameter("partition", _ALL, {"type": "string"}, "path", required=True)
 _SUBTREE: Final = "With it, whatever its value, all queues below are shown as well"
 _QUEUES = [
@@ -146,7 +146,7 @@ _QUEUES = [
         f"{_BELOW}/usage/users",
         _users,
         "partition",
-        "What users have and may have, queue by queue",
+        "The usage and limits of users, queue by queue",
         "The users, by name",
         {JSON: list[UserUsageDocument]},
         parameters=[_PARTITION_OR_ALL],
@@ -155,7 +155,7 @@ _QUEUES = [
         f"{_BELOW}/usage/user/{{user}}",
         _user,
         "partition",
-        "What a user has and may have, queue by queue",
+        "The usage and limits of a user, queue by queue",
         "The user",
         {JSON: UserUsageDocument},
         parameters=[_PARTITION_OR_ALL],
@@ -165,7 +165,7 @@ _QUEUES = [
         f"{_BELOW}/usage/groups",
         _groups,
         "partition",
-        "What groups have and may have, queue by queue",
+        "The usage and limits of groups, queue by queue",
         "The groups that have a limit, by name",
         {JSON: list[GroupUsageDocument]},
         parameters=[_PARTITION_OR_ALL],
@@ -174,7 +174,7 @@ _QUEUES = [
         f"{_BELOW}/usage/group/{{group}}",
         _group,
         "partition",
-        "What a group has and may have, queue by queue",
+        "The usage and limits of a group, queue by queue",
         "The group",
         {JSON: GroupUsageDocument},
         parameters=[_PARTITION_OR_ALL],
@@ -205,7 +205,7 @@ _CLUSTERS = [
         "/ws/v1/clusters",
         _clusters,
         "cluster",
-        "The partitions, with the resource managers and what they said of their programs",
+        "The partitions, with the resource managers and the descriptions of their programs",
         "One entry a partition",
         {JSON: list[ClusterDocument]},
     ),
@@ -237,7 +237,7 @@ def _config(request: Request) -> Response:
 
 
 def config_response(request: Request, config: SchedulerConfig, extra: Mapping[str, str]) -> Response:
-    """Return the answer with a configuration, as JSON or YAML, whichever the request wants.
+    """Return the answer with a configuration, as JSON or YAML, whichever the request accepts.
 
     Args:
         request: The request.
@@ -284,11 +284,11 @@ _CONFIGURATIONS = [
         "/ws/v1/validate-conf",
         validate_configuration,
         "configuration",
-        "Say whether a configuration could be used; it does not come into effect",
+        "Whether a configuration could be used; it does not come into effect",
         "Whether it could be used, and if not, why",
         {JSON: ValidationDocument},
         body={YAML: Any},
-        body_note="The configuration as YAML, whatever its type is said to be; anything is checked",
+        body_note="The configuration as YAML, whatever its media type; anything is checked",
     ),
 ]
 OPERATIONS = [*_CLUSTERS, *_CONFIGURATIONS, *_QUEUES]

@@ -69,7 +69,7 @@ def read_worker_addresses(text: str) -> dict[str, str]:
     for part in text.split(","):
         partition, equals, where = (piece.strip() for piece in part.partition("="))
         if not equals or not partition:
-            raise LicorneError(f"--workers: {part.strip()!r} is no worker: {_FORM}")
+            raise LicorneError(f"--workers: {_FORM}, got {part.strip()!r}")
         try:
             address = read_address(where)
         except LicorneError as error:
@@ -77,12 +77,12 @@ def read_worker_addresses(text: str) -> dict[str, str]:
         if address.port == 0:
             raise LicorneError(f"--workers: partition {partition!r}: {where!r} has no port to connect to")
         if partition in found:
-            raise LicorneError(f"--workers: partition {partition!r} stands there twice")
+            raise LicorneError(f"--workers: partition {partition!r} is given twice")
         for other, taken in found.items():
             if taken == address:
                 raise LicorneError(
                     f"--workers: the partitions {other!r} and {partition!r} have the same address {address}: "
-                    "each partition needs a worker of its own"
+                    "each partition needs a separate worker"
                 )
         found[partition] = address
     return {partition: str(address) for partition, address in found.items()}

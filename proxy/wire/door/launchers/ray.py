@@ -23,7 +23,7 @@ from .....actors.services.interrupts import start_thread
 from .....model.errors import LicorneError
 from ....base.terminal.standard_output import write_error
 from ..workers import GrowingPauses, LaunchedWorker, LaunchError
-from .serving_process import piped_process
+from .local import piped_process
 
 if TYPE_CHECKING:
     from .ray_worker import WorkerSeen
@@ -153,7 +153,7 @@ class RayLauncher:
         elif self._side is None and self._reason:
             why = self._reason
         elif time.monotonic() >= deadline:
-            why = f"none within {_WORKER_SECONDS:g} s: {self._reason or 'Ray says nothing'}"
+            why = f"none within {_WORKER_SECONDS:g} s: {self._reason or 'Ray gives no reason'}"
         if why:
             self._pauses.failed(partition)
             raise LicorneError(f"Ray has no worker for partition {partition!r}: {why}")
@@ -185,7 +185,7 @@ class RayLauncher:
             side = piped_process([_SIDE, settings])
         except OSError as error:
             with self._changed:
-                self._reason = f"the program beside the door cannot be started: {error.strerror or error}"
+                self._reason = f"the helper program cannot be started: {error.strerror or error}"
             return
         with self._changed:
             self._side, self._reason = side, ""
@@ -215,7 +215,7 @@ class RayLauncher:
             self._reason = failed or f"the program that connects to Ray ended {how}{said}"
             self._changed.notify_all()
             if not self._is_stopped:
-                self._write(f"{self._reason}; workers that are in use go on")
+                self._write(f"{self._reason}; workers that are in use continue")
 
     def _hear(self, said: dict[str, Any]) -> None:
         with self._changed:

@@ -16,7 +16,7 @@ from typing import Final, TypedDict, final
 from .....model.errors import LicorneError
 from ...server.access import Address
 from ..workers import LaunchError
-from .serving_process import ServingProcess
+from .local import ServingProcess
 
 _LISTENING_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 1.0

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from ....core.metrics.exporter import CONTENT_TYPE, process_registry, text_of
+from ....core.metrics.losses import configurations_family
 from ....views.rest.handlers.questions import parameters_of
 from ....views.rest.responses import RestError, json_response
 from ..workers import LinkState, PartitionPlace
@@ -180,6 +181,8 @@ async def _pass_to_any(request: Request) -> Response:
 PASSED: Final = {
     "/licorne/v1/page/node": _pass_by_query,
     "/licorne/v1/page/reasons": _pass_by_query,
+    "/licorne/v1/page/waiting": _pass_by_query,
+    "/licorne/v1/preemptions": _pass_by_query,
     "/licorne/v1/page/timeline": _timeline,
 }
 """The endpoints by their paths."""
@@ -243,7 +246,8 @@ async def _metrics(request: Request) -> Response:
         answers = await reader.ask(b"/ws/v1/metrics")
     except RestError:
         answers = WorkerAnswers((), [(place, "") for place in reader.places()])
-    own = text_of([*process_registry().collect(), *_door_families(reader.places())])
+    refused = configurations_family(reader.door.metrics.configurations.figures())
+    own = text_of([*process_registry().collect(), *_door_families(reader.places()), refused])
     said = [each for each in answers.said if each.status == HTTPStatus.OK]
     # The texts are large, so a thread merges them.
     body = await asyncio.to_thread(merged_metrics, own, said)

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from .....model.configuration.extra import ExtraConfig
 from .....model.values.states import ManagerState
 from ....core.documents.declarations import time_text
+from ....core.metrics.figures import Metrics
 from ....core.scheduler.managers.manager_life import ManagerStatus
 from ....views.rest.responses import RestError
 from ...server.access import Address, read_address
@@ -30,6 +31,9 @@ _MERGE_SECONDS: Final = 10.0
 
 class ViewedDoor(Protocol):
     """The interface of a door for the view."""
+
+    metrics: Metrics
+    """The counts of the door itself."""
 
     def places(self) -> tuple[PartitionPlace, ...]:
         """Return the place of each partition, in the order of the registrations of resource managers."""

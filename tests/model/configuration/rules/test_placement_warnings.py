@@ -80,9 +80,9 @@ RULES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "a list of several filter entries has names only": (
         with_rule("{name: user, filter: {users: [bob, §'b.*'], groups: [§'!x', §'d v']}}"),
-        "'b.*' is no user name and has no effect in a list of several",
-        "'!x' is no group name and has no effect in a list of several",
-        "'d v' is no group name and has no effect in a list of several",
+        "'b.*' is not a user name and has no effect in a list of several",
+        "'!x' is not a group name and has no effect in a list of several",
+        "'d v' is not a group name and has no effect in a list of several",
     ),
     "a filter type with a capital is taken for allow": (
         with_rule("{name: user, filter: {type: §Deny, users: [bob]}}"),

@@ -146,7 +146,9 @@ def test_unreadable_properties_are_remarked_on(name: str, text: str, hint: str) 
     """The default is used, which is rarely what was meant."""
     configuration = below_root(f"- {{name: a, properties: {{{name}: §'{text}'}}}}")
 
-    assert [f"{text!r} is no value of {name}, the default is used{hint}"] == warnings_at_marks(configuration)
+    assert [f"{text!r} is not a value of {name}, the default is used{hint}"] == warnings_at_marks(
+        configuration
+    )
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,10 @@ QUEUES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "an order of backfilling is one of two": (
         below_root("- {name: a, parent: true, properties: {backfill.order: §shortes}}"),
-        "backfill.order is 'shortes', and must be 'queue' or 'shortest'; did you mean 'shortest'?",
+        (
+            "backfill.order is 'shortes', and must be 'queue' or 'shortest' or 'policy/NAME'; "
+            "did you mean 'shortest'?"
+        ),
     ),
     "what counts is one of two words": (
         below_root("- {name: a, properties: {fair.count: §everything}}"),

@@ -62,8 +62,8 @@ def test_a_full_disk_is_an_ordinary_error(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_closed_pipe_is_an_ordinary_error(command: str) -> None:
-    """As with `| head -1`, when `head` has gone."""
+def test_a_closed_pipe_ends_a_command_silently(command: str) -> None:
+    """As with `| head -1`, when `head` has gone: with the status of a program that SIGPIPE ends."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -71,11 +71,10 @@ def test_a_closed_pipe_is_an_ordinary_error(command: str) -> None:
     finally:
         os.close(writer)
 
-    assert (2, 1) == (ended.returncode, len(ended.stderr.splitlines()))
-    assert b"Errno" not in ended.stderr
+    assert (141, b"") == (ended.returncode, ended.stderr)
 
 
-def test_a_pipe_that_is_closed_late_is_an_ordinary_error(tmp_path: Path) -> None:
+def test_a_pipe_that_is_closed_late_ends_a_command_silently(tmp_path: Path) -> None:
     """Something was read, and the rest of a long output is not."""
     path = tmp_path / "long.jsonl"
     path.write_text('{"schedule": 1}\n' * 20_000, encoding="utf-8")
@@ -89,10 +88,7 @@ def test_a_pipe_that_is_closed_late_is_an_ordinary_error(tmp_path: Path) -> None
         said = process.stderr.read()
 
     assert {"line": 1, "scheduled": 0} == first
-    assert (2, b"licorne: standard output cannot be written to: its reader has closed it\n") == (
-        process.returncode,
-        said,
-    )
+    assert (141, b"") == (process.returncode, said)
 
 
 @pytest.mark.parametrize("arguments", ["'$0' -m licorne --version >&-", "'$0' -m licorne replay - <&-"])

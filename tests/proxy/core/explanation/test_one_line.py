@@ -10,7 +10,7 @@ from support.model.explained import explained
 from support.model.harness import Harness
 
 from licorne import explanation_line
-from licorne.proxy.core.explanation.text import LINE_CHARACTERS_MAX
+from licorne.proxy.core.explanation.one_line import LINE_CHARACTERS_MAX
 
 
 def waiting(
@@ -30,21 +30,19 @@ def waiting(
     [
         pytest.param(
             waiting("- {name: leaf, resources: {max: {memory: 15}}}"),
-            "queue root.leaf has no room: memory 20 asked, at most 15; "
-            "queue root has no room: memory 20 asked, at most 10: the nodes together have no more; "
-            "no node has room for memory 20",
+            "0/1 nodes are available: 1 Insufficient memory; queue root.leaf: 15 of 15 memory left",
             id="quotas and nodes",
         ),
         pytest.param(
             waiting(predicates=FakePredicates(refused={("ask", "n1"): "it has\na taint"}), memory=5),
-            "every node with room is refused: it has a taint",
+            "0/1 nodes are available: 1 refused: it has a taint",
             id="what the RM says, without its line breaks",
         ),
         pytest.param(waiting(memory=5), "it runs on n1", id="an ask that runs"),
     ],
 )
 def test_everything_that_blocks_is_in_it(harness: Harness, line: str) -> None:
-    """What is asked for and what the limit is, but no usage."""
+    """The nodes with their numbers, and what is left of quotas."""
     assert line == explanation_line(explained(harness))
 
 
@@ -58,16 +56,22 @@ def test_an_ask_that_nothing_blocks_has_its_turn_to_come() -> None:
     assert "it is placed when its turn comes" == explanation_line(explained(h))
 
 
-def test_it_stays_as_it_is_while_the_same_blocks() -> None:
-    """Whatever the time is, and whatever else runs there."""
+def test_it_stays_as_it_is_while_time_alone_passes() -> None:
+    """It contains no times."""
     h = waiting("- {name: leaf, resources: {max: {memory: 15}}}")
     before = explanation_line(explained(h))
 
-    h.ask("other", resource=a_resource(memory=5))
     h.advance(3600)
     h.run_until_idle()
 
     assert before == explanation_line(explained(h))
+
+
+def test_a_user_quota_names_the_queue_of_the_limit() -> None:
+    """Nodes with room are not named."""
+    h = waiting("- {name: leaf, limits: [{users: ['*'], maxresources: {memory: 5}}]}", memory=8)
+
+    assert "user bob in root.leaf: 5 of 5 memory left" == explanation_line(explained(h))
 
 
 def test_a_long_one_is_cut() -> None:

@@ -66,6 +66,19 @@ def test_placements_are_counted_by_queue() -> None:
     assert placed == 5
 
 
+def test_what_waits_is_counted_by_its_queue_and_its_first_blocker() -> None:
+    """In few words; a queue without waiting applications has none."""
+    with rest_scenario() as scheduler:
+        values = scraped(scheduler)
+
+    waiting = {
+        dict(labels)["queue"]: (dict(labels)["reason"], value)
+        for (name, labels), value in values.items()
+        if name == "licorne_waiting"
+    }
+    assert {"root.a": ("user limit", 1), "root.b.static": ("no room: memory", 1)} == waiting
+
+
 def test_queues_of_one_path_are_added_up() -> None:
     """Two resource managers, with a queue `root.leaf` each."""
     with Scheduler(engine="direct") as scheduler:

@@ -145,5 +145,5 @@ def test_scheduling_goes_on_when_the_disk_is_full(
 
     assert manager.callbacks[: len(heard)] == heard
     assert len(heard) < len(manager.callbacks)
-    assert 1 == len([line for line in logged if "has ended, scheduling goes on: No space left" in line])
+    assert 1 == len([line for line in logged if "has ended, scheduling continues: No space left" in line])
     assert {"recording"} == set(recorded_lines(tmp_path)[0])

@@ -113,7 +113,7 @@ TURN: Final[dict[str, Any]] = {"at": 1, "partition": 1}
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ({"at": 1, "schedule": 1}, "a line with `at` and this verb wants a `partition`"),
+        ({"at": 1, "schedule": 1}, "a line with `at` and this verb needs a `partition`"),
         ({**TURN}, "a line has one verb, not none"),
         ({**TURN, "schedule": 1, "node": {}}, "a line has one verb, not schedule, node"),
         ({**TURN, "schedule": 1}, "there is no partition 1"),
@@ -123,7 +123,7 @@ TURN: Final[dict[str, Any]] = {"at": 1, "partition": 1}
             {**TURN, "schedule": 1, "groups": {"ada": 1}},
             "groups[ada]: expected a list, or why the look-up `failed`",
         ),
-        ({**TURN, "schedule": 1, "halted": 1}, "halted: 1 is no bool"),
+        ({**TURN, "schedule": 1, "halted": 1}, "halted: expected bool, not 1"),
         ({**TURN, "timer": "Alarm"}, "timer: no timer: 'Alarm'"),
         ({**TURN, "step": "explode"}, "step: 'explode' is not one of cycle"),
         ({**TURN, "retire": 1}, "retire: not true: 1"),

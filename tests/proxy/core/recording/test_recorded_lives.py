@@ -227,7 +227,7 @@ def test_a_transcript_names_the_partitions_to_make() -> None:
         [*row["snapshot"]["queues"]] for row in rows if "snapshot" in row
     ]
     assert [
-        "registration of RM failed: the configuration has no partition 'other', which is to be made",
+        "registration of RM failed: the configuration has no partition 'other', which `partitions` names",
         "the list of partitions to make is empty: name some, or leave it out for all",
     ] == [row["error"] for row in rows if "error" in row]
 

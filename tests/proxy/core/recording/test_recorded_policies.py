@@ -15,10 +15,11 @@ from support.transcripts.simulated_transcripts import simulated_transcript
 from support.transcripts.transcripts_with_policies import policy_options, with_policies
 
 from licorne import LicorneError, Recording, Scheduler, policies
+from licorne.model.policies.answers import PolicyAnswerError
 from licorne.model.policies.interface import Wait
-from licorne.model.policies.policies import GivenPolicies, PolicyAnswerError
+from licorne.model.policies.policies import GivenPolicies
 from licorne.model.resources.resource import EMPTY
-from licorne.proxy.base.files.policy_options import given_policies
+from licorne.proxy.base.files.plugins import given_policies
 from licorne.proxy.core.recording.observer import ReplayDifferenceError
 from licorne.proxy.core.recording.policy_answers import (
     PlayedAnswers,
@@ -37,7 +38,7 @@ from licorne.proxy.play.transcripts.transcript import (
     rows_of_files,
 )
 
-TRIED: Final = ("Broken", "Impure", "Later", "Apart", "Oldest", "Fewest")
+TRIED: Final = ("Broken", "Impure", "Later", "Apart", "Oldest", "Fewest", "Guess", "Widest", "Sized")
 """Policies of all points: one fails at times, one counts its questions, one holds starts until a time."""
 DECIDING: Final = {"impure.node_key", "broken.application_key", "later.may_start", "apart.refuses"} | {
     "fewest.queue_key"

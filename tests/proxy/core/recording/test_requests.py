@@ -21,7 +21,7 @@ from licorne.model.values.messages import (
     TerminationType,
     UuidRelease,
 )
-from licorne.proxy.core.recording.requests import (
+from licorne.proxy.core.recording.turn_documents import (
     allocation_request,
     application_request,
     is_secret,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.proxy.manager_requests import application_request, ask_request, node_request
@@ -72,6 +72,55 @@ def test_engines_give_equal_explanations(engine: EngineName, *, stepped: bool) -
     assert [ask.blockers for ask in expected.asks] == [ask.blockers for ask in explanation.asks]
     assert [ask.nodes for ask in expected.asks] == [ask.nodes for ask in explanation.asks]
     assert expected.places == explanation.places
+
+
+class Judge(ResourceManager):
+    """Refuses a node, and explains that."""
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        """Refuse."""
+        raise ValueError(f"{args.nodeID} has a taint")
+
+    def refused_nodes(self, allocation_key: str) -> dict[str, str]:
+        """Return the node."""
+        return {"n1": f"untolerated taint of {allocation_key}"}
+
+
+class FailingJudge(Judge):
+    """Cannot explain what it refuses."""
+
+    def refused_nodes(self, allocation_key: str) -> dict[str, str]:
+        """Raise."""
+        raise KeyError(allocation_key)
+
+
+def nodes_judged_by(manager: ResourceManager, **options: Any) -> tuple[tuple[tuple[str, int], ...], ...]:
+    """Return the reasons of nodes for one ask, by both questions."""
+    with Scheduler(**options) as scheduler:
+        scheduler.register("rm", manager, configuration=QUEUES)
+        scheduler.update_node(node_request("n1"))
+        scheduler.update_application(application_request("app", queue="root.small"))
+        scheduler.update_allocation(ask_request("ask", memory=1))
+        asks = [*scheduler.explain("app").asks, *scheduler.explain_ask("app", "ask").asks]
+    return tuple(ask.nodes.reasons for ask in asks if ask.nodes is not None)
+
+
+@ENGINES
+def test_a_resource_manager_explains_what_it_refuses(engine: EngineName, *, stepped: bool) -> None:
+    """In a few words, which are counted; it is asked on no thread of the scheduler."""
+    found = nodes_judged_by(Judge(), engine=engine, stepped=stepped)
+
+    assert ((("untolerated taint of ask", 1),),) * 2 == found
+
+
+def test_an_explanation_is_made_without_reasons_that_fail() -> None:
+    """The failure is reported, once for each question."""
+    failures: list[Any] = []
+
+    found = nodes_judged_by(FailingJudge(), engine="direct", on_error=failures.append)
+
+    assert ((), ()) == found
+    assert ["refused_nodes"] * 2 == [failure.callback for failure in failures]
 
 
 @pytest.fixture

@@ -30,8 +30,6 @@ MANY: Final = 4 * FEW
 STEPS: Final = 20
 FLAT: Final = 1.1
 """What a flat step may cost more with four times as many: a few lines more to search an order by halving."""
-LINEAR: Final = 4.4
-"""The same for a step that visits each of them, and does no more for each where there are more."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +41,14 @@ class Row:
         step: what is counted.
         queues: the queues below the root, as YAML in one line, for that many.
         growth: what the step may cost more with four times as many.
+        properties: the properties of the root, as YAML in one line.
     """
 
     fill: Callable[[Scheduler, int], None]
     step: Callable[[Scheduler], None]
     queues: Callable[[int], str] = lambda _: "{name: leaf}"
     growth: float = FLAT
+    properties: str = ""
 
 
 def place(scheduler: Scheduler) -> None:
@@ -152,13 +152,18 @@ def waiting_applications(scheduler: Scheduler, count: int, *, memory: int = 10_0
         scheduler.update_allocation(ask_request(f"{name}-ask", application=name, memory=memory))
 
 
-def waiting_sizes(scheduler: Scheduler, count: int) -> None:
+def waiting_sizes(scheduler: Scheduler, count: int, *, least: int = 10_000) -> None:
     """Let 5n applications wait, each with an ask of another size that is too large for any node."""
     twenty_nodes(scheduler)
     scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
     for number, name in enumerate(keys(5 * count, "other")):
         scheduler.update_application(application_request(name))
-        scheduler.update_allocation(ask_request(f"{name}-ask", application=name, memory=10_000 + number))
+        scheduler.update_allocation(ask_request(f"{name}-ask", application=name, memory=least + number))
+
+
+def barred_sizes(scheduler: Scheduler, count: int) -> None:
+    """Let 5n applications wait, each with an ask of another size that is too large for the whole cluster."""
+    waiting_sizes(scheduler, count, least=100_000)
 
 
 def applications_with_many_sizes(scheduler: Scheduler, count: int) -> None:
@@ -301,22 +306,56 @@ def held_users(scheduler: Scheduler, count: int) -> None:
         scheduler.update_allocation(ask_request(f"{name}-ask", application=f"of-{name}", memory=1_001))
 
 
-def busy_queues(scheduler: Scheduler, count: int) -> None:
-    """Let one application run in each of n queues."""
-    one_node(scheduler)
+def ask_in_each_queue(scheduler: Scheduler, count: int, memory: int) -> None:
+    """Send early asks, and one ask of a size to each of n queues."""
     scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
     for name in keys(count, "q"):
         scheduler.update_application(application_request(f"in-{name}", queue=f"root.{name}"))
-        scheduler.update_allocation(ask_request(f"{name}-ask", application=f"in-{name}"))
+        scheduler.update_allocation(ask_request(f"{name}-ask", application=f"in-{name}", memory=memory))
+
+
+def busy_queues(scheduler: Scheduler, count: int) -> None:
+    """Let one application run in each of n queues."""
+    one_node(scheduler)
+    ask_in_each_queue(scheduler, count, memory=1)
 
 
 def waiting_queues(scheduler: Scheduler, count: int) -> None:
     """Let one ask wait in each of n queues, too large for any node."""
     twenty_nodes(scheduler)
-    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
-    for name in keys(count, "q"):
-        scheduler.update_application(application_request(f"in-{name}", queue=f"root.{name}"))
-        scheduler.update_allocation(ask_request(f"{name}-ask", application=f"in-{name}", memory=10_000))
+    ask_in_each_queue(scheduler, count, memory=10_000)
+
+
+def queues_at_their_maximum(scheduler: Scheduler, count: int) -> None:
+    """Let one ask wait in each of n queues for room below its own maximum."""
+    one_node(scheduler)
+    ask_in_each_queue(scheduler, count, memory=2)
+
+
+def reserved_asks(scheduler: Scheduler, count: int) -> None:
+    """Let n asks of one application reserve a node each, and twenty more come for which nodes are left."""
+    scheduler.update_application(application_request("app"))
+    scheduler.update_application(application_request("reserving"))
+    scheduler.update_node(node_request(*keys(count + STEPS, "node"), memory=100))
+    scheduler.update_allocation(ask_request(*keys(count + STEPS, "filling"), memory=60))
+    scheduler.run_until_idle()
+    scheduler.update_allocation(ask_request(*keys(count, "large"), application="reserving", memory=100))
+    scheduler.advance_to(scheduler.now_ns() + 5 * 10**9)
+    scheduler.run_until_idle()
+    scheduler.update_allocation(ask_request(*keys(STEPS, "measured"), application="reserving", memory=100))
+
+
+def free_reserved_nodes(scheduler: Scheduler) -> None:
+    """Free reserved nodes, one after the other."""
+    for key in keys(STEPS, "filling"):
+        scheduler.update_allocation(release_request(key))
+        scheduler.run_until_idle()
+
+
+def reserve(scheduler: Scheduler) -> None:
+    """Let the asks that came last get old enough to reserve nodes."""
+    scheduler.advance_to(scheduler.now_ns() + 5 * 10**9)
+    scheduler.run_until_idle()
 
 
 def busy_users(scheduler: Scheduler, count: int) -> None:
@@ -328,6 +367,84 @@ def busy_users(scheduler: Scheduler, count: int) -> None:
         request.new[0].ugi.user = name
         scheduler.update_application(request)
         scheduler.update_allocation(ask_request(f"{name}-ask", application=f"of-{name}"))
+
+
+def jobs_behind_a_promise(scheduler: Scheduler, count: int) -> None:
+    """Let n jobs wait behind the first one, which is promised the room of jobs that run for an hour."""
+    wait_behind_a_promise(scheduler, [(91 - number % 6, 60) for number in range(count)])
+
+
+def jobs_beside_a_promise(scheduler: Scheduler, count: int) -> None:
+    """Let n jobs of other walltimes each wait that have room and would delay the first one."""
+    wait_behind_a_promise(scheduler, [(91, 60), *((10 + number % 6, 70 + number) for number in range(count))])
+
+
+def wait_behind_a_promise(scheduler: Scheduler, jobs: list[tuple[int, int]]) -> None:
+    """Let jobs of that much memory and as many minutes wait while others run for an hour."""
+    one_node(scheduler, memory=100)
+    early = ask_request(*keys(STEPS, "early"), memory=3)
+    for ask in early.allocations:
+        ask.allocationTags["walltime"] = "1h"
+    scheduler.update_allocation(early)
+    for name, (memory, minutes) in zip(keys(len(jobs), "other"), jobs, strict=True):
+        request = ask_request(f"{name}-ask", application=name, memory=memory)
+        request.allocations[0].allocationTags["walltime"] = f"{minutes}m"
+        scheduler.update_application(application_request(name))
+        scheduler.update_allocation(request)
+
+
+def submit_jobs(scheduler: Scheduler) -> None:
+    """Submit jobs that end before the first one is to start, and have room."""
+    for name in keys(STEPS, "measured"):
+        request = ask_request(f"{name}-ask", application=name)
+        request.allocations[0].allocationTags["walltime"] = "1m"
+        scheduler.update_application(application_request(name))
+        scheduler.update_allocation(request)
+        scheduler.run_until_idle()
+
+
+def end_early(scheduler: Scheduler) -> None:
+    """Release some of what was placed, which is not enough for any job."""
+    for key in keys(5, "early"):
+        scheduler.update_allocation(release_request(key))
+        scheduler.run_until_idle()
+
+
+def past_users(scheduler: Scheduler, count: int) -> None:
+    """Let each of n users have used something, and wait for more than there is."""
+    one_node(scheduler, memory=1_000)
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+    for name in keys(count, "user"):
+        request = application_request(f"of-{name}")
+        request.new[0].ugi.user = name
+        scheduler.update_application(request)
+        use_and_wait(scheduler, f"of-{name}")
+
+
+def past_queues(scheduler: Scheduler, count: int) -> None:
+    """Let something have run in each of n queues, and wait there for more than there is."""
+    one_node(scheduler, memory=1_000)
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+    for name in keys(count, "q"):
+        scheduler.update_application(application_request(f"in-{name}", queue=f"root.{name}"))
+        use_and_wait(scheduler, f"in-{name}")
+
+
+def use_and_wait(scheduler: Scheduler, application: str) -> None:
+    """Run something of an application for a second, and let another ask of it wait."""
+    scheduler.update_allocation(ask_request(f"{application}-used", application=application))
+    scheduler.run_until_idle()
+    scheduler.advance_to(scheduler.now_ns() + 10**9)
+    scheduler.update_allocation(ask_request(f"{application}-ask", application=application, memory=1_001))
+    scheduler.update_allocation(release_request(f"{application}-used", application=application))
+
+
+def place_later(scheduler: Scheduler) -> None:
+    """Place asks of the application `app`, one each second."""
+    for key in keys(STEPS, "measured"):
+        scheduler.advance_to(scheduler.now_ns() + 10**9)
+        scheduler.update_allocation(ask_request(key))
+        scheduler.run_until_idle()
 
 
 def limited_user(_: int) -> str:
@@ -350,12 +467,19 @@ def many_leaves(count: int) -> str:
     return ", ".join(["{name: leaf}", *(f"{{name: {name}}}" for name in keys(count, "q"))])
 
 
+def small_leaves(count: int) -> str:
+    """Return n leaves with a maximum beside the one of `app`."""
+    small = [f"{{name: {name}, resources: {{max: {{memory: 1}}}}}}" for name in keys(count, "q")]
+    return ", ".join(["{name: leaf}", *small])
+
+
 def limited_users(count: int) -> str:
     """Return a leaf that limits each of n users."""
     limits = ", ".join(f"{{users: [{name}], maxresources: {{memory: 1000}}}}" for name in keys(count, "user"))
     return f"{{name: leaf, limits: [{limits}]}}"
 
 
+PAST_OF_USERS: Final = "{name: leaf, properties: {application.sort.policy: users, fair.half-life: 1h}}"
 ROWS: Final = {
     "placing beside empty nodes": Row(empty_nodes, place),
     "placing beside full nodes": Row(full_nodes, place),
@@ -374,9 +498,11 @@ ROWS: Final = {
     "placing beside barred applications": Row(barred_applications, place),
     "submitting beside barred applications": Row(barred_applications, submit),
     "releasing beside barred applications": Row(barred_applications, release),
-    # A node that gains room compares each size that waits, and a cycle looks each of them up.
-    "placing beside waiting sizes": Row(waiting_sizes, place, growth=LINEAR),
-    "releasing beside waiting sizes": Row(waiting_sizes, release, growth=LINEAR),
+    "placing beside waiting sizes": Row(waiting_sizes, place),
+    "submitting beside waiting sizes": Row(waiting_sizes, submit),
+    "releasing beside waiting sizes": Row(waiting_sizes, release),
+    "placing beside barred sizes": Row(barred_sizes, place),
+    "releasing beside barred sizes": Row(barred_sizes, release),
     "placing beside applications with many sizes": Row(applications_with_many_sizes, place),
     "releasing beside applications with many sizes": Row(applications_with_many_sizes, release),
     "placing beside a gang and waiting applications": Row(gang_beside_waiting, place),
@@ -398,26 +524,44 @@ ROWS: Final = {
     "releasing beside victims": Row(victims, release, owed_leaf),
     # A walk makes ten attempts, and asks of each size whether it may be tried.
     "trying to preempt for sizes of their own": Row(owed_sizes, wait_for_attempts, owed_leaf, growth=3.5),
-    # A walk asks once for each user whose limits hold something; an application more of one costs nothing.
-    "placing beside held users": Row(held_users, place, limited_users, growth=LINEAR),
-    "submitting beside held users": Row(held_users, submit, limited_users, growth=LINEAR),
-    "releasing beside held users": Row(held_users, release, limited_users, growth=LINEAR),
+    "placing beside held users": Row(held_users, place, limited_users),
+    "submitting beside held users": Row(held_users, submit, limited_users),
+    "releasing beside held users": Row(held_users, release, limited_users),
     "placing beside busy queues": Row(busy_queues, place, many_leaves),
     "releasing beside busy queues": Row(busy_queues, release, many_leaves),
     "placing beside waiting queues": Row(waiting_queues, place, many_leaves),
-    # What ends wakes all leaves in which something waits.
-    "releasing beside waiting queues": Row(waiting_queues, release, many_leaves, growth=LINEAR),
+    "releasing beside waiting queues": Row(waiting_queues, release, many_leaves),
+    "placing beside queues at their maximum": Row(queues_at_their_maximum, place, small_leaves),
+    "submitting beside queues at their maximum": Row(queues_at_their_maximum, submit, small_leaves),
+    "releasing beside queues at their maximum": Row(queues_at_their_maximum, release, small_leaves),
+    "reserving beside reserved asks": Row(reserved_asks, reserve),
+    "freeing nodes beside reserved asks": Row(reserved_asks, free_reserved_nodes),
     "placing beside busy users": Row(busy_users, place, limited_users),
     "submitting beside busy users": Row(busy_users, submit, limited_users),
+    "submitting beside jobs behind a promise": Row(
+        jobs_behind_a_promise, submit_jobs, properties="backfill.reservations: '1'"
+    ),
+    "releasing beside jobs behind a promise": Row(
+        jobs_behind_a_promise, end_early, properties="backfill.reservations: '1'"
+    ),
+    "submitting beside jobs that would delay a promise": Row(
+        jobs_beside_a_promise, submit_jobs, properties="backfill.reservations: '1'"
+    ),
+    # After an end the walltimes of all of them are compared, and a few are tried.
+    "releasing beside jobs that would delay a promise": Row(
+        jobs_beside_a_promise, end_early, growth=1.5, properties="backfill.reservations: '1'"
+    ),
+    "placing beside users with past use": Row(past_users, place_later, lambda _: PAST_OF_USERS),
+    "placing beside queues with past use": Row(
+        past_queues, place_later, many_leaves, properties="fair.half-life: 1h"
+    ),
 }
 
 
 def lines_of(row: Row, count: int) -> int:
     """Return how many lines the step executes with that many."""
-    configuration = (
-        "partitions: [{name: default, queues: "
-        f"[{{name: root, submitacl: '*', queues: [{row.queues(count)}]}}]}}]"
-    )
+    below = f"properties: {{{row.properties}}}, queues: [{row.queues(count)}]"
+    configuration = f"partitions: [{{name: default, queues: [{{name: root, submitacl: '*', {below}}}]}}]"
     with Scheduler(engine="direct") as scheduler:
         scheduler.register("rm", ResourceManager(), configuration=configuration)
         row.fill(scheduler, count)

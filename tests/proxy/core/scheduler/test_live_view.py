@@ -52,12 +52,12 @@ def rows_of(scheduler: Scheduler) -> LiveRows:
     return rows
 
 
-def test_what_was_noted_most_often_is_why_an_application_waits(scheduler: Scheduler) -> None:
+def test_the_first_blocker_is_why_an_application_waits(scheduler: Scheduler) -> None:
     """Those of which nothing waits are left out, and those that are not known."""
     reasons = scheduler.monitoring.live_view.reasons("rm", "default", ["app", "gone", "never"])
 
     assert ["app"] == list(reasons)
-    assert "Not enough" in reasons["app"]
+    assert reasons["app"] == "queue max"
 
 
 def test_the_rows_are_what_the_partition_has(scheduler: Scheduler) -> None:

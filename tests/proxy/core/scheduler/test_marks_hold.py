@@ -21,19 +21,22 @@ from licorne.model.applications.application import Application
 from licorne.model.cluster import Cluster
 from licorne.model.explanation.dry_run import next_asks, prospects
 from licorne.model.explanation.explain import explain
+from licorne.model.explanation.first_blockers import first_blockers, waiting_sums
 from licorne.model.marks import marked_methods
 from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
 from licorne.model.views import rows, shown
 from licorne.model.views.rows import (
+    Seen,
+    happened,
     live_applications,
     live_ended,
     live_names,
     live_node_facts,
     live_nodes,
     live_queues,
-    live_reasons,
     partition_figures,
+    recent_preemptions,
 )
 from licorne.model.views.shown import (
     application_ids,
@@ -269,9 +272,12 @@ def watch_everything(partition: Partition) -> None:
     for name in names.nodes:
         partition.read(live_node_facts, name)
     partition.read(live_applications, names.applications, {})
-    partition.read(live_reasons, names.applications)
+    partition.read(first_blockers, names.applications)
+    partition.read(waiting_sums)
     partition.read(live_ended, names.ended)
     partition.read(live_queues, names.queues)
+    partition.read(happened, Seen())
+    partition.read(recent_preemptions)
 
 
 def dry_run(

@@ -10,6 +10,7 @@ from support.proxy.policy_clusters import GPU, HOUR, MIDNIGHT, Cluster, quantiti
 
 from licorne import LicorneError, RequestError, Scheduler, policies, si
 from licorne.model.applications.effects import ApplicationState
+from licorne.model.scheduling.cycle import ConcurrentOutcome
 from licorne.proxy.core.scheduler.engine_names import EngineName
 
 # ------------------------------------------------------------------------------------- the three examples
@@ -100,6 +101,72 @@ def test_applications_start_when_a_policy_lets_them(engine: EngineName, backfill
     cluster.run()
     assert cluster.scheduler.explain("a1").state is ApplicationState.RUNNING
     assert not cluster.failures
+
+
+@pytest.mark.parametrize("backfill", ["", "backfill.reservations: '1'"])
+@pytest.mark.parametrize("engine", ["direct", "actors", "threads"])
+def test_an_application_that_loses_its_asks_has_not_started(engine: EngineName, backfill: str) -> None:
+    """It completes without them, and with another one it would run: a policy holds it still."""
+    configuration = text(partition="policies: {admission: [night]}", root=backfill)
+    cluster = Cluster({"night": NightOnly}, configuration, engine=engine)
+    cluster.scheduler.advance_to(MIDNIGHT + 7 * HOUR)
+    cluster.nodes(n1={"vcore": 4})
+    cluster.application("app", walltime="1h")
+    cluster.ask("first", "app", vcore=1)
+    assert cluster.run() == []
+    gone = {
+        "allocationsToRelease": [{"applicationID": "app", "allocationKey": "first", "terminationType": 1}]
+    }
+    cluster.scheduler.update_allocation(si.AllocationRequest(rmID="rm", releases=gone))
+    cluster.run()
+    cluster.ask("second", "app", vcore=1)
+
+    assert cluster.run() == []
+    assert cluster.blocked("app")[0].startswith(
+        "application app: a policy holds it: night: starts after 22:00"
+    )
+    cluster.scheduler.advance_to(MIDNIGHT + 22 * HOUR)
+    cluster.run()
+    assert "second" in " ".join(cluster.listener.all("placed "))
+
+
+def test_threads_that_share_a_partition_start_nothing_that_a_policy_may_hold() -> None:
+    """To start it takes a cycle that has the partition alone."""
+    configuration = text(partition="policies: {admission: [night]}")
+    cluster = Cluster({"night": NightOnly}, configuration, engine="threads")
+    cluster.scheduler.advance_to(MIDNIGHT + 7 * HOUR)
+    cluster.nodes(n1={"vcore": 4})
+    cluster.application("app")
+    cluster.ask("key", "app", vcore=1)
+    (partition,) = cluster.scheduler._cluster.partitions()
+
+    assert partition.place_concurrently() is ConcurrentOutcome.ALONE
+    assert cluster.run() == []
+
+
+@pytest.mark.parametrize("call", ["validate", "run_until_idle", "snapshot", "next_asks", "stop"])
+@pytest.mark.parametrize("engine", ["direct", "actors", "threads"])
+def test_a_policy_may_not_call_the_scheduler(engine: EngineName, call: str) -> None:
+    """The partition waits for the answer, and the call would wait for the partition."""
+
+    class Calling:
+        def node_key(self, _: policies.NodeView) -> float:
+            for scheduler in schedulers:
+                getattr(scheduler, call)()
+            return 0.0
+
+    schedulers: list[Scheduler] = []
+    cluster = Cluster({"own": Calling}, text(partition="nodesortpolicy: {type: policy/own}"), engine=engine)
+    cluster.nodes(n1={"vcore": 4})
+    cluster.application("app")
+    cluster.run()
+    schedulers.append(cluster.scheduler)
+    cluster.ask("key", "app", vcore=1)
+
+    assert cluster.run() == ["key"]
+    assert cluster.failures
+    assert {type(each.error) for each in cluster.failures} == {RequestError}
+    cluster.scheduler.validate()
 
 
 # ------------------------------------------------------------------------------------------- when it asks

@@ -151,7 +151,10 @@ CALLS: Mapping[str, tuple[Call, str]] = {
     "a hook that is not one": (lambda _: Scheduler(on_error=5), "on_error=5 cannot be called"),  # type: ignore[arg-type]
     "a recording nowhere": (lambda _: Scheduler(record=5), "record: expected Recording or Path or str"),  # type: ignore[arg-type]
     "a recording of nothing": (lambda _: Recording(None), "folder: expected Path or str, got None"),  # type: ignore[arg-type]
-    "steps of one that runs": (lambda _: running_scheduler("run_until_idle"), "it is not stepped"),
+    "steps of one that runs": (
+        lambda _: running_scheduler("run_until_idle"),
+        "this scheduler is not stepped",
+    ),
     "REST of a client": (lambda _: rest_app(None), "scheduler, which is in this process: expected Scheduler"),  # type: ignore[arg-type]
     "one token": (lambda s: rest_app(s, tokens="secret-secret-secret"), "tokens: expected a list of texts"),
     "a port as text": (lambda s: RestServer(s, RestSettings(port="80")), "port: expected int, got str '80'"),  # type: ignore[arg-type]

@@ -99,11 +99,11 @@ def test_the_second_object_overrides_the_first() -> None:
 
 BAD_VALUES: Final = {
     "a flag": (f"{ACCESS}bypassAuth", "maybe", "'maybe' is neither true nor false"),
-    "an expression": (f"{ACCESS}externalUsers", "^a,(", "'^a,(' is no list of regular expressions: '('"),
+    "an expression": (f"{ACCESS}externalUsers", "^a,(", "'^a,(' is not a list of regular expressions: '('"),
     "an expression of Python alone": (
         f"{FILTERING}bypassNamespaces",
         "(?!a)",
-        "'(?!a)' is no list of regular expressions",
+        "'(?!a)' is not a list of regular expressions",
     ),
 }
 
@@ -205,7 +205,7 @@ def test_another_bad_value_is_a_warning() -> None:
 
     verdict = judged(Write({"metadata": {"name": "yunikorn-configs"}, "data": data}))
 
-    problem = "'soon' is no duration, such as 1m30s or 300ms"
+    problem = "'soon' is not a duration such as 1m30s or 300ms"
     expected = (
         f"ConfigMap yunikorn-configs: service.volumeBindTimeout: {problem}",
         f"ConfigMap yunikorn-configs: {ACCESS}bypassAuth: 'maybe' is neither true nor false",

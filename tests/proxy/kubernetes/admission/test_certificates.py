@@ -15,7 +15,13 @@ import pytest
 from support.kubernetes.stub_clients import client_of
 from support.kubernetes.stub_server import StubApiServer
 from support.kubernetes.stub_store import StatusError
-from support.kubernetes.webhooks import MUTATING, REGISTRATIONS, VALIDATING, ManualClock, registration
+from support.kubernetes.webhooks import (
+    MUTATING,
+    REGISTRATIONS,
+    VALIDATING,
+    ManualClock,
+    stub_with_registrations,
+)
 
 from licorne.actors.services.log import Log
 from licorne.proxy.kubernetes.admission.certificates import (
@@ -136,9 +142,7 @@ def test_parts_that_do_not_belong_together_are_no_certificate(case: tuple[Servin
 
 @pytest.fixture
 def stub() -> Iterator[StubApiServer]:
-    with StubApiServer() as server:
-        for collection in REGISTRATIONS:
-            server.add(collection, registration("hook", "https://127.0.0.1:1"))
+    with stub_with_registrations() as server:
         yield server
 
 

@@ -25,6 +25,7 @@ BOB: Final = {USER: '{"user":"bob"}'}
 GENERATED: Final = {APP: "yunikorn-team-autogen", "applicationId": "yunikorn-team-autogen"}
 YES: Final = {PREEMPTION: "true"}
 CONTROLLER: Final = "system:serviceaccount:kube-system:replicaset-controller"
+LONG: Final = f"podgroup-team-{'g' * 40}-ca4c131d"
 FILTERING: Final = "admissionController.filtering."
 SIGNER: Final = UserSigner(b"k" * 32)
 ACCESS: Final = "admissionController.accessControl."
@@ -103,6 +104,19 @@ PODS: Final = {
     ),
     "the annotation of an application is enough": Row(
         annotations={APP: "etl"}, expected_labels={}, expected_annotations={APP: "etl", **ANN, **YES}
+    ),
+    "the pods of a group are an application": Row(
+        {"jobset.sigs.k8s.io/jobset-name": "train"},
+        data={f"{FILTERING}generateUniqueAppId": "true"},
+        expected_labels={
+            "jobset.sigs.k8s.io/jobset-name": "train",
+            APP: "jobset-team-train",
+            "applicationId": "jobset-team-train",
+        },
+    ),
+    "the group of a pod may be in its specification": Row(
+        spec={"schedulingGroup": {"podGroupName": "g" * 80}},
+        expected_labels={APP: LONG, "applicationId": LONG},
     ),
     "each pod is an application where ids are unique": Row(
         data={f"{FILTERING}generateUniqueAppId": "true"},

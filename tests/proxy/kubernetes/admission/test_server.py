@@ -16,10 +16,9 @@ from support.kubernetes.stub_clients import client_of
 from support.kubernetes.stub_server import StubApiServer
 from support.kubernetes.webhooks import (
     MUTATING,
-    REGISTRATIONS,
     ManualClock,
     ask,
-    registration,
+    stub_with_registrations,
     trusting,
 )
 from support.waiting import wait_until
@@ -43,9 +42,7 @@ OPTIONS: Final = AdmissionServerOptions(
 
 @pytest.fixture
 def stub() -> Iterator[StubApiServer]:
-    with StubApiServer() as server:
-        for collection in REGISTRATIONS:
-            server.add(collection, registration("hook", "https://127.0.0.1:1"))
+    with stub_with_registrations() as server:
         server.add(NAMESPACES, {"metadata": {"name": "team"}})
         yield server
 
@@ -102,6 +99,22 @@ def test_a_bad_configuration_is_denied_over_tls(stub: StubApiServer, server: Adm
 
     assert not answer["response"]["allowed"]
     assert "ConfigMap yunikorn-configs: queues.yaml:1" in answer["response"]["status"]["message"]
+
+
+def test_answers_and_the_end_of_the_certificate_are_metrics(
+    stub: StubApiServer, server: AdmissionServer, clock: ManualClock
+) -> None:
+    """A pod that is changed, one that is not, and a configuration that is denied."""
+    bad = {"metadata": {"name": "yunikorn-configs"}, "data": {"queues.yaml": "partitions: 1"}}
+    asked(stub, server, "/mutate", a_review("Pod", POD))
+    asked(stub, server, "/validate-conf", a_review("ConfigMap", {"metadata": {}}, namespace="yunikorn"))
+    asked(stub, server, "/validate-conf", a_review("ConfigMap", bad, namespace="yunikorn"))
+    reviews, ends = server.metrics()
+
+    assert {"allowed": 1, "changed": 1, "denied": 1} == {
+        sample.labels["result"]: sample.value for sample in reviews.samples
+    }
+    assert (clock() + timedelta(days=90)).timestamp() == ends.samples[0].value
 
 
 REFUSED: Final[dict[str, tuple[str, bytes | dict[str, Any] | None, int]]] = {

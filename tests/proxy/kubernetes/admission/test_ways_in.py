@@ -13,8 +13,9 @@ from support.kubernetes.reviews import a_review, patched
 from licorne.proxy.kubernetes.admission.marking import Marking
 from licorne.proxy.kubernetes.admission.reviews import request_of
 from licorne.proxy.kubernetes.admission.settings import admission_settings
+from licorne.proxy.kubernetes.admission.templates import templates_of
 from licorne.proxy.kubernetes.mapping.applications import refused_user, user_and_groups
-from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings, UnsignedUsers
+from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings, UnsignedUsers, is_ours
 from licorne.proxy.kubernetes.mapping.user_signatures import UserSigner
 from licorne.proxy.kubernetes.objects import ConfigMap, ObjectMeta, Pod
 
@@ -56,17 +57,39 @@ def an_object(kind: str, name: str, annotations: Mapping[str, str], **metadata: 
             return {"metadata": own, "template": inner}
         case "CronJob":
             return {"metadata": own, "spec": {"jobTemplate": {"spec": {"template": inner}}}}
+        case "JobSet":
+            jobs = [{"name": "workers", "template": {"spec": {"template": inner}}}]
+            return {"metadata": own, "spec": {"replicatedJobs": jobs}}
+        case "RayCluster":
+            return {"metadata": own, "spec": ray_cluster(inner)}
+        case "RayJob":
+            return {"metadata": own, "spec": {"rayClusterSpec": ray_cluster(inner)}}
+        case "RayService":
+            return {"metadata": own, "spec": {"rayClusterConfig": ray_cluster(inner)}}
         case _:
             return {"metadata": own, "spec": {"template": inner}}
+
+
+def ray_cluster(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the specification of a Ray cluster with a group of workers."""
+    workers = [{"groupName": "workers", "template": template}]
+    return {"headGroupSpec": {"template": template}, "workerGroupSpecs": workers}
+
+
+def template_of(kind: str, workload: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the template of pods in a workload, or the last one of several."""
+    raw = msgspec.Raw(json.dumps(workload).encode())
+    *_, last = templates_of(kind, raw).values()
+    found: dict[str, Any] = json.loads(bytes(last.raw))
+    return found
 
 
 def made_by(
     owner_kind: str, owner: Mapping[str, Any], kind: str, name: str, **metadata: Any
 ) -> dict[str, Any]:
     """Return what a controller makes of a workload: it copies the annotations of the template."""
-    spec = owner["spec"]["jobTemplate"]["spec"] if owner_kind == "CronJob" else owner["spec"]
     reference = {"kind": owner_kind, "name": owner["metadata"]["name"], "uid": "u", "controller": True}
-    annotations = spec["template"]["metadata"].get("annotations", {})
+    annotations = template_of(owner_kind, owner)["metadata"].get("annotations", {})
     return an_object(kind, name, annotations, ownerReferences=[reference], **metadata)
 
 
@@ -90,14 +113,23 @@ class Way(NamedTuple):
     between: str = ""
     """What a controller makes of the workload, and of which it makes pods."""
     expected: str = "mallory"
+    operator: str = f"{SYSTEM}controller"
+    """The account of the controller."""
 
 
+OPERATED: Final = (
+    ("JobSet", "Job"),
+    ("RayCluster", ""),
+    ("RayJob", "RayCluster"),
+    ("RayService", "RayCluster"),
+)
+OPERATOR: Final = "system:serviceaccount:operators:operator"
 WAYS: Final = {
     **{
         f"the template of a {kind} names root": Way(kind, ROOT, expected="denied")
         for kind in (
             *("Pod", "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "CronJob"),
-            *("ReplicationController", "PodTemplate"),
+            *("ReplicationController", "PodTemplate", *(kind for kind, _ in OPERATED)),
         )
     },
     **{
@@ -116,6 +148,16 @@ WAYS: Final = {
             *(("Job", ""), ("CronJob", "Job"), ("ReplicationController", "")),
         )
     },
+    **{
+        f"the pods of a {kind} run for who made it, if its operator is trusted": Way(kind, between=between)
+        for kind, between in OPERATED
+    },
+    **{
+        f"the pods of a {kind} run for its operator otherwise": Way(
+            kind, between=between, operator=OPERATOR, expected=OPERATOR
+        )
+        for kind, between in OPERATED
+    },
     "an account beside the controllers names root": Way("Pod", ROOT, f"{SYSTEM}robot", expected="denied"),
 }
 
@@ -128,12 +170,12 @@ def test_a_way_in_leads_to_nobody_else(way: Way) -> None:
         made = written(way.kind, made or {}, way.user)
     kind = way.kind
     if made is not None and way.between:
-        made = written(way.between, made_by(kind, made, way.between, "w-5f6c"), f"{SYSTEM}controller")
+        made = written(way.between, made_by(kind, made, way.between, "w-5f6c"), way.operator)
         kind = way.between
     if made is not None and kind not in {"Pod", "PodTemplate"}:
         labels = {"labels": {"pod-template-hash": "5f6c"}} if kind == "ReplicaSet" and way.between else {}
         pod = made_by(kind, made, "Pod", "", generateName="w-", **labels)
-        made = written("Pod", pod, f"{SYSTEM}controller")
+        made = written("Pod", pod, f"{SYSTEM}controller" if kind == "Job" else way.operator)
 
     assert way.expected == runs_for(made)
 
@@ -159,6 +201,21 @@ def test_an_owner_that_somebody_writes_himself_is_no_way() -> None:
     assert of_root is not None
 
     assert written("Pod", made_by("Job", of_root, "Pod", "job-1"), "mallory") is None
+
+
+MIRROR: Final = {"kubernetes.io/config.mirror": "hash"}
+OF_NODE: Final = [{"kind": "Node", "name": "n1", "uid": "u", "controller": True}]
+
+
+@pytest.mark.parametrize(("user", "is_foreign"), [("system:node:n1", True), ("mallory", False)])
+def test_a_mirror_of_a_static_pod_is_made_by_a_kubelet(user: str, *, is_foreign: bool) -> None:
+    """It stays as it is, and is not scheduled; a user cannot leave the queues by its annotation."""
+    document = an_object("Pod", "p", MIRROR, ownerReferences=OF_NODE)
+    document["spec"] |= {"nodeName": "n1", "schedulerName": "licorne"}
+    pod = written("Pod", document, user)
+
+    assert (pod == document) is is_foreign
+    assert is_ours(msgspec.convert(pod, Pod), KubernetesSettings("licorne")) is not is_foreign
 
 
 def test_a_name_that_the_api_server_makes_is_recognized() -> None:

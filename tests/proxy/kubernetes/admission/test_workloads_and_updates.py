@@ -277,6 +277,46 @@ def test_an_update_leaves_no_user_out(
     assert (True, expected) == (verdict.is_allowed, found)
 
 
+def a_ray_cluster(**groups: Mapping[str, str]) -> dict[str, Any]:
+    """Return a Ray cluster of ann, with groups of workers and the annotations of their templates."""
+    workers = [{"groupName": name, "template": pod(each)} for name, each in groups.items()]
+    head = {"template": pod(signed(ANN, "RayCluster"))}
+    return {"metadata": {"name": "w"}, "spec": {"headGroupSpec": head, "workerGroupSpecs": workers}}
+
+
+def test_each_template_of_a_workload_keeps_its_user() -> None:
+    """Templates are known by their names: others may come before them, and a new one is of its author."""
+    of_ann, of_bob = signed(ANN, "RayCluster"), signed(BOB, "RayCluster")
+    old = a_ray_cluster(a=of_ann, b=of_bob)
+    new = a_ray_cluster(new={}, b={}, a=of_ann)
+
+    verdict = answered(a_review("RayCluster", new, old=old), {})
+
+    changed = patched(new, [dict(each) for each in verdict.patch])
+    assert a_ray_cluster(new=of_ann, b=of_bob, a=of_ann) == changed
+
+
+@pytest.mark.parametrize("names", [("a", "b", "c"), ("a", "a", "a"), ("2", "a", "a"), ("a", "1", "a")])
+def test_one_template_that_names_another_user_denies_the_workload(names: tuple[str, ...]) -> None:
+    """Whatever the names of the others are."""
+    for named in range(3):
+        cluster = a_ray_cluster()
+        cluster["spec"]["workerGroupSpecs"] = [
+            {"groupName": name, "template": pod(BOB if number == named else {})}
+            for number, name in enumerate(names)
+        ]
+
+        assert denied(REFUSED) == answered(a_review("RayCluster", cluster), {})
+
+
+def test_an_operator_that_changes_no_template_changes_no_user() -> None:
+    """An autoscaler sets how many workers a cluster has."""
+    old = a_ray_cluster(a={})
+    new = {**old, "spec": {**old["spec"], "suspend": True}}
+
+    assert ADMITTED == answered(a_review("RayCluster", new, old=old, user="operator"), {})
+
+
 @pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
 def test_other_operations_pass(operation: str) -> None:
     """A registration that asks about more than it needs does no harm."""
@@ -292,13 +332,13 @@ def test_the_creation_of_another_kind_passes() -> None:
 
 
 UNREADABLE: Final = {
-    "no JSON": (b"{", "the body is no AdmissionReview"),
+    "no JSON": (b"{", "the body is not an AdmissionReview"),
     "no request": (b'{"apiVersion":"admission.k8s.io/v1"}', "missing required field `request`"),
     "another version": (
         json.dumps({**a_review("Pod", pod({})), "apiVersion": "admission.k8s.io/v1beta1"}).encode(),
         "the review is of 'admission.k8s.io/v1beta1', not of admission.k8s.io/v1",
     ),
-    "deeper than can be read": (b'{"request":' + b"[" * 100_000, "the body is no AdmissionReview"),
+    "deeper than can be read": (b'{"request":' + b"[" * 100_000, "the body is not an AdmissionReview"),
 }
 
 

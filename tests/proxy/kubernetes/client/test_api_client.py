@@ -61,6 +61,23 @@ def asked(client: ApiClient, method: str) -> int | None:
     return None
 
 
+def test_attempts_are_counted_by_method_and_status(stub: StubApiServer, client: ApiClient) -> None:
+    """Also the refused ones, those without an answer, and watches that begin."""
+    stub.fail("GET", PODS, status=500)
+    stub.lose_answer("POST", PODS)
+    client.request("GET", PODS)
+    with pytest.raises(ApiUnreachable):
+        client.request("POST", PODS, body=BODY)
+    client.open_lines(PODS, {"watch": "true", "resourceVersion": "0"}, 10).close()
+
+    assert client.request_counts == {
+        ("GET", "500"): 1,
+        ("GET", "200"): 1,
+        ("POST", "none"): 1,
+        ("WATCH", "200"): 1,
+    }
+
+
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_refused_request_is_repeated_where_that_is_safe(
     stub: StubApiServer, client: ApiClient, case: Case

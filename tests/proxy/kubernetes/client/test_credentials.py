@@ -158,5 +158,5 @@ def test_without_credentials_the_error_says_where_they_were_looked_for(tmp_path:
     with pytest.raises(CredentialError) as caught:
         find_credentials(environment=environment, service_account_folder=tmp_path)
 
-    places = "this is no pod, KUBECONFIG is 'missing.yaml', ~/.kube/config is missing"
+    places = "this is not a pod, KUBECONFIG is 'missing.yaml', ~/.kube/config is missing"
     assert f"no credentials for an API server: {places}" == str(caught.value)

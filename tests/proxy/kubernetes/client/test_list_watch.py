@@ -13,6 +13,8 @@ from support.kubernetes.stub_clients import PODS, a_pod
 from support.kubernetes.stub_server import StubApiServer
 from support.waiting import wait_until
 
+from licorne.actors.services.log import Log
+from licorne.model.configuration.extra import LogLevel
 from licorne.proxy.kubernetes.client.api_client import ApiClient
 from licorne.proxy.kubernetes.client.errors import ApiUnreachable
 from licorne.proxy.kubernetes.client.list_watch import (
@@ -188,14 +190,14 @@ def test_an_error_event_of_a_version_that_is_too_old_lists_anew(
     stub: StubApiServer, client: ApiClient
 ) -> None:
     """The server can notice it while the watch runs. Changes before it are handed over."""
-    with following(client) as (follower, _):
+    with following(client) as (follower, watch):
         wait_for_watch(stub)
         with stub.store.changed:
             stub.add(PODS, a_pod("p"))
             stub.send_error(410, "Expired")
         wait_until(lambda: len(follower.lists) == 2)
 
-    assert ([[], ["p"]], [("ADDED", "p")]) == (follower.lists, follower.changes)
+    assert ([[], ["p"]], [("ADDED", "p")], 2) == (follower.lists, follower.changes, watch.list_count)
 
 
 def test_another_error_event_is_no_reason_to_list(stub: StubApiServer, client: ApiClient) -> None:
@@ -293,7 +295,7 @@ def test_an_answer_that_is_no_watch_is_a_failure(stub: StubApiServer, client: Ap
         wait_until(lambda: watch.failure)
         failure = str(watch.failure)
 
-    assert failure.endswith("the answer has a length, so it is no watch")
+    assert failure.endswith("the answer has a length, so it is not a watch")
 
 
 def test_a_server_that_ends_each_watch_at_once_is_asked_after_pauses(
@@ -359,3 +361,32 @@ def test_stopping_ends_a_pause_at_once(stub: StubApiServer, client: ApiClient) -
     watch.stop(5.0)
 
     assert [] == [each for each in threading.enumerate() if each.name == f"watch {ALL_PODS}"]
+
+
+@pytest.mark.parametrize(("status", "warnings"), [(404, 0), (403, 1)])
+def test_a_kind_that_not_every_cluster_has_may_be_missing(
+    stub: StubApiServer, client: ApiClient, status: int, warnings: int
+) -> None:
+    """That is reported once, and logged if it is not granted; later it is listed."""
+    follower, missing = Follower(), list[int]()
+    levels: list[LogLevel] = []
+
+    def is_logged(level: LogLevel) -> bool:
+        levels.append(level)
+        return False
+
+    stub.fail("GET", ALL_PODS, status=status, reason="x", times=3)
+    watch = ListWatch(
+        client,
+        WatchedResource(ALL_PODS, Pod),
+        on_list=follower.on_list,
+        on_events=follower.on_events,
+        on_missing=lambda: missing.append(len(follower.lists)),
+        log=Log(is_logged),
+        missing_seconds=0.01,
+    )
+    watch.start()
+    wait_until(lambda: len(follower.lists))
+    watch.stop()
+
+    assert ([0], [LogLevel.WARN] * warnings) == (missing, levels)

@@ -40,6 +40,12 @@ RIGHTS: dict[str, Right] = {
     "it writes events": Right("create", "events.k8s.io", "events", "default"),
     "it writes series of events": Right("patch", "events.k8s.io", "events", "default"),
     "it watches storage classes": Right("watch", "storage.k8s.io", "storageclasses"),
+    "it watches drivers of storage": Right("watch", "storage.k8s.io", "csidrivers"),
+    "it watches the room for volumes": Right("list", "storage.k8s.io", "csistoragecapacities"),
+    "it lists groups of pods": Right("list", "scheduling.k8s.io", "podgroups"),
+    "it watches groups of co-scheduling": Right("watch", "scheduling.x-k8s.io", "podgroups"),
+    "it watches sets of jobs": Right("watch", "jobset.x-k8s.io", "jobsets"),
+    "it watches Ray clusters": Right("watch", "ray.io", "rayclusters"),
     "it watches its configuration": Right("watch", "", "configmaps", NAMESPACE),
     "it creates its lease": Right("create", "coordination.k8s.io", "leases", NAMESPACE),
     "it renews its lease": Right("update", "coordination.k8s.io", "leases", NAMESPACE, "licorne"),
@@ -64,6 +70,7 @@ NO_RIGHTS: dict[str, Right] = {
     "to delete many pods at once": Right("deletecollection", "", "pods", "default"),
     "roles": Right("create", "rbac.authorization.k8s.io", "clusterrolebindings"),
     "to delete claims": Right("delete", "", "persistentvolumeclaims", "default"),
+    "to change groups of pods": Right("patch", "scheduling.k8s.io", "podgroups", "default"),
     "to change volumes": Right("patch", "", "persistentvolumes"),
 }
 

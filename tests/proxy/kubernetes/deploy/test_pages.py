@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from support.kubernetes.api import Api
+from support.kubernetes.cluster import Cluster
 from support.kubernetes.installation import MANIFESTS, Replica, applied, documents_of, path_of
 from support.kubernetes.manifests import RUNS_FOR
 from support.waiting import happens
@@ -59,6 +63,30 @@ def test_the_commands_of_the_readme_end_with_a_pod_that_has_a_node(api: Api, lea
     is_running = happens(lambda: api.ok("GET", path)["status"]["phase"] == "Running")
     api.ok("DELETE", path)
     assert is_running, leader.log.read_text()
+
+
+def test_the_way_without_an_image_schedules_a_pod(cluster: Cluster, api: Api, tmp_path: Path) -> None:
+    """The command of the README as it is; only its page has another port."""
+    assert "\n    licorne kubernetes\n    kubectl apply -f examples/kubernetes/pod.yaml " in README
+    (hello,) = documents_of(ROOT / "examples" / "kubernetes" / "pod.yaml")
+    program = Path(sys.executable).with_name("licorne")
+    environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig(tmp_path / "config"))}
+    log = tmp_path / "log"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(  # noqa: S603 - our own command
+            [program, "kubernetes", "--rest-address=127.0.0.1:0"],
+            stdout=errors,
+            stderr=errors,
+            env=environment,
+        ) as process,
+    ):
+        applied(api, hello)
+        has_node = happens(lambda: api.ok("GET", path_of(hello))["spec"].get("nodeName"))
+        process.terminate()
+    api.ok("DELETE", path_of(hello))
+
+    assert has_node, log.read_text()
 
 
 @pytest.mark.parametrize("document", OBJECTS, ids=lambda document: document["kind"])

@@ -22,6 +22,7 @@ from support.kubernetes.installation import (
     path_of,
 )
 from support.kubernetes.manifests import deployment, pod
+from support.kubernetes.stepped_cluster import gang_annotations
 from support.waiting import happens
 
 pytestmark = pytest.mark.kubernetes
@@ -43,8 +44,11 @@ def webhook(api: Api, start: Start, pod_names: tuple[str, str]) -> Iterator[Repl
     for document in DOCUMENTS:
         applied(api, document)
     # The controllers of the test cluster are not service accounts of `kube-system`, as they are elsewhere.
-    trusted = {"admissionController.accessControl.externalUsers": "^administrator$"}
-    api.ok("PATCH", CONFIGURATION, {"data": trusted}, MERGE_PATCH)
+    settings = {
+        "admissionController.accessControl.externalUsers": "^administrator$",
+        "admissionController.accessControl.separateUsers": "true",
+    }
+    api.ok("PATCH", CONFIGURATION, {"data": settings}, MERGE_PATCH)
     replica = start(pod_names[0], "--webhook", "--webhook-address=127.0.0.1:0", "--webhook-name=127.0.0.1")
     for document in DOCUMENTS:
         for hook in document.get("webhooks", ()):
@@ -120,6 +124,43 @@ def test_the_pods_of_a_workload_run_for_its_user(
     api.until(f"{path}/web", lambda document: document["status"].get("readyReplicas") == 2)
     pods = api.ok("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
     assert [f"system:serviceaccount:{namespace}:{ADA}"] * 2 == [user_of(each) for each in pods]
+
+
+def test_a_gang_of_a_user_gets_its_placeholders(api: Api, ada: Api, webhook: Replica, namespace: str) -> None:
+    """The scheduler creates them, and knows them by its account although users are separate."""
+    assert happens(lambda: is_asked(api, namespace)), webhook.log.read_text()
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    size = {"cpu": "100m", "memory": "64Mi"}
+    annotations = gang_annotations({"minMember": 2, "minResource": size}, member="workers")
+    for name in ("a", "b"):
+        ada.ok("POST", path, pod(name, labels={"applicationId": "gang"}, annotations=annotations))
+
+    def places() -> list[str]:
+        return [each["spec"].get("nodeName", "") for each in api.ok("GET", path)["items"]]
+
+    assert happens(lambda: len(places()) == 2 and all(places())), webhook.log.read_text()
+
+
+def test_the_template_of_a_job_set_names_its_user(api: Api, webhook: Replica, namespace: str) -> None:
+    """As those of the workloads that Kubernetes itself has."""
+    assert happens(lambda: is_asked(api, namespace)), webhook.log.read_text()
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1alpha2", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": "JobSet", "plural": "jobsets"}
+    spec = {"group": "jobset.x-k8s.io", "names": names, "scope": "Namespaced", "versions": [version]}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    api.ok("POST", definitions, {"metadata": {"name": "jobsets.jobset.x-k8s.io"}, "spec": spec})
+    job_template: dict[str, Any] = {"spec": {"template": {"spec": {"containers": []}}}}
+    jobs = {"metadata": {"name": "w"}, "spec": {"replicatedJobs": [{"name": "w", "template": job_template}]}}
+    jobs |= {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
+    path = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets?dryRun=All"
+    assert happens(lambda: api.request("GET", path)[0] == 200)
+
+    created = api.ok("POST", path, jobs)
+
+    (found,) = created["spec"]["replicatedJobs"]
+    assert "administrator" == user_of(found["template"]["spec"]["template"])
+    api.ok("DELETE", f"{definitions}/jobsets.jobset.x-k8s.io")
 
 
 def test_the_scheduler_believes_what_is_signed_alone(

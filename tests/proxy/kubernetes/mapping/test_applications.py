@@ -16,9 +16,11 @@ from licorne.proxy.kubernetes.mapping.applications import (
     application_warnings,
     ignored_sources,
     queue_name,
+    separate_id,
     user_and_groups,
 )
-from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
+from licorne.proxy.kubernetes.mapping.settings import PLACEHOLDER, KubernetesSettings
+from licorne.proxy.kubernetes.mapping.user_signatures import UserAndGroups
 
 D: Final = "yunikorn.apache.org/"
 SETTINGS: Final = KubernetesSettings()
@@ -130,6 +132,61 @@ def test_a_pod_without_the_annotation_runs_for_nobody() -> None:
     assert ("nobody", ()) == user_and_groups(pod_of(), KubernetesSettings())
 
 
+OWN: Final = UserAndGroups("licorne", ())
+
+
+class Joining(NamedTuple):
+    addition: str
+    owner: str = "ada"
+    user: str = "bob"
+    namespace: str = "team"
+    placeholder: str = ""
+    is_separate: bool = True
+    is_gang: bool = False
+    account: UserAndGroups | None = OWN
+
+
+JOINING: Final = {
+    "the same user joins": Joining("", user="ada", namespace="other"),
+    "another user of another namespace does not": Joining("-other", namespace="other", is_separate=False),
+    "another user joins in the namespace": Joining("", is_separate=False),
+    "unless a setting separates users": Joining("-bob"),
+    "the account of the first pod joins": Joining("", user="system:serviceaccount:team:spark"),
+    "another account does not": Joining(
+        "-system:serviceaccount:team:default", user="system:serviceaccount:team:default"
+    ),
+    "a placeholder of the gang joins": Joining("", user=OWN.user, placeholder="pod", is_gang=True),
+    "a placeholder that a user has written does not": Joining("-bob", placeholder="pod", is_gang=True),
+    "a member joins the placeholders": Joining("", owner=OWN.user, placeholder="first", is_gang=True),
+    "a member does not join what a user has written": Joining("-bob", placeholder="first", is_gang=True),
+    "who creates placeholders is not known": Joining("", placeholder="pod", is_gang=True, account=None),
+    "a placeholder without a gang is a pod as others": Joining("-bob", placeholder="pod"),
+    "a placeholder of another namespace does not": Joining(
+        "-other", user=OWN.user, namespace="other", placeholder="pod", is_gang=True
+    ),
+}
+
+
+@pytest.mark.parametrize("case", JOINING.values(), ids=JOINING)
+def test_which_pods_join_the_application_of_a_user(case: Joining) -> None:
+    """The others get an application with an addition to its id."""
+    users = {"first": (case.owner, "team"), "pod": (case.user, case.namespace)}
+    first, pod = (
+        pod_of(
+            namespace=namespace,
+            annotations={
+                f"{D}user.info": json.dumps({"user": user}),
+                **({PLACEHOLDER: "true"} if case.placeholder == name else {}),
+            },
+            spec={"serviceAccountName": "spark"},
+        )
+        for name, (user, namespace) in users.items()
+    )
+    settings = KubernetesSettings(separate_users=case.is_separate, account=case.account)
+
+    assert case.addition == separate_id(pod, first, settings, is_gang=case.is_gang)
+
+
 class Tagged(NamedTuple):
     expected: dict[str, str]
     metadata: dict[str, Any] | None = None
@@ -140,10 +197,6 @@ class Tagged(NamedTuple):
 TAGS: Final = {
     "the namespace is that of the first pod": Tagged({"namespace": "team"}),
     "a pod without a namespace is in the default one": Tagged({"namespace": "default"}, {"namespace": ""}),
-    "a first pod that waits forces nothing": Tagged({"application.create.force": "false"}),
-    "a first pod that runs forces the application": Tagged(
-        {"application.create.force": "true"}, spec={"nodeName": "n"}
-    ),
     "an application that is there already stays": Tagged({"licorne/create-if-missing": "true"}),
     "secrets to pull images are named": Tagged(
         {"imagePullSecrets": "a,b"}, spec={"imagePullSecrets": [{"name": "a"}, {"name": "b"}]}
@@ -174,7 +227,6 @@ def test_an_application_has_no_tag_for_what_nobody_said() -> None:
     """Secrets and limits of the namespace are left out."""
     assert {
         "namespace",
-        "application.create.force",
         "licorne/create-if-missing",
         f"{D}task-groups",
         f"{D}schedulingPolicyParameters",
@@ -217,6 +269,18 @@ def test_a_request_says_how_a_gang_waits() -> None:
     }
 
 
+def test_a_gang_asks_for_one_domain_of_nodes() -> None:
+    """Then it is placed whole; a pod without a gang asks for nothing."""
+    wanted = {"licorne.io/topology-required": "zone", "licorne.io/topology-balanced": "true"}
+    tags = add_application_request(pod_of(annotations={**GANG, **wanted}), None, SETTINGS).tags
+    alone = add_application_request(pod_of(annotations=wanted), None, SETTINGS).tags
+
+    assert ("zone", "true", "whole") == tuple(
+        tags[name] for name in ("topologyRequired", "topologyBalanced", "gangPlacing")
+    )
+    assert not {"topologyRequired", "topologyBalanced", "gangPlacing"} & set(alone)
+
+
 @pytest.mark.parametrize(
     ("annotations", "settings"),
     [
@@ -247,6 +311,8 @@ def test_what_a_request_leaves_out_is_told() -> None:
     assert {
         "IgnoredSources": ignored_sources(pod),
         "TaskGroupsError": ("a task group has no name",),
-        "NamespaceAnnotations": (f"annotation {D}namespace.maxApps is ignored: 'many' is no whole number",),
+        "NamespaceAnnotations": (
+            f"annotation {D}namespace.maxApps is ignored: 'many' is not a whole number",
+        ),
     } == warnings
     assert {} == application_warnings(pod_of(), None, SETTINGS)

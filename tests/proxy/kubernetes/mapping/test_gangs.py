@@ -100,8 +100,11 @@ REFUSED: Final = {
     "a negative number of members": (json.dumps([group(count=-1)]), "'g': minMember is -1"),
     "more members than there are numbers": (json.dumps([group(count=2**31)]), "'g': minMember is 2147483648"),
     "half a member": (json.dumps([group(count=1.5)]), "Expected `int`, got `float`"),
-    "a quantity that is none": (json.dumps([group(cpu="many")]), "'g': minResource: 'many' is no quantity"),
-    "a quantity that is null": (json.dumps([group(cpu=None)]), "'g': minResource: 'null' is no quantity"),
+    "a quantity that is none": (
+        json.dumps([group(cpu="many")]),
+        "'g': minResource: 'many' is not a quantity",
+    ),
+    "a quantity that is null": (json.dumps([group(cpu=None)]), "'g': minResource: 'null' is not a quantity"),
     "a negative quantity": (json.dumps([group(cpu="-1")]), "'g': minResource: vcore is negative"),
     "two names of cores": (json.dumps([group(cpu="1", vcore="1")]), "cpu and vcore mean one resource"),
     "pods, which are counted anyway": (json.dumps([group(pods="1")]), "pods is counted anyway"),

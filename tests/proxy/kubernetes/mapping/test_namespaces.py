@@ -57,13 +57,17 @@ CASES: Final = {
 BAD: Final = {
     "a quota that is no JSON": ("namespace_quota", "lots", "JSON"),
     "a quota of numbers instead of texts": ("namespace_quota", '{"cpu": 64}', "Expected `str`"),
-    "a quota that is no quantity": ("namespace_quota", '{"memory": "100GB"}', "'100GB' is no quantity"),
+    "a quota that is not a quantity": ("namespace_quota", '{"memory": "100GB"}', "'100GB' is not a quantity"),
     "a negative quota": ("namespace_quota", '{"memory": "-1"}', "memory is negative"),
     "a quota with two names for cores": ("namespace_quota", '{"cpu": "1", "vcore": "1"}', "one resource"),
-    "a guarantee that is no quantity": ("namespace_guaranteed", '{"cpu": "many"}', "'many' is no quantity"),
-    "an older name that is no quantity": ("namespace_max_cpu", "many", "'many' is no quantity"),
-    "a number of applications that is none": ("namespace_maxApps", "many", "'many' is no whole number"),
-    "a negative number of applications": ("namespace_maxApps", "-1", "'-1' is no whole number"),
+    "a guarantee that is not a quantity": (
+        "namespace_guaranteed",
+        '{"cpu": "many"}',
+        "'many' is not a quantity",
+    ),
+    "an older name that is not a quantity": ("namespace_max_cpu", "many", "'many' is not a quantity"),
+    "a number of applications that is none": ("namespace_maxApps", "many", "'many' is not a whole number"),
+    "a negative number of applications": ("namespace_maxApps", "-1", "'-1' is not a whole number"),
 }
 
 

@@ -19,12 +19,21 @@ NAMES: Final = {
     "si.io/rackname": "/rack-default",
     "si/hostname": "node-1",
     "si/rackname": "/rack-default",
+    "licorne/cordoned": "false",
 }
 CREATE_DRAIN: Final = si.NodeInfo.CREATE_DRAIN
 UPDATE: Final = si.NodeInfo.UPDATE
 DRAIN: Final = si.NodeInfo.DRAIN_NODE
 SCHEDULABLE: Final = si.NodeInfo.DRAIN_TO_SCHEDULABLE
 GONE: Final = si.NodeInfo.DECOMISSION
+
+
+def test_labels_of_a_node_that_name_its_domains_are_attributes() -> None:
+    """Others are not, and a node may lack one."""
+    settings = KubernetesSettings(topology_labels=("zone", "rack"))
+    node = node_of(labels={"zone": "z1", "tier": "gold"})
+
+    assert {**NAMES, "zone": "z1"} == dict(node_info(node, CREATE_DRAIN, settings).attributes)
 
 
 def test_a_new_node_has_a_size_and_attributes() -> None:
@@ -99,8 +108,9 @@ CASES: Final = {
     "the same size in other words is no change": Change(
         node_of(), node_of(allocatable={"cpu": "4000m", "memory": "8192Mi", "pods": "110"}), []
     ),
-    "a cordon is not sent: a filter looks at it": Change(node_of(), node_of(unschedulable=True), []),
-    "nor is its end": Change(node_of(unschedulable=True), node_of(allocatable=LARGER), [UPDATE]),
+    "a cordon is an update: a filter looks at it": Change(node_of(), node_of(unschedulable=True), [UPDATE]),
+    "so is its end": Change(node_of(unschedulable=True), node_of(), [UPDATE]),
+    "a cordon and a size are one": Change(node_of(unschedulable=True), node_of(allocatable=LARGER), [UPDATE]),
     "labels are not sent": Change(node_of(), node_of(labels={"zone": "b"}), []),
     "a node without a change is not mentioned": Change(node_of(), node_of(), []),
 }

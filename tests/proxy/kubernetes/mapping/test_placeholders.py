@@ -19,10 +19,12 @@ from licorne.proxy.kubernetes.mapping.applications import (
     placeholder_manifest,
     placeholder_name,
     queue_name,
+    user_and_groups,
 )
 from licorne.proxy.kubernetes.mapping.asks import ask
 from licorne.proxy.kubernetes.mapping.gangs import DeclaredTaskGroup, missing_placeholders, task_groups
 from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
+from licorne.proxy.kubernetes.mapping.user_signatures import UserAndGroups, UserSigner
 from licorne.proxy.kubernetes.objects import Pod
 
 D: Final = "yunikorn.apache.org/"
@@ -145,6 +147,16 @@ def test_the_settings_choose_image_and_users_of_placeholders() -> None:
 
     assert ("licorne", "registry.local/pause:1") == (spec["schedulerName"], spec["containers"][0]["image"])
     assert {"runAsUser": 1000, "runAsGroup": 3000, "fsGroup": 0}.items() <= spec["securityContext"].items()
+
+
+@pytest.mark.parametrize("signer", [None, UserSigner(b"k" * 32)], ids=["unsigned", "signed"])
+def test_a_placeholder_names_the_user_who_creates_it(signer: UserSigner | None) -> None:
+    """The user is believed also if no webhook answered when it was created."""
+    account = UserAndGroups("system:serviceaccount:licorne:licorne", ("staff",))
+    settings = KubernetesSettings(account=account, signer=signer)
+    pod = msgspec.convert(manifest(first_pod(), settings), Pod)
+
+    assert account == user_and_groups(pod, settings)
 
 
 def test_a_placeholder_of_a_plain_pod_names_nothing_more() -> None:

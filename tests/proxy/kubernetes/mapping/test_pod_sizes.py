@@ -14,7 +14,7 @@ from support.kubernetes.decoded import node_of, pod_of
 from support.kubernetes.sizes import recorded, sizes_of
 
 from licorne.proxy.kubernetes.mapping.pod_sizes import pod_resource
-from licorne.proxy.kubernetes.mapping.quantities import node_resource
+from licorne.proxy.kubernetes.quantities import node_resource
 
 
 def container(name: str = "main", restart: str | None = None, **requests: str) -> dict[str, Any]:

@@ -86,9 +86,10 @@ def test_a_pod_waits_for_the_claims_that_it_names() -> None:
 
 
 @pytest.mark.parametrize(("value", "expected"), [("true", True), ("false", False), ("True", False)])
-def test_an_annotation_makes_a_placeholder(value: str, *, expected: bool) -> None:
-    """Its value is `true` exactly."""
-    pod = pod_of(annotations={"internal.yunikorn.apache.org/placeholder": value})
+@pytest.mark.parametrize("domain", ["internal.yunikorn.apache.org", "yunikorn.apache.org"])
+def test_an_annotation_makes_a_placeholder(domain: str, value: str, *, expected: bool) -> None:
+    """Its value is `true` exactly; YuniKorn before 1.6 writes it under another name."""
+    pod = pod_of(annotations={f"{domain}/placeholder": value})
 
     assert expected is is_placeholder(pod)
 

@@ -35,9 +35,12 @@ DEFAULTS: Final = {
     "placeholder_pods": True,
     "evict_preempted": False,
     "instance_type_label": "node.kubernetes.io/instance-type",
+    "topology_labels": (),
     "signer": None,
     "unsigned_users": None,
     "bypass_auth": False,
+    "separate_users": False,
+    "account": None,
     "shows_labels": True,
 }
 KEYS: Final[dict[str, tuple[str, str, object]]] = {
@@ -52,6 +55,7 @@ KEYS: Final[dict[str, tuple[str, str, object]]] = {
         "generate_unique_app_id",
         True,
     ),
+    "users are separate": ("admissionController.accessControl.separateUsers", "separate_users", True),
     "no check of users": ("admissionController.accessControl.bypassAuth", "bypass_auth", True),
     "users that are not signed": (
         "admissionController.accessControl.unsignedUsers",
@@ -82,16 +86,20 @@ BAD: Final = {
     "a word for users that are not signed": (
         "admissionController.accessControl.unsignedUsers",
         "root",
-        "none of believed, nobody, refused",
+        "not one of believed, nobody, refused",
     ),
-    "a duration without a unit": ("service.volumeBindTimeout", "10", "no duration, such as 1m30s or 300ms"),
-    "a negative duration": ("service.volumeBindTimeout", "-1s", "no duration"),
-    "an interval that has no effect": ("service.schedulingInterval", "often", "no duration"),
-    "a timeout that has no effect": ("service.dispatchTimeout", "", "no duration"),
-    "a capacity that has no effect": ("service.eventChannelCapacity", "1e6", "no whole number"),
-    "a negative number": ("kubernetes.qps", "-1", "no whole number from 0 to 2147483647"),
-    "a number that is too large": ("kubernetes.burst", "2147483648", "no whole number from 0 to 2147483647"),
-    "the id of a user": ("service.placeholderRunAsUser", "root", "no whole number"),
+    "a duration without a unit": ("service.volumeBindTimeout", "10", "not a duration such as 1m30s or 300ms"),
+    "a negative duration": ("service.volumeBindTimeout", "-1s", "not a duration"),
+    "an interval that has no effect": ("service.schedulingInterval", "often", "not a duration"),
+    "a timeout that has no effect": ("service.dispatchTimeout", "", "not a duration"),
+    "a capacity that has no effect": ("service.eventChannelCapacity", "1e6", "not a whole number"),
+    "a negative number": ("kubernetes.qps", "-1", "not a whole number from 0 to 2147483647"),
+    "a number that is too large": (
+        "kubernetes.burst",
+        "2147483648",
+        "not a whole number from 0 to 2147483647",
+    ),
+    "the id of a user": ("service.placeholderRunAsUser", "root", "not a whole number"),
     "an empty id": ("service.clusterId", "", "empty"),
     "an empty image": ("service.placeholderImage", "", "empty"),
 }
@@ -188,6 +196,21 @@ def test_the_queue_file_has_the_name_of_the_policy_group() -> None:
         settings_from_config_maps(None, config_map({**data, **more})).queue_yaml
         for more in ({}, {"service.policyGroup": "teams"}, {"service.policyGroup": "none"})
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("partitions: [{name: default, topology: [zone, rack], queues: [{name: root}]}]", ("zone", "rack")),
+        ("partitions: [{name: default, queues: [{name: root}]}]", ()),
+        ("partitions: [", ()),
+    ],
+    ids=["two levels", "no topology", "an invalid file"],
+)
+def test_the_levels_of_the_queue_file_are_labels_of_nodes(text: str, labels: tuple[str, ...]) -> None:
+    read = settings_from_config_maps(None, config_map({"queues.yaml": text}))
+
+    assert labels == read.settings.topology_labels
 
 
 def test_every_key_that_is_no_file_is_extra_configuration() -> None:

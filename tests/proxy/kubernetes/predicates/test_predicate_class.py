@@ -79,7 +79,8 @@ def test_a_pod_of_the_same_class_gets_the_same_answers(seed: int) -> None:
     pod, filters = asked.pod, PodFilters(asked.view)
     asked.view.put(a_node("plain"))
     spec = pod.spec
-    twin = a_pod("twin", labels={"none": "matches"}, namespace="unlisted")
+    namespace = pod.metadata.namespace if spec.volumes else "unlisted"  # that of its claims
+    twin = a_pod("twin", labels={"none": "matches"}, namespace=namespace)
     twin = type(pod)(
         metadata=twin.metadata,
         spec=type(spec)(
@@ -87,6 +88,9 @@ def test_a_pod_of_the_same_class_gets_the_same_answers(seed: int) -> None:
             node_selector=spec.node_selector,
             affinity=spec.affinity,
             tolerations=spec.tolerations,
+            volumes=spec.volumes,
+            host_network=spec.host_network,
+            host_users=spec.host_users,
         ),
     )
     is_comparable = predicate_class(pod) != "" and not any(map(filters.is_kept_away, (pod, twin)))

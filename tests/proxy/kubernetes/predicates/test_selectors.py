@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.kubernetes.placing import term
 
-from licorne.proxy.kubernetes.objects import LabelSelector, NodeSelector
+from licorne.proxy.kubernetes.placement_objects import LabelSelector, NodeSelector
 from licorne.proxy.kubernetes.predicates.selectors import labels_match, node_matches, whole_number
 
 LABELS = {"app": "web", "size": "8", "empty": ""}

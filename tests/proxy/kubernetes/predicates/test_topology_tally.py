@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from hypothesis import given
 from hypothesis import strategies as st
 from support.kubernetes.held_view import HeldView
-from support.kubernetes.placing import ZONE, a_node, a_pod
+from support.kubernetes.placing import HOST, ZONE, a_node, a_pod, spread
+from support.proxy.counted_lines import lines_executed
 
-from licorne.proxy.kubernetes.predicates.cluster_view import Contribution, NodeState, TopologyTally
+from licorne.proxy.kubernetes.predicates import cluster_view
+from licorne.proxy.kubernetes.predicates.cluster_view import (
+    ChangedNodes,
+    Contribution,
+    NodeState,
+    TopologyTally,
+)
+from licorne.proxy.kubernetes.predicates.verdicts import PodFilters
 
 ZONES = ["east", "west", "south"]
 
@@ -34,7 +44,7 @@ def test_a_tally_counts_pods_by_domain() -> None:
     put(view, "n2", "east", 1)
     put(view, "n3", "west", 0)
     put(view, "n4", None, 5)
-    tally.refresh(view.nodes)
+    tally.refresh(view.nodes, view.node_changes)
 
     assert (False, (0, 2), [3, 0, 0]) == counted(tally)
 
@@ -55,11 +65,11 @@ def test_a_node_is_counted_again_if_its_state_changed() -> None:
     view, tally = HeldView(), TopologyTally(noted)
     put(view, "n1", "east", 2)
     put(view, "n2", "west", 1)
-    tally.refresh(view.nodes)
+    tally.refresh(view.nodes, view.node_changes)
     put(view, "n2", "south", 3)
-    tally.refresh(view.nodes)
+    tally.refresh(view.nodes, view.node_changes)
     view.remove("n1")
-    tally.refresh(view.nodes)
+    tally.refresh(view.nodes, view.node_changes)
 
     assert (["n1", "n2", "n2"], (False, (3, 1), [0, 0, 3])) == (asked, counted(tally))
 
@@ -74,11 +84,19 @@ STEPS = st.lists(
 )
 
 
-@given(STEPS)
+@given(STEPS, st.sampled_from([2, 10_000]))
 def test_a_tally_that_follows_counts_what_a_new_one_counts(
-    steps: list[tuple[str, str, str | None, int]],
+    steps: list[tuple[str, str, str | None, int]], changes_max: int
 ) -> None:
-    """Whatever nodes come, change and go, and whenever the tally is brought up to date."""
+    """Whatever nodes come, change and go, and whenever the tally is brought up to date.
+
+    A tally that comes too late for the changes counts all nodes again.
+    """
+    with patch.object(cluster_view, "_CHANGES_MAX", changes_max):
+        _compare(steps)
+
+
+def _compare(steps: list[tuple[str, str, str | None, int]]) -> None:
     view, following, fresh = HeldView(), TopologyTally(pods_by_zone), TopologyTally(pods_by_zone)
     for step, name, zone, pods in steps:
         if step == "put":
@@ -86,8 +104,50 @@ def test_a_tally_that_follows_counts_what_a_new_one_counts(
         elif step == "remove" and name in view.nodes:
             view.remove(name)
         elif step == "refresh":
-            following.refresh(view.nodes)
-    following.refresh(view.nodes)
-    fresh.refresh(view.nodes)
+            following.refresh(view.nodes, view.node_changes)
+    following.refresh(view.nodes, view.node_changes)
+    fresh.refresh(view.nodes, view.node_changes)
 
     assert counted(fresh) == counted(following)
+
+
+def test_changes_are_kept_for_a_while() -> None:
+    """Whoever has seen the first ones gets the later ones; after too many, nothing but that they are gone."""
+    changes = ChangedNodes()
+    with patch.object(cluster_view, "_CHANGES_MAX", 3):
+        for name in "abc":
+            changes.add(name)
+
+        assert (["b", "c"], []) == (changes.after(1), changes.after(3))
+
+        changes.add("d")
+
+        assert (None, ["c", "d"], 4) == (changes.after(1), changes.after(2), len(changes))
+
+
+def cost_of_a_placement(node_count: int) -> int:
+    """Return how many lines it takes to check a pod that is spread over hosts, after the last placement."""
+    view = HeldView()
+    for number in range(node_count):
+        view.put(a_node(f"n{number}"), [])
+    labels = {"app": "web"}
+    constraints = [spread({"matchLabels": labels}, HOST)]
+    first, second, third = (
+        a_pod(name, labels=labels, topologySpreadConstraints=constraints)
+        for name in ("first", "second", "third")
+    )
+    filters = PodFilters(view)
+
+    assert filters.why_refused(first, "n1", allocate=True) is None
+
+    view.put(view.nodes["n1"].node, [first])
+
+    assert filters.why_refused(second, "n1", allocate=True) is not None
+
+    view.put(view.nodes["n2"].node, [second])
+    return lines_executed(lambda: filters.why_refused(third, "n3", allocate=True))
+
+
+def test_a_placement_costs_the_same_in_a_large_cluster() -> None:
+    """Only the node of the last placement is counted again, and the least count is known."""
+    assert cost_of_a_placement(10) == cost_of_a_placement(300)

@@ -18,7 +18,8 @@ from support.kubernetes.placing import (
     spread,
 )
 
-from licorne.proxy.kubernetes.objects import LabelSelector, PersistentVolume, PersistentVolumeClaim, Pod
+from licorne.proxy.kubernetes.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from licorne.proxy.kubernetes.placement_objects import LabelSelector
 from licorne.proxy.kubernetes.predicates import neighbour_filters
 from licorne.proxy.kubernetes.predicates.selectors import labels_match
 from licorne.proxy.kubernetes.predicates.verdicts import PodFilters
@@ -40,7 +41,6 @@ ORDER: dict[str, dict[str, Any]] = {
     "NodeUnschedulable": {},
     "NodeName": {"nodeName": "other"},
 }
-NEED_STORAGE = {"DynamicResources", "VolumeBinding"}
 
 
 def refusing(plugins: list[str], *, allocate: bool) -> str:
@@ -64,11 +64,11 @@ def test_the_first_plugin_of_kube_scheduler_answers(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", range(2, 10))
-def test_storage_is_left_out_of_a_reservation(count: int) -> None:
-    """Without `allocate`, claims and devices refuse nothing."""
-    plugins = list(ORDER)[:count]
+def test_devices_are_left_out_of_a_reservation(count: int) -> None:
+    """Without `allocate`, they refuse nothing; all other plugins answer as for a placement."""
+    plugins = list(ORDER)[1:count]
 
-    assert [name for name in plugins if name not in NEED_STORAGE][-1] == refusing(plugins, allocate=False)
+    assert plugins[-1] == refusing([*plugins, "DynamicResources"], allocate=False)
 
 
 def test_the_answer_names_plugin_and_reason() -> None:
@@ -82,14 +82,15 @@ def test_the_answer_names_plugin_and_reason() -> None:
 
 
 def test_other_volume_filters_answer_by_name() -> None:
-    """A claim for one pod alone, and a volume of another zone, are refused by their own plugins."""
+    """A claim for one pod that another uses, and a volume of another zone, are refused by their plugins."""
     view = HeldView()
-    view.put(a_node(labels={ZONE: "east"}))
+    view.put(a_node(labels={ZONE: "east"}), [a_pod("user", volumes=CLAIM)])
     view.claims["blue/c"] = _bound_claim("ReadWriteOncePod")
     view.volumes["v"] = _volume_in("west")
     filters, pod = PodFilters(view), a_pod(volumes=CLAIM)
     first = filters.why_refused(pod, "n1", allocate=True)
     view.claims["blue/c"] = _bound_claim("ReadWriteOnce")
+    view.version += 1
     second = filters.why_refused(pod, "n1", allocate=True)
     view.volumes["v"] = _volume_in("east")
 
@@ -98,6 +99,24 @@ def test_other_volume_filters_answer_by_name() -> None:
         str(second).split("'")[1],
         filters.why_refused(pod, "n1", allocate=True),
     ]
+
+
+def test_a_claim_for_one_pod_is_free_when_its_user_ends() -> None:
+    """The user may be a victim, on the node of the pod alone."""
+    view = HeldView()
+    view.claims["blue/c"] = _bound_claim("ReadWriteOncePod")
+    view.volumes["v"] = msgspec.convert({"metadata": {"name": "v"}}, PersistentVolume)
+    user, idle, pod = a_pod("user", volumes=CLAIM), a_pod("idle"), a_pod(volumes=CLAIM)
+    view.put(a_node("n1"), [idle, user])
+    view.put(a_node("n2"), [idle])
+    filters = PodFilters(view)
+
+    assert filters.is_kept_away(pod)
+    assert [1, None] == [filters.first_index_that_fits(pod, name, [idle, user], 0) for name in ("n1", "n2")]
+
+    view.put(a_node("n1"), [idle])
+
+    assert filters.why_refused(pod, "n1", allocate=True) is None
 
 
 def _bound_claim(mode: str) -> PersistentVolumeClaim:

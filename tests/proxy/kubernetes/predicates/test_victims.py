@@ -84,6 +84,7 @@ def _first_by_looking(
     for index in range(start_index, len(victims)):
         gone = {victim.metadata.uid for victim in victims[: index + 1]}
         then = view_of([], namespaces=view.namespaces.values())
+        then.claims, then.volumes = view.claims, view.volumes
         for state in view.nodes.values():
             then.put(state.node, [there for there in state.pods if there.metadata.uid not in gone])
         if PodFilters(then).why_refused(pod, name, allocate=True) is None:

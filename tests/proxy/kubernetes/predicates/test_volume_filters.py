@@ -18,10 +18,13 @@ from licorne.proxy.kubernetes.objects import (
 from licorne.proxy.kubernetes.predicates.volume_filters import (
     claim_keys,
     refused_by_binding,
+    refused_by_disks,
     refused_by_zone,
     refused_for_devices,
-    refused_for_exclusive_claim,
+    refused_on_every_node,
+    users_of_exclusive_claims,
 )
+from licorne.proxy.kubernetes.storage_objects import CsiDriver, CsiStorageCapacity
 
 MOUNTED = [{"name": "disk", "persistentVolumeClaim": {"claimName": "c"}}]
 EPHEMERAL = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]
@@ -148,6 +151,38 @@ def test_a_pod_waits_for_claims_and_goes_where_its_volumes_are(case: BindingCase
     assert case.refusal == refused_by_binding(pod, node, case.view)
 
 
+ROOM: dict[str, tuple[dict[str, Any], bool]] = {
+    "enough": ({"capacity": "2Gi"}, True),
+    "too little": ({"capacity": "1Gi"}, False),
+    "enough, and no volume may be as large": ({"capacity": "9Gi", "maximumVolumeSize": "1Gi"}, False),
+    "on other nodes": ({"capacity": "9Gi", "nodeTopology": {"matchLabels": {ZONE: "west"}}}, False),
+    "on no node": ({"capacity": "9Gi", "nodeTopology": None}, False),
+    "of another class": ({"capacity": "9Gi", "storageClassName": "slow"}, False),
+    "unknown": ({}, False),
+}
+
+
+@pytest.mark.parametrize("published", [True, False])
+@pytest.mark.parametrize("case", ROOM.values(), ids=ROOM)
+def test_a_volume_is_made_where_its_driver_has_room(
+    case: tuple[dict[str, Any], bool], *, published: bool
+) -> None:
+    """If the driver publishes its room."""
+    room, has_room = case
+    claim = of_class()
+    claim["spec"]["resources"] = {"requests": {"storage": "2Gi"}}
+    view = a_view(claim, None, WAITING)
+    driver = {"metadata": {"name": "disk.example"}, "spec": {"storageCapacity": published}}
+    view.csi_drivers["disk.example"] = msgspec.convert(driver, CsiDriver)
+    reached = {"storageClassName": "fast", "nodeTopology": {"matchLabels": {ZONE: "east"}}}
+    document = {"metadata": {"name": "room"}, **reached, **room}
+    view.storage_capacities["kube-system/room"] = msgspec.convert(document, CsiStorageCapacity)
+    refusal = "the storage that the node can reach has no room for the claim blue/c"
+
+    expected = None if has_room or not published else refusal
+    assert expected == refused_by_binding(a_pod(volumes=MOUNTED), a_node(labels={ZONE: "east"}), view)
+
+
 OWNERS = {
     "the pod": ([{"uid": "asked", "controller": True}], None),
     "another pod": (
@@ -222,20 +257,68 @@ def test_claims_without_a_volume_have_no_zone() -> None:
     ]
 
 
-MODES = {
-    "ReadWriteOnce": None,
-    "ReadWriteOncePod": (
-        "the claim blue/c has the access mode ReadWriteOncePod, which this scheduler does not support"
+MODES = {"ReadWriteOnce": set(), "ReadWriteOncePod": {"user"}}
+
+
+@pytest.mark.parametrize(("mode", "users"), MODES.items(), ids=MODES)
+def test_claims_for_one_pod_have_one_user(mode: str, users: set[str]) -> None:
+    """Another pod on any node; pods of other namespaces have other claims of this name."""
+    view = a_view({"spec": {"accessModes": ["ReadOnlyMany", mode]}})
+    view.put(a_node(), [a_pod("user", volumes=MOUNTED), a_pod("other", namespace="red", volumes=MOUNTED)])
+    view.put(a_node("n2"), [a_pod("idle")])
+
+    assert users == users_of_exclusive_claims(a_pod(volumes=MOUNTED), view)
+
+
+GCE, AWS, ISCSI, RBD = "gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"
+IMAGE = {"monitors": ["a", "b"], "pool": "p", "image": "i"}
+DISKS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "the same disk of GCE": ({GCE: {"pdName": "d"}}, {GCE: {"pdName": "d", "readOnly": True}}, True),
+    "the same disk of GCE, read by both": (
+        {GCE: {"pdName": "d", "readOnly": True}},
+        {GCE: {"pdName": "d", "readOnly": True}},
+        False,
     ),
+    "another disk of GCE": ({GCE: {"pdName": "d"}}, {GCE: {"pdName": "e"}}, False),
+    "the same disk of AWS, read by both": (
+        {AWS: {"volumeID": "d", "readOnly": True}},
+        {AWS: {"volumeID": "d", "readOnly": True}},
+        True,
+    ),
+    "the same target of iSCSI": ({ISCSI: {"iqn": "d"}}, {ISCSI: {"iqn": "d"}}, True),
+    "the same image of Ceph": ({RBD: IMAGE}, {RBD: IMAGE | {"monitors": ["b", "c"]}}, True),
+    "the same image of another Ceph": ({RBD: IMAGE}, {RBD: IMAGE | {"monitors": ["c"]}}, False),
+    "the same image of another pool": ({RBD: IMAGE}, {RBD: IMAGE | {"pool": "q"}}, False),
+    "disks of two kinds": ({GCE: {"pdName": "d"}}, {AWS: {"volumeID": "d"}}, False),
+    "no disk": ({"configMap": {}}, {"configMap": {}}, False),
 }
 
 
-@pytest.mark.parametrize(("mode", "refusal"), MODES.items(), ids=MODES)
-def test_claims_for_one_pod_alone_are_refused(mode: str, refusal: str | None) -> None:
-    """The scheduler does not know which pods use such a claim, and does not guess."""
-    view = a_view({"spec": {"accessModes": ["ReadOnlyMany", mode]}})
+@pytest.mark.parametrize("case", DISKS.values(), ids=DISKS)
+def test_pods_on_one_node_share_no_disk_that_is_written(
+    case: tuple[dict[str, Any], dict[str, Any], bool],
+) -> None:
+    """As kube-scheduler decides for each kind."""
+    own, others, is_refused = case
+    refusal = "the pod blue/user on the node uses a disk of the pod" if is_refused else None
 
-    assert refusal == refused_for_exclusive_claim(a_pod(volumes=MOUNTED), view)
+    assert refusal == refused_by_disks(a_pod(volumes=[own]), [a_pod("user", volumes=[others])])
+
+
+EVERYWHERE = {
+    "a claim that is not bound": (a_view(of_class(), None, {}), NOT_BOUND),
+    "a claim whose volume is gone": (a_view(BOUND), "the volume v of the claim blue/c does not exist"),
+    "a claim that is made for its node": (a_view(of_class(), None, WAITING | made_in("west")), None),
+    "a claim whose volume is elsewhere": (a_view(BOUND, reachable_from(term(ZONE, "In", "west"))), None),
+}
+
+
+@pytest.mark.parametrize("case", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_another_node_does_not_help_against_a_claim(case: tuple[HeldView, str | None]) -> None:
+    """Unless the node alone is refused."""
+    view, refusal = case
+
+    assert refusal == refused_on_every_node(a_pod(volumes=MOUNTED), view)
 
 
 def test_devices_are_refused() -> None:

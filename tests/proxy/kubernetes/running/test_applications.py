@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from support.kubernetes.stepped_cluster import PODS, SteppedCluster
+from support.kubernetes.stepped_cluster import PODS, SETTINGS, SteppedCluster, gang_annotations
+from support.kubernetes.stub_server import OWN_USER
 
+from licorne.proxy.kubernetes.mapping.settings import PLACEHOLDER, USER_INFO
 from licorne.proxy.kubernetes.running.tasks import TaskState
 from licorne.proxy.si import si_pb2 as si
 
@@ -48,6 +52,108 @@ def test_one_application_in_two_namespaces_says_so(cluster: SteppedCluster) -> N
 
     assert ["Scheduling", "Scheduled"] == cluster.events("b")
     assert {"app": "Running"} == cluster.states
+
+
+def test_a_pod_does_not_run_under_the_application_of_another_user(cluster: SteppedCluster) -> None:
+    """It names the application of a user of another namespace, and gets its own; the queue is its own too."""
+    cluster.add_node()
+    cluster.add_pod("a", annotations={"yunikorn.apache.org/user.info": '{"user": "ada"}'})
+    cluster.settle()
+    cluster.stub.add("/api/v1/namespaces", {"metadata": {"name": "red"}})
+    document = cluster.pod("a")
+    del document["metadata"]["uid"], document["spec"]["nodeName"], document["metadata"]["annotations"]
+    cluster.stub.add(
+        "/api/v1/namespaces/red/pods", {**document, "metadata": {**document["metadata"], "name": "b"}}
+    )
+    cluster.settle()
+    found = {
+        each["applicationID"]: (each["user"], each["queueName"]) for each in cluster.snapshot("applications")
+    }
+
+    assert {"app": ("ada", "root.blue"), "app-red": ("nobody", "root.red")} == found
+    assert "Scheduled" in cluster.events("b")
+
+
+def users_of_applications(cluster: SteppedCluster) -> dict[str, str]:
+    """Return the user of each application."""
+    return {each["applicationID"]: each["user"] for each in cluster.snapshot("applications")}
+
+
+@pytest.mark.parametrize("is_separate", [False, True])
+def test_users_of_one_namespace_are_separated_by_a_setting(*, is_separate: bool) -> None:
+    """The account of the first pod may join it: that of a driver creates its executors."""
+    cluster = SteppedCluster(settings=replace(SETTINGS, separate_users=is_separate))
+    cluster.add_node()
+    for name in ("ada", "bob", "system:serviceaccount:blue:spark", "system:serviceaccount:blue:other", "ada"):
+        annotations = {"yunikorn.apache.org/user.info": json.dumps({"user": name})}
+        pod_name = f"p{len(cluster.stub.objects(PODS))}"
+        cluster.add_pod(pod_name, cpu="100m", annotations=annotations, serviceAccountName="spark")
+        cluster.settle()
+    other = "system:serviceaccount:blue:other"
+    separate = {"app-bob": "bob", f"app-{other}": other} if is_separate else {}
+    allocations = {
+        each["applicationID"]: len(each["allocations"]) for each in cluster.snapshot("applications")
+    }
+
+    assert {"app": "ada", **separate} == users_of_applications(cluster)
+    assert 5 - len(separate) == allocations["app"]
+    assert 5 == len(cluster.places)
+    cluster.stop()
+
+
+def test_users_with_a_setting_that_separates_them_have_gangs() -> None:
+    """Placeholders have the account of the scheduler as their user, and belong to the gang."""
+    cluster = SteppedCluster(settings=replace(SETTINGS, separate_users=True))
+    cluster.add_node()
+    annotations = gang_annotations({}, member="workers")
+    annotations["yunikorn.apache.org/user.info"] = '{"user": "ada"}'
+    cluster.add_pod(annotations=annotations)
+    for _ in range(4):
+        cluster.advance(2)
+        cluster.run_pods()
+
+    assert ({"app": "ada"}, "n1") == (users_of_applications(cluster), cluster.node_of())
+    cluster.stop()
+
+
+def test_a_placeholder_that_another_user_writes_does_not_join_a_gang() -> None:
+    """It would take the place of a real one; those of the scheduler join also after a restart."""
+    cluster = SteppedCluster(settings=replace(SETTINGS, separate_users=True))
+    cluster.add_node(cpu="1")
+    annotations = gang_annotations({"minMember": 2}, member="workers")
+    cluster.add_pod(annotations={**annotations, USER_INFO: '{"user": "ada"}'})
+    cluster.settle()
+    real = cluster.placeholders
+    cluster.restart()
+    forged = {PLACEHOLDER: "true", USER_INFO: '{"user": "bob"}'}
+    cluster.add_pod("forged", cpu="100m", annotations={**annotations, **forged})
+    cluster.settle()
+    users = {cluster.pod(name)["metadata"]["annotations"][USER_INFO] for name in real}
+    application = cluster.application()
+
+    assert application is not None
+    assert sorted(["p", *real]) == sorted(task.pod.metadata.name for task in application.tasks.values())
+    assert [OWN_USER] == [json.loads(each)["user"] for each in users]
+    assert "forged" not in cluster.places
+    assert "Scheduling" in cluster.events("forged")
+    cluster.stop()
+
+
+def test_an_application_that_was_of_another_user_is_not_joined(cluster: SteppedCluster) -> None:
+    """Its pods have ended; the scheduler keeps it for a while, with its user and queue."""
+    cluster.add_node()
+    cluster.add_pod("a", annotations={"yunikorn.apache.org/user.info": '{"user": "ada"}'})
+    cluster.settle()
+    document = cluster.pod("a")
+    cluster.end_pod("a")
+    cluster.stub.remove(f"{PODS}/a")
+    cluster.stub.add("/api/v1/namespaces", {"metadata": {"name": "red"}})
+    cluster.settle()
+    del document["metadata"]["uid"], document["spec"]["nodeName"], document["metadata"]["annotations"]
+    cluster.stub.add("/api/v1/namespaces/red/pods", document)
+    cluster.settle()
+
+    assert {"app": "ada", "app-red": "nobody"} == users_of_applications(cluster)
 
 
 def test_an_application_whose_pods_have_ended_completes_and_is_forgotten(cluster: SteppedCluster) -> None:
@@ -134,10 +240,16 @@ def strict() -> SteppedCluster:
     return found
 
 
+def add_queue(cluster: SteppedCluster, name: str) -> None:
+    """Put a queue into the place of the only one."""
+    data = {"metadata": {"name": "yunikorn-configs"}, "data": {"queues.yaml": STRICT.replace("jobs", name)}}
+    cluster.stub.add("/api/v1/namespaces/default/configmaps", data)
+
+
 def submissions(cluster: SteppedCluster) -> list[int]:
     """Return a list that grows: the seconds from now on at which an application is submitted."""
     found: list[int] = []
-    requests, begun = cluster.parts().requests, cluster.loop.now()
+    requests, begun = cluster.parts().shared.requests, cluster.loop.now()
     add = requests.add
 
     def noted(entry: Any) -> None:
@@ -158,6 +270,57 @@ def test_the_pods_of_a_rejected_application_wait(strict: SteppedCluster) -> None
     assert ("Pending", "False", "SchedulingSkipped") == (strict.pod()["status"]["phase"], status, reason)
     assert "failed to place application app" in message
     assert ["ApplicationRejected"] == strict.events("p")
+
+
+def test_a_pod_that_names_its_node_does_not_start_a_rejected_application(strict: SteppedCluster) -> None:
+    """It counts on its node like a pod of another scheduler, and the others wait."""
+    strict.add_pod("a", labels=REJECTED)
+    strict.settle()
+    uid = strict.add_pod("b", labels=REJECTED, nodeName="n1")
+    strict.advance(400)
+
+    assert "SchedulingSkipped" == strict.condition("a")[1]
+    assert ({"b": "n1"}, {uid: "n1"}) == (strict.places, strict.core_places)
+
+    strict.end_pod("b")
+    strict.advance(1)
+
+    assert {} == strict.core_places
+
+
+def test_a_pod_that_names_its_node_admits_no_others(strict: SteppedCluster) -> None:
+    """Neither as the first pod of its application nor by a restart; it is counted when the queue exists."""
+    labels = {"yunikorn.apache.org/queue": "root.later"}
+    uid = strict.add_pod("a", labels=labels, nodeName="n1")
+    strict.settle()
+    other = strict.add_pod("b", labels=labels)
+    for _ in range(2):
+        strict.advance(20)
+
+        assert ("SchedulingSkipped", {"a": "n1"}) == (strict.condition("b")[1], strict.places)
+        assert {uid: "n1"} == strict.core_places
+
+        strict.restart()
+
+    add_queue(strict, "later")
+    strict.advance(45)
+
+    assert {uid: "n1", other: "n1"} == strict.core_places
+    assert {"app": "Running"} == strict.states
+    assert not strict.snapshot("nodes")[0].get("foreignAllocations")
+
+
+def test_a_pod_whose_user_is_invalid_closes_no_node(strict: SteppedCluster) -> None:
+    """After a restart, others are placed on the node that it names, in the room that it leaves."""
+    annotations = {"yunikorn.apache.org/user.info": '{"user": "no user"}'}
+    strict.add_pod("a", cpu="2", annotations=annotations, nodeName="n1")
+    strict.settle()
+    strict.restart()
+    for name in ("b", "c"):
+        strict.add_pod(name, cpu="2", app="jobs", labels={"yunikorn.apache.org/queue": "root.jobs"})
+    strict.advance(5)
+
+    assert {"a": "n1", "b": "n1"} == strict.places
 
 
 def test_a_controller_makes_no_pods_without_end(strict: SteppedCluster) -> None:
@@ -217,9 +380,7 @@ def test_a_queue_that_comes_takes_what_was_rejected(strict: SteppedCluster) -> N
     """With the next attempt."""
     strict.add_pod(labels={"yunikorn.apache.org/queue": "root.later"})
     strict.settle()
-    queues = STRICT.replace("jobs", "later")
-    data = {"metadata": {"name": "yunikorn-configs"}, "data": {"queues.yaml": queues}}
-    strict.stub.add("/api/v1/namespaces/default/configmaps", data)
+    add_queue(strict, "later")
     strict.advance(11)
 
     assert "n1" == strict.node_of()
@@ -238,16 +399,6 @@ def test_an_accepted_application_ends_the_pauses(strict: SteppedCluster) -> None
     strict.advance(10)
 
     assert "n1" == strict.node_of("b")
-
-
-def test_pods_that_run_are_counted_though_their_application_is_rejected(strict: SteppedCluster) -> None:
-    """The first pod waits, so nothing forces the application; the next time it is forced."""
-    strict.add_pod("a", labels=REJECTED)
-    strict.add_pod("b", labels=REJECTED, nodeName="n1")
-    strict.advance(20)
-
-    assert strict.pod_places == strict.core_places
-    assert {"a": "n1", "b": "n1"} == strict.places
 
 
 # ------------------------------------------------------------------------------------------- namespaces
@@ -338,7 +489,7 @@ def test_what_the_scheduler_has_lost_is_submitted_again(cluster: SteppedCluster)
     cluster.add_pod("a")
     cluster.settle()
     removal = si.RemoveApplicationRequest(applicationID="app", partitionName="default")
-    cluster.parts().requests.add(removal)
+    cluster.parts().shared.requests.add(removal)
     cluster.settle()
     cluster.add_pod("b")
     cluster.advance(30)

@@ -67,6 +67,7 @@ def test_members_wait_until_the_gang_is_complete(cluster: SteppedCluster) -> Non
     assert ["tg"] == [name[:2] for name in cluster.places]
     assert PodApplicationPhase.RESERVING is phase(cluster)
     assert ("False", "SchedulingSkipped") == cluster.condition("b")[:2]
+    assert ["SchedulingSkipped"] == cluster.events("b")
 
     cluster.add_node("n2", cpu="1")
     settle(cluster, 2)
@@ -388,6 +389,21 @@ def test_a_gang_goes_on_after_a_restart(cluster: SteppedCluster, rooms: int, end
     assert {"a", "b", "c"} == set(cluster.places)
     assert [] == cluster.placeholders
     assert cluster.pod_places == cluster.core_places
+
+
+def test_a_gang_has_the_user_of_its_first_member_after_a_restart(cluster: SteppedCluster) -> None:
+    """Also if a placeholder of the same second precedes it in the list: the list is in the order of names."""
+    ada = {"yunikorn.apache.org/user.info": '{"user": "ada"}'}
+    cluster.watches = False
+    gang = gang_annotations(WORKERS, member="workers")
+    flag = {"internal.yunikorn.apache.org/placeholder": "true"}
+    for name, more in (("placeholder", flag), ("worker", ada)):
+        cluster.add_pod(name, app="gang", annotations={**gang, **more})
+    cluster.watches = True
+
+    cluster.restart()
+
+    assert ["ada"] == [each["user"] for each in cluster.snapshot("applications")]
 
 
 @pytest.mark.parametrize(("policy", "phases"), [(SOFT, "Pending"), (HARD, "Failed")], ids=["soft", "hard"])

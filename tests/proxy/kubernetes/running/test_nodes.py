@@ -43,6 +43,46 @@ def test_a_cordoned_node_takes_nothing_and_keeps_what_runs(cluster: SteppedClust
     assert {"a": "n1", "b": "n1"} == cluster.places
 
 
+def test_a_cordoned_node_is_shown_as_not_schedulable(cluster: SteppedCluster) -> None:
+    """Also after a restart; pods that tolerate the cordon are placed there, and attributes do not show it."""
+    cluster.add_node(unschedulable=True)
+    cluster.add_pod(tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])
+    cluster.advance(5)
+    shown = [shows_schedulable(cluster)]
+    cluster.restart()
+    shown.append(shows_schedulable(cluster))
+    for is_cordoned in (False, True):
+        cluster.stub.change(f"{NODES}/n1", {"spec": {"unschedulable": is_cordoned}})
+        cluster.settle()
+        shown.append(shows_schedulable(cluster))
+
+    assert ([False, False, True, False], {"p": "n1"}) == (shown, cluster.places)
+    assert "licorne/cordoned" not in cluster.snapshot("nodes")[0]["attributes"]
+
+
+def shows_schedulable(cluster: SteppedCluster) -> bool:
+    """Return what documents and metrics tell about the only node."""
+    (node,) = cluster.snapshot("nodes")
+    (row,) = (row for partition in cluster.scheduler.figures().current for row in partition.nodes)
+
+    assert row.schedulable is node["schedulable"]
+
+    return bool(node["schedulable"])
+
+
+def test_a_cordon_applies_to_the_next_placement(cluster: SteppedCluster) -> None:
+    """The earlier answers about the node end at once: no pod is placed there and put back."""
+    cluster.add_node()
+    cluster.add_pod("a")
+    cluster.settle()
+    cluster.stub.change(f"{NODES}/n1", {"spec": {"unschedulable": True}})
+    cluster.settle()
+    uid = cluster.add_pod("b")
+    cluster.settle()
+
+    assert 0 == cluster.task(uid).placement
+
+
 @pytest.mark.parametrize("is_daemon", [False, True])
 def test_a_cordon_that_a_pod_tolerates_is_no_hindrance(cluster: SteppedCluster, *, is_daemon: bool) -> None:
     """As for the pods of a DaemonSet, which need that node."""
@@ -60,7 +100,7 @@ def test_a_cordon_that_a_pod_tolerates_is_no_hindrance(cluster: SteppedCluster, 
     cluster.advance(40)
 
     assert {"tolerates": "n1"} == cluster.places
-    assert "the node is marked as unschedulable" in cluster.condition("other")[2]
+    assert "0/1 nodes are available: 1 cordoned" == cluster.condition("other")[2]
 
 
 def test_a_node_that_learns_a_feature_takes_pods(cluster: SteppedCluster) -> None:
@@ -69,7 +109,8 @@ def test_a_node_that_learns_a_feature_takes_pods(cluster: SteppedCluster) -> Non
     cluster.add_pod(hostNetwork=True, hostUsers=False)
     cluster.advance(5)
 
-    assert "does not declare the feature UserNamespacesHostNetworkSupport" in cluster.condition()[2]
+    expected = "0/1 nodes are available: 1 missing feature UserNamespacesHostNetworkSupport"
+    assert expected == cluster.condition()[2]
 
     features = {"declaredFeatures": ["UserNamespacesHostNetworkSupport"]}
     cluster.stub.change(f"{NODES}/n1", {"status": features})
@@ -223,6 +264,33 @@ def test_foreign_pods_use_room_as_long_as_they_run(cluster: SteppedCluster) -> N
     cluster.settle()
 
     assert 0 == used(cluster)
+
+
+def test_a_mirror_of_a_static_pod_is_no_victim(cluster: SteppedCluster) -> None:
+    """It uses room on its node although it names the scheduler; its kubelet would make it again."""
+    cluster.add_node(cpu="2")
+    uid = cluster.add_pod(
+        "static",
+        cpu="2",
+        labels={"queue": "root.low"},
+        annotations={"kubernetes.io/config.mirror": "hash"},
+        metadata={"ownerReferences": [{"kind": "Node", "name": "n1", "uid": "u", "controller": True}]},
+        nodeName="n1",
+    )
+    cluster.add_pod("p", app="high", labels={"queue": "root.high"})
+    cluster.advance(60)
+
+    assert ({"static": "n1"}, {uid: "n1"}, {}) == (cluster.places, cluster.core_places, own_places(cluster))
+
+
+def own_places(cluster: SteppedCluster) -> dict[str, str]:
+    """Return the nodes of the allocations that are not foreign."""
+    foreign = {
+        each["allocationKey"]
+        for node in cluster.snapshot("nodes")
+        for each in node.get("foreignAllocations") or []
+    }
+    return {key: node for key, node in cluster.core_places.items() if key not in foreign}
 
 
 def test_a_pod_that_keeps_others_away_lets_them_in_when_it_goes(cluster: SteppedCluster) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 from support.kubernetes.manifests import node, pod
+from support.kubernetes.stepped_cluster import gang_annotations
 from support.kubernetes.stub_server import StubApiServer
 from typer.testing import CliRunner
 
@@ -22,6 +23,7 @@ TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 def stub() -> Iterator[StubApiServer]:
     """A cluster of two nodes of 4 cores, one of which has a taint."""
     with StubApiServer() as server:
+        server.add("/api/v1/namespaces", {"metadata": {"name": "default"}})
         server.add("/api/v1/nodes", node("free"))
         server.add("/api/v1/nodes", node("tainted", taints=[TAINT]))
         yield server
@@ -61,7 +63,7 @@ EXPLAINED: Final[dict[str, tuple[dict[str, Any], str]]] = {
     ),
     "a pod that filters refuse says which filter refuses": (
         pod("it", nodeSelector={"disk": "ssd"}),
-        "failed plugin: 'NodeAffinity'",
+        "0/2 nodes are available: 1 node affinity, 1 untolerated taint dedicated=gpu:NoSchedule",
     ),
     "a pod with scheduling gates says which": (
         pod("it", schedulingGates=[{"name": "quota-check"}]),
@@ -90,13 +92,25 @@ def test_a_pod_is_explained(stub: StubApiServer, tmp_path: Path, case: tuple[dic
     assert (0, True) == (status, expected in output), output
 
 
+@pytest.mark.parametrize("question", ["explain", "dry-run"])
+def test_an_answer_can_be_one_document(stub: StubApiServer, tmp_path: Path, question: str) -> None:
+    """With the lines of the text and their depth."""
+    stub.add(PODS, pod("it"))
+    about = {"explain": ["default/it"], "dry-run": ["-f", manifest(tmp_path, pod("new"))]}[question]
+    status, output = said(stub, tmp_path, question, *about, "--json")
+
+    lines = json.loads(output)["lines"]
+    assert (0, 0) == (status, lines[0]["depth"])
+    assert "fits on node free" in " ".join(line["text"] for line in lines)
+
+
 def test_what_is_asked_changes_nothing(stub: StubApiServer, tmp_path: Path) -> None:
-    """No request but reading."""
+    """No request but reading, and the dry run of the API server."""
     stub.add(PODS, pod("it"))
     said(stub, tmp_path, "explain", "default/it")
     said(stub, tmp_path, "dry-run", "-f", manifest(tmp_path, pod("new")))
 
-    assert {"GET"} == {request.method for request in stub.requests}
+    assert {"GET"} == {each.method for each in stub.requests if each.query.get("dryRun") != "All"}
 
 
 def test_pods_that_wait_already_have_their_room_before_a_new_one(stub: StubApiServer, tmp_path: Path) -> None:
@@ -106,11 +120,14 @@ def test_pods_that_wait_already_have_their_room_before_a_new_one(stub: StubApiSe
     _, output = said(stub, tmp_path, "dry-run", "-f", manifest(tmp_path, pod("new", cpu="2")))
 
     assert "default/new waits" in output
-    assert "no node has room" in output or "every node with room is refused" in output
+    assert (
+        "0/2 nodes are available: 1 Insufficient cpu, 1 untolerated taint dedicated=gpu:NoSchedule" in output
+    )
 
 
 def test_the_pod_of_a_workload_is_tried(stub: StubApiServer, tmp_path: Path) -> None:
     """In the namespace of the workload, by this scheduler unless it names another."""
+    stub.add("/api/v1/namespaces", {"metadata": {"name": "shop"}})
     template = pod("")["spec"] | {"tolerations": [{"operator": "Exists"}], "schedulerName": ""}
     document = {
         "kind": "Deployment",
@@ -122,6 +139,71 @@ def test_the_pod_of_a_workload_is_tried(stub: StubApiServer, tmp_path: Path) -> 
 
     assert 0 == status
     assert "shop/web fits on node" in output
+
+
+def test_the_api_server_completes_the_pod(stub: StubApiServer, tmp_path: Path) -> None:
+    """By its own dry run, under a name that it chooses; if it refuses the pod, the command ends."""
+    path = manifest(tmp_path, pod("new"))
+    stub.fail("POST", PODS, status=403, reason="Forbidden", message="exceeded quota: small", times=1)
+
+    status, _ = said(stub, tmp_path, "dry-run", "-f", path)
+    (asked,) = stub.asked("POST", PODS)
+
+    assert 2 == status
+    assert "All" == asked.query["dryRun"]
+    assert "new-" == json.loads(asked.body)["metadata"]["generateName"]
+
+
+def test_all_pods_of_a_manifest_are_tried(stub: StubApiServer, tmp_path: Path) -> None:
+    """Of several documents and of lists; other objects are ignored."""
+    path = tmp_path / "all.yaml"
+    items = [pod("b"), {"kind": "Service", "metadata": {"name": "s"}}]
+    documents = [pod("a"), {"kind": "ConfigMap", "data": {"text": "x"}}, {"kind": "List", "items": items}]
+    path.write_text("".join(f"---\n{json.dumps(each)}\n" for each in documents), encoding="utf-8")
+
+    status, output = said(stub, tmp_path, "dry-run", "-f", str(path))
+
+    assert 0 == status
+    assert ["default/a fits on node free", "default/b fits on node free"] == [
+        line for line in output.splitlines() if line.startswith("default/")
+    ]
+
+
+@pytest.mark.parametrize(("cpu", "expected"), [("1", "fits on node free"), ("3", "1 Insufficient cpu")])
+def test_a_gang_is_tried_with_all_its_members(
+    stub: StubApiServer, tmp_path: Path, cpu: str, expected: str
+) -> None:
+    """A pod of it fits if the whole gang does; otherwise the first member without a node is explained."""
+    annotations = gang_annotations({"minMember": 2, "minResource": {"cpu": cpu}}, member="workers")
+    document = pod("gang", cpu=cpu, labels={"applicationId": "gang"}, annotations=annotations)
+
+    status, output = said(stub, tmp_path, "dry-run", "-f", manifest(tmp_path, document))
+
+    assert (0, True) == (status, expected in output), output
+    assert ("is not complete" in output) is (cpu == "3")
+
+
+def test_the_queues_are_those_of_the_installed_scheduler(stub: StubApiServer, tmp_path: Path) -> None:
+    """Not those of the user's own namespace."""
+    queues = "partitions: [{name: default, queues: [{name: root, queues: [{name: only}]}]}]"
+    data = {"metadata": {"name": "yunikorn-configs"}, "data": {"queues.yaml": queues}}
+    stub.add("/api/v1/namespaces/licorne/configmaps", data)
+
+    _, output = said(stub, tmp_path, "dry-run", "-f", manifest(tmp_path, pod("new")))
+
+    assert "failed to place application" in output
+
+
+def test_failed_binds_are_reported(stub: StubApiServer, tmp_path: Path) -> None:
+    """The pod fits, and would fail again."""
+    uid = stub.add(PODS, pod("it"))["metadata"]["uid"]
+    event = {"metadata": {"name": "e"}, "reason": "PodBindFailure", "note": "the webhook refuses it"}
+    stub.add("/apis/events.k8s.io/v1/namespaces/default/events", {**event, "regarding": {"uid": uid}})
+
+    _, output = said(stub, tmp_path, "explain", "default/it")
+
+    assert "default/it fits on node free" in output
+    assert "PodBindFailure: the webhook refuses it" in output
 
 
 REFUSED: Final[dict[str, tuple[list[str], str]]] = {

@@ -302,7 +302,7 @@ def test_a_random_run(seed: int, has_placeholder_pods: bool) -> None:  # noqa: F
 
     run.clear()
     parts = cluster.parts()
-    left = (parts.tasks.tasks, parts.tasks.applications.by_id, cluster.states, cluster.core_places)
+    left = (parts.shared.tasks, parts.shared.applications, cluster.states, cluster.core_places)
 
     assert ({}, {}, {}, {}) == left
     assert 0 == parts.waiting.count

@@ -199,6 +199,7 @@ def test_a_pod_over_a_quota_is_none_that_an_autoscaler_looks_for(cluster: Steppe
     (waiting,) = (name for name in "abc" if name not in cluster.places)
 
     assert ("False", "SchedulingSkipped") == cluster.condition(waiting)[:2]
+    assert ["SchedulingSkipped"] == cluster.events(waiting)
     assert "root.small" in cluster.condition(waiting)[2]
 
 
@@ -212,14 +213,14 @@ def test_reports_of_pods_that_wait_do_not_grow(cluster: SteppedCluster) -> None:
     waiting = cluster.parts().waiting
     explain = waiting._explain
 
-    def noting(application: str, key: str) -> str:
+    def noting(application: str, key: str) -> object:
         asked.append(key)
-        return str(explain(application, key))
+        return explain(application, key)
 
     waiting._explain = noting
     for _ in range(10):
         for uid in list(cluster.coordinator.tasks):
-            waiting.waits(uid, "Unschedulable")
+            waiting.waits(uid)
         cluster.advance(1)
     asked.clear()
     cluster.advance(120)
@@ -229,7 +230,100 @@ def test_reports_of_pods_that_wait_do_not_grow(cluster: SteppedCluster) -> None:
     assert 5 > cluster.loop.timers
 
 
+def test_a_condition_counts_the_first_reason_of_each_node(cluster: SteppedCluster) -> None:
+    """Also of nodes that are full: no pod is blamed for a taint that its node does not have."""
+    taints = [{"key": "home", "value": "ada", "effect": "NoSchedule"}]
+    cluster.add_node("n1", cpu="2")
+    cluster.add_node("n2", cpu="2")
+    cluster.add_node("home", cpu="1", taints=taints)
+    cluster.add_node("old", unschedulable=True)
+    cluster.add_node("broken", unschedulable=True, taints=taints)
+    for number in range(8):
+        cluster.add_pod(f"p{number}")
+    cluster.advance(10)
+    message = (
+        "0/5 nodes are available: 2 Insufficient cpu, 2 cordoned, 1 untolerated taint home=ada:NoSchedule"
+    )
+    waiting = {f"p{number}" for number in range(8)} - set(cluster.places)
+
+    assert 4 == len(waiting)
+    assert {("False", "Unschedulable", message)} == {cluster.condition(name) for name in waiting}
+
+
+def test_a_condition_tells_what_is_left_of_a_quota(cluster: SteppedCluster) -> None:
+    """In the words for pods, and nodes are not named that have room."""
+    cluster.add_node(cpu="8")
+    for name in ("a", "b"):
+        cluster.add_pod(name, cpu="1500m", labels={"queue": "root.small"})
+    cluster.advance(10)
+
+    assert ("False", "SchedulingSkipped", "queue root.small: 500m of 2 cpu left") == cluster.condition("b")
+
+
+def test_a_pod_waits_for_the_first_node_at_once(cluster: SteppedCluster) -> None:
+    """An autoscaler adds it."""
+    cluster.add_pod()
+    cluster.advance(0.1)
+
+    assert ("False", "Unschedulable", "0/0 nodes are available") == cluster.condition()
+
+
+def test_a_pod_that_needs_one_node_is_not_unschedulable(cluster: SteppedCluster) -> None:
+    """As those of a DaemonSet: another node would not help."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    owner = {"kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}
+    cluster.add_node(cpu="1")
+    cluster.add_pod(cpu="2", affinity={"nodeAffinity": required}, metadata={"ownerReferences": [owner]})
+    cluster.advance(10)
+
+    assert ("False", "SchedulingSkipped") == cluster.condition()[:2]
+
+
+def test_a_pod_for_which_others_end_names_its_node(cluster: SteppedCluster) -> None:
+    """And the condition tells that it waits for them; it is no longer there when nobody ends for the pod."""
+    cluster.add_node(cpu="2")
+    for name in ("a", "b"):
+        cluster.add_pod(name, app="low", labels={"queue": "root.low"})
+    cluster.settle()
+    cluster.run_pods()
+    cluster.add_pod("p", app="high", labels={"queue": "root.high"})
+    cluster.stub.fail("DELETE", f"{PODS}/.*", status=500, times=100)
+    for _ in range(6):
+        cluster.advance(5)
+
+    assert "n1" == cluster.pod()["status"]["nominatedNodeName"]
+    assert "it has preempted, and waits until its victims have ended" in cluster.condition()[2]
+
+
+def test_a_pod_that_preempts_nothing_tells_why(cluster: SteppedCluster) -> None:
+    """The last attempt has failed for this reason."""
+    cluster.add_node(cpu="1")
+    cluster.add_pod("a", app="high", labels={"queue": "root.high"})
+    cluster.settle()
+    cluster.add_pod("b", app="high", labels={"queue": "root.high"})
+    cluster.advance(60)
+
+    expected = "0/1 nodes are available: 1 Insufficient cpu; preemption: "
+    assert cluster.condition("b")[2].startswith(expected)
+
+
+def test_changed_counts_are_not_an_event(cluster: SteppedCluster) -> None:
+    """The condition has the present numbers; a new event tells of another kind of reason."""
+    cluster.add_node("n1", cpu="1")
+    cluster.add_pod(cpu="2")
+    cluster.advance(5)
+    for number in range(2, 6):
+        cluster.add_node(f"n{number}", cpu="1")
+        cluster.advance(40)
+
+    assert "0/5 nodes are available: 5 Insufficient cpu" == cluster.condition()[2]
+    assert ["PodUnschedulable"] == cluster.events("p")
+
+
 WORDS: Final = {
+    "2 Insufficient vcore, 1 cordoned": "2 Insufficient cpu, 1 cordoned",
+    "queue root.vcore: 2 of 10 vcore left": "queue root.vcore: 2 of 10 cpu left",
     "no node has room for pods 1, vcore 1m": "no node has room for pods 1, cpu 1m",
     "queue root.vcore has no room: vcore 3 asked": "queue root.vcore has no room: cpu 3 asked",
     "cpu and vcore mean one resource": "cpu and vcore mean one resource",

@@ -46,7 +46,7 @@ def test_a_gated_pod_is_asked_for_when_its_gates_are_lifted(cluster: SteppedClus
 
 
 def test_a_pod_waits_for_its_claims(cluster: SteppedCluster) -> None:
-    """It says which one; when the claim is there, the filters decide."""
+    """It names the reason until the claim has its volume: another node would not help."""
     cluster.add_node()
     uid = cluster.add_pod(volumes=CLAIM)
     cluster.advance(60)
@@ -58,7 +58,8 @@ def test_a_pod_waits_for_its_claims(cluster: SteppedCluster) -> None:
     cluster.stub.add(CLAIMS, {"metadata": {"name": "data"}, "spec": {"volumeName": "v"}})
     cluster.settle()
 
-    assert TaskState.ASKED is cluster.task(uid).state
+    assert TaskState.NEW is cluster.task(uid).state
+    assert ("SchedulingSkipped", "the claim blue/data is not bound yet") == cluster.condition()[1:]
 
     cluster.stub.add("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": {}})
     cluster.stub.change(f"{CLAIMS}/data", {"status": {"phase": "Bound"}})
@@ -214,9 +215,9 @@ def test_nothing_is_remembered_of_pods_that_are_gone(cluster: SteppedCluster) ->
     for name in ("runs", "waits", "gated", "claims", "alone", "foreign"):
         cluster.stub.remove(f"{PODS}/{name}")
     cluster.advance(1000)
-    tasks, events = parts.tasks, parts.events
+    shared, events = parts.shared, parts.events
     remembered = (
-        *(tasks.tasks, tasks._blocked, tasks._gated, tasks.applications.by_id, tasks._reconsidering.waiting),
+        *(shared.tasks, shared.blocked, parts.life._gated, shared.applications, shared.reconsidering.waiting),
         *(events._foreign, events._cache.pods, events._cache._node_of, events._cache._on),
         *(parts.waiting._due, parts.waiting._again, parts.waiting._reporter._conditions),
     )
@@ -241,7 +242,7 @@ def test_a_rejected_pod_is_asked_for_again_after_a_pause(cluster: SteppedCluster
     response = si.AllocationResponse(rejectedAllocations=[rejection])
     pauses = []
     for _ in range(3):
-        cluster.parts().requests.take()
+        cluster.parts().shared.requests.take()
         cluster.coordinator._said("allocations", response)
         begun = cluster.loop.now()
         while cluster.task(uid).state is TaskState.REJECTED:
@@ -262,8 +263,8 @@ def test_what_is_sent_again_says_where_a_pod_runs(cluster: SteppedCluster) -> No
     cluster.settle()
     ended = si.AllocationRelease(allocationKey=uid, applicationID="app", partitionName="default")
     ended.terminationType = si.STOPPED_BY_RM
-    cluster.parts().requests.add(si.NodeInfo(nodeID="n1", action=si.NodeInfo.DRAIN_NODE))
-    cluster.parts().requests.add(ended)
+    cluster.parts().shared.requests.add(si.NodeInfo(nodeID="n1", action=si.NodeInfo.DRAIN_NODE))
+    cluster.parts().shared.requests.add(ended)
     cluster.settle()
 
     assert {uid: "n1"} == cluster.core_places
@@ -289,7 +290,7 @@ def test_a_request_that_cannot_be_made_is_made_again(cluster: SteppedCluster) ->
     cluster.add_node()
     uid = cluster.add_pod()
     cluster.settle()
-    cluster.parts().tasks.refused(si.Allocation(allocationKey=uid), "no")
+    cluster.parts().life.refused(si.Allocation(allocationKey=uid), "no")
 
     assert TaskState.ORPHAN is cluster.task(uid).state
 
@@ -334,7 +335,7 @@ def test_what_the_scheduler_ends_is_deleted_and_confirmed(
 def recorded(cluster: SteppedCluster) -> list[tuple[str, int]]:
     """Return a list that gets the releases that are sent from now on."""
     sent: list[tuple[str, int]] = []
-    requests = cluster.parts().requests
+    requests = cluster.parts().shared.requests
     add: Callable[[object], None] = requests.add
 
     def note(entry: object) -> None:

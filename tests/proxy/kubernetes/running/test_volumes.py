@@ -81,6 +81,70 @@ def test_the_pod_waits_again_when_no_volume_comes_in_time(cluster: SteppedCluste
     assert {"p": "n1"} == cluster.places
 
 
+def test_pods_do_not_reserve_the_nodes_of_each_others_volumes(cluster: SteppedCluster) -> None:
+    """The volumes are late: each pod waits for the node of its own one, and all are bound."""
+    cluster.add_node("n2")
+    cluster.stub.add(CLAIMS, {"metadata": {"name": "other"}, "spec": {"storageClassName": "late"}})
+    other = {"name": "data", "persistentVolumeClaim": {"claimName": "other"}}
+    cluster.add_pod("q", volumes=[other])
+    cluster.settle()
+    cluster.advance(601)
+    for claim in ("data", "other"):
+        node_name = cluster.stub.get(f"{CLAIMS}/{claim}")["metadata"]["annotations"][SELECTED]
+        volume = {"metadata": {"name": claim}, "spec": on_node("kubernetes.io/hostname", node_name)}
+        cluster.stub.add("/api/v1/persistentvolumes", volume)
+        change = {"spec": {"volumeName": claim}, "status": {"phase": "Bound"}}
+        cluster.stub.change(f"{CLAIMS}/{claim}", change)
+
+    cluster.advance(60)
+
+    assert {"p", "q"} == set(cluster.places)
+
+
+def on_node(label: str, value: str) -> dict[str, object]:
+    """Return the specification of a volume that is reached from the nodes with a label."""
+    expression = {"key": label, "operator": "In", "values": [value]}
+    return {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}}
+
+
+@pytest.mark.parametrize(
+    ("label", "reason"),
+    [("kubernetes.io/hostname", "SchedulingSkipped"), ("topology.kubernetes.io/zone", "Unschedulable")],
+)
+def test_a_pod_whose_volume_is_on_one_node_is_not_unschedulable(
+    cluster: SteppedCluster, label: str, reason: str
+) -> None:
+    """An autoscaler would add nodes in vain; in the zone of the volume a new node would help."""
+    provide(cluster)
+    cluster.stub.add(
+        "/api/v1/persistentvolumes", {"metadata": {"name": "full"}, "spec": on_node(label, "n1")}
+    )
+    claim = {"metadata": {"name": "other"}, "spec": {"volumeName": "full"}, "status": {"phase": "Bound"}}
+    cluster.stub.add(CLAIMS, claim)
+    cluster.stub.change("/api/v1/nodes/n1", {"metadata": {"labels": {label: "n1"}}})
+    cluster.add_node("n2", cpu="8")
+    cluster.add_pod("q", cpu="4", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "other"}}])
+    cluster.advance(10)
+
+    assert ("False", reason) == cluster.condition("q")[:2]
+
+
+def test_a_pod_whose_volume_is_being_made_for_a_node_is_not_unschedulable(cluster: SteppedCluster) -> None:
+    """It waits for this node after a restart, which is full meanwhile."""
+    cluster.stub.add(
+        CLAIMS,
+        {
+            "metadata": {"name": "other", "annotations": {SELECTED: "n1"}},
+            "spec": {"storageClassName": "late"},
+        },
+    )
+    cluster.add_pod("q", cpu="4", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "other"}}])
+    cluster.add_node("n2", cpu="8")
+    cluster.advance(10)
+
+    assert ("False", "SchedulingSkipped") == cluster.condition("q")[:2]
+
+
 def test_a_restart_goes_on_with_the_volume_that_is_being_made(cluster: SteppedCluster) -> None:
     """The claim says for which node."""
     cluster.add_node("n2")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
 from support.kubernetes.manifests import node, pod
+from support.kubernetes.placing import HOST, beside
 from support.kubernetes.stepped_cluster import QUEUES, gang_annotations
 from support.kubernetes.stub_clients import client_of
 from support.kubernetes.stub_server import StubApiServer
@@ -25,8 +27,9 @@ NODES: Final = "/api/v1/nodes"
 class Whole:
     """A stub with two nodes, and a scheduler of pods that can be started anew."""
 
-    def __init__(self, stub: StubApiServer) -> None:
+    def __init__(self, stub: StubApiServer, queues: str = QUEUES) -> None:
         self.stub = stub
+        self._queues = queues.replace("10s", "1s")
         stub.add("/api/v1/namespaces", {"metadata": {"name": "blue"}})
         for name in ("n1", "n2"):
             stub.add(NODES, node(name, cpu="4"))
@@ -34,10 +37,10 @@ class Whole:
 
     def start(self) -> None:
         """Start with a new scheduler that knows nothing."""
-        self.scheduler = Scheduler()
-        self.client = client_of(self.stub)
         defaults = KubernetesSettings(scheduler_name="licorne")
-        options = PodSchedulerOptions(defaults=defaults, queues=QUEUES.replace("10s", "1s"))
+        options = PodSchedulerOptions(defaults=defaults, queues=self._queues)
+        self.scheduler = Scheduler(policies=options.policies)
+        self.client = client_of(self.stub)
         self.pods = PodScheduler(self.scheduler, self.client, options)
         self.pods.start()
         self.until(lambda: self.pods.is_ready)
@@ -199,3 +202,21 @@ def test_answers_that_are_lost_change_nothing(whole: Whole) -> None:
     for name in names:
         whole.add(name, cpu="100m")
     whole.until_placed(*names)
+
+
+def test_pods_get_the_nodes_that_they_prefer() -> None:
+    """Ten of them alternate, and are placed while the cluster learns of the first ones."""
+    with StubApiServer() as stub:
+        order = "nodesortpolicy: {type: policy/pod-preferences}"
+        whole = Whole(stub, QUEUES.replace("  preemption:", f"  {order}\n  preemption:", 1))
+        terms = [{"weight": 1, "podAffinityTerm": beside({"matchLabels": {"app": "web"}}, HOST)}]
+        apart = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+        whole.add("large", cpu="2")  # By room alone all others would be on the other node.
+        whole.until_placed("large")
+        names = [f"p{number}" for number in range(10)]
+        for name in names:
+            whole.add(name, cpu="10m", labels={"app": "web"}, affinity=apart)
+        whole.until_placed("large", *names)
+        whole.stop()
+
+        assert {"n1": 5, "n2": 5} == Counter(whole.places[name] for name in names)

@@ -11,12 +11,12 @@ from licorne.proxy.play.simulation.accounts import Jobs, Owner
 from licorne.proxy.play.simulation.job_figures import (
     JobFigures,
     JobReport,
-    JobSpread,
     build_job_report,
     rows_to_csv,
     rows_to_jsonl,
 )
 from licorne.proxy.play.simulation.record import AskEntry, SimulationRecord
+from licorne.proxy.play.simulation.report import FigureSpread
 from licorne.proxy.play.simulation.simulated_rm import SimulatedRM
 from licorne.proxy.play.simulation.workloads.workload import SimulatedApplication
 
@@ -59,8 +59,8 @@ def test_figures_of_queues_add_up_to_the_total() -> None:
         started=1,
         waited=1,
         completed=1,
-        wait_ns=JobSpread(count=1, mean=99 * SECOND, median=99 * SECOND, p95=99 * SECOND, max=99 * SECOND),
-        slowdown=JobSpread(count=1, mean=2980, median=2980, p95=2980, max=2980),
+        wait_ns=FigureSpread(count=1, mean=99 * SECOND, median=99 * SECOND, p95=99 * SECOND, max=99 * SECOND),
+        slowdown=FigureSpread(count=1, mean=2980, median=2980, p95=2980, max=2980),
         makespan_ns=149 * SECOND,
         use={"vcore": 267},
     )

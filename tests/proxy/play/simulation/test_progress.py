@@ -25,7 +25,7 @@ def test_there_is_no_bar_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_terminal_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The share that is done, and the virtual time."""
+    """The share that is done, the virtual time, and the time that remains."""
     monkeypatch.setenv("TERM", "xterm")
     stream = _Terminal()
 
@@ -37,6 +37,7 @@ def test_a_terminal_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None
     assert "work" in stream.getvalue()
     assert "25%" in stream.getvalue()
     assert "1m30s" in stream.getvalue()
+    assert "remaining:" in stream.getvalue()
 
 
 def test_a_workload_without_work_has_a_bar_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,12 @@ import hashlib
 import heapq
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.proxy.simulation_builders import SECOND, shared_data, simulated, written
 
@@ -169,6 +169,84 @@ def test_whole_jobs_start_as_first_come_first_served_says(jobs: list[RigidJob], 
     starts = starts_of(simulated_jobs(log, tmp_path, processors=_POOL), first)
 
     assert dict(enumerate(fcfs_starts(jobs, _POOL), start=1)) == dict(sorted(starts.items()))
+
+
+SHORTEST_FIRST = ONE_QUEUE.replace(
+    'submitacl: "*"',
+    'submitacl: "*", properties: {backfill.reservations: "1", backfill.order: shortest, gang.placing: whole}',
+)
+"""EASY backfilling: the first waiting job has a promise, the others are tried by their requested times."""
+
+
+def easy_starts(jobs: Sequence[RigidJob], pool: int) -> list[int]:
+    """Return the starts under EASY, shortest first: ends of a moment, then submissions, then one pass.
+
+    Jobs run as long as they requested.
+    """
+    starts: dict[int, int] = {}
+    running: list[tuple[int, int]] = []
+    waiting: list[int] = []
+    coming = sorted(range(len(jobs)), key=lambda index: (jobs[index].submit, index))
+
+    def start(index: int, now: int) -> None:
+        starts[index] = now
+        running.append((now + jobs[index].run, jobs[index].processors))
+        waiting.remove(index)
+
+    while coming or waiting:
+        now = min([jobs[index].submit for index in coming[:1]] + [end for end, _ in running])
+        running = [one for one in running if one[0] > now]
+        while coming and jobs[coming[0]].submit == now:
+            waiting.append(coming.pop(0))
+        while waiting and jobs[waiting[0]].processors <= _free(running, pool, now):
+            start(waiting[0], now)
+        for index in sorted(waiting[1:], key=lambda index: (jobs[index].run, waiting.index(index))):
+            job, head = jobs[index], jobs[waiting[0]]
+            shadow = min(end for end, _ in running if _free(running, pool, end) >= head.processors)
+            left = _free(running, pool, shadow) - head.processors
+            is_harmless = now + job.run <= shadow or job.processors <= left
+            if job.processors <= _free(running, pool, now) and is_harmless:
+                start(index, now)
+    return [starts[index] for index in range(len(jobs))]
+
+
+def _free(running: list[tuple[int, int]], pool: int, moment: int) -> int:
+    """Return the processors that are free after the ends of a moment."""
+    return pool - sum(processors for end, processors in running if end > moment)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    jobs=st.lists(
+        st.builds(
+            RigidJob,
+            submit=st.integers(0, 4).map(lambda each: 10 * each),
+            processors=st.integers(1, _POOL),
+            run=st.integers(1, 4).map(lambda each: 10 * each),
+        ),
+        min_size=3,
+        max_size=12,
+    )
+)
+@example(
+    jobs=[
+        RigidJob(0, 5, 100),
+        RigidJob(0, 5, 1000),
+        RigidJob(1, 10, 10),
+        RigidJob(2, 5, 500),
+        RigidJob(100, 5, 200),
+    ]
+)
+def test_ends_and_submissions_of_a_moment_come_before_its_decisions(
+    jobs: list[RigidJob], tmp_path: Path
+) -> None:
+    """A shorter job that is submitted when another one ends gets its room, before a longer one that waits."""
+    requested = [replace(job, requested=job.run) for job in jobs]
+    log = written(tmp_path / "log.swf", log_of(requested))
+    first = min(job.submit for job in jobs)
+    starts = starts_of(simulated_jobs(log, tmp_path, processors=_POOL, configuration=SHORTEST_FIRST), first)
+
+    assert dict(enumerate(easy_starts(jobs, _POOL), start=1)) == dict(sorted(starts.items()))
 
 
 def test_tasks_of_the_size_of_a_request_never_start_a_job_earlier(tmp_path: Path) -> None:

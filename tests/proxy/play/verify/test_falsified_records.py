@@ -207,11 +207,11 @@ FALSIFIED = {
         "nothing that it asks for is guaranteed",
     ),
     "one victim too many": Falsified("guarantee", _one_more_needless, "has room without its end"),
-    "a victim that no record names": Falsified("guarantee", _one_more_victim, "is no victim in the record"),
+    "a victim that no record names": Falsified("guarantee", _one_more_victim, "and the record omits it"),
     "a victim that does not run": Falsified(
         "guarantee", lambda d: victim(d).update(allocationKey="r9"), "was not asked to end"
     ),
-    "a victim twice": Falsified("guarantee", _victim_twice, "stands there twice"),
+    "a victim twice": Falsified("guarantee", _victim_twice, "is listed twice"),
     "an end without a record": Falsified(
         "guarantee", _end_without_record, "no record of a preemption names it", "r3", "released"
     ),
@@ -281,7 +281,7 @@ FALSIFIED = {
     "a node that is none": Falsified(
         "guarantee",
         lambda d: record(d)["justification"]["preemptors"][0].update(nodeID="n9"),
-        "n9 is to be its node, and is none",
+        "n9 is not known as a node",
     ),
     "another node": Falsified(
         "guarantee", lambda d: _put(victim(d), nodeID="n2"), "nodeID: expected n1, got n2"
@@ -308,7 +308,7 @@ FALSIFIED = {
         "guarantee", lambda d: _put(placed(d, "t1"), nodeID="n1"), "which has memory 0 left", "t1", "new"
     ),
     "an unknown node": Falsified(
-        "guarantee", lambda d: _put(placed(d, "t1"), nodeID="n9"), "n9, which is no node", "t1", "new"
+        "guarantee", lambda d: _put(placed(d, "t1"), nodeID="n9"), "n9, which is not a node", "t1", "new"
     ),
     "a drained node": Falsified(
         "guarantee", lambda d: _put(placed(d, "t1"), nodeID="n3"), "which is drained", "t1", "new"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import signal
 from pathlib import Path
 from typing import NamedTuple
@@ -166,8 +167,12 @@ def test_a_job_that_never_starts_in_b_is_the_largest_loss(tmp_path: Path) -> Non
     """A transcript under a maximum below what its one ask needs."""
     a, b = written(tmp_path / "a.yaml", _queues()), written(tmp_path / "b.yaml", _SMALLER)
 
-    result = compared(a, b, "-i", written(tmp_path / "t.jsonl", _TRANSCRIPT))
+    page = tmp_path / "page.html"
 
+    result = compared(a, b, "-i", written(tmp_path / "t.jsonl", _TRANSCRIPT), "--html", page)
+
+    alerts = re.findall(r'<p class="alert">(.*?)</p>', page.read_text(encoding="utf-8"))
+    assert [True] == [text.startswith("B: 1 of 1 job never started, first x: ") for text in alerts]
     assert "1 job: 1 later in B, by 0s in all (1 never in B); 0 earlier" in result.stdout
     assert ["x", "root.batch", "bob", "0s", "0s", "never", "-"] in [
         line.split() for line in result.stdout.splitlines()
@@ -346,7 +351,11 @@ def test_the_page_is_written_with_the_reasons(files: tuple[Path, Path, Path], tm
     result = compared(a, b, "--input", day, "--why", "--html", page)
 
     assert 0 == result.exit_code
-    assert "resources.max.vcore of root.batch" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "resources.max.vcore of root.batch" in text
+    assert ["Who pays and who gains", "The first decision that differs", "Settings"] == re.findall(
+        "<section><h2>(.*?)</h2>", text
+    )[:3]
 
 
 def test_a_page_that_cannot_be_written_is_refused_first(

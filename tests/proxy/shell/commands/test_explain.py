@@ -277,7 +277,10 @@ def test_an_ask_for_one_node_learns_whether_it_has_room(scenario: str) -> None:
     [
         ([], "name the user of a new application (--user), or an application (--of)"),
         (["--of", "app", "--user", "eve"], "application app has its user, queue and tags"),
-        (["--of", "app"], "an ask of application app wants something: name it (--resource vcore=1)"),
+        (
+            ["--of", "app"],
+            "expected the resources of an ask of application app, such as --resource vcore=1, got none",
+        ),
         (["--user", "eve", "-r", "vcore"], "--resource vcore: expected NAME=VALUE"),
         (["--user", "eve", "-r", "vcore=much"], "--resource: invalid quantity: 'much'"),
         (["--user", "eve", "--tag", "=x"], "--tag =x: expected NAME=VALUE"),

@@ -57,6 +57,14 @@ def test_a_dry_run_sees_what_is_taken(address: str, tmp_path: Path) -> None:
     assert [1, 0] == [json.loads(text)["ask"]["nodes"]["withRoom"] for text in (fits, lacks)]
 
 
+def test_the_result_can_be_one_document(address: str, tmp_path: Path) -> None:
+    """With the resource managers that the file has."""
+    file = tmp_path / "now.jsonl"
+    status, output, _ = run("save", address, str(file), "--json")
+
+    assert (0, {"file": str(file), "managers": ["rm"]}) == (status, json.loads(output))
+
+
 def test_a_server_that_does_not_listen_is_named(tmp_path: Path) -> None:
     """And no file is written."""
     file = tmp_path / "now.jsonl"
@@ -91,7 +99,7 @@ def test_a_server_without_resource_managers_has_nothing_to_save(tmp_path: Path) 
     with ServerThread(Scheduler(engine="direct")) as server:
         status, _, error = run("save", server.address, str(tmp_path / "now.jsonl"))
 
-    assert (2, True) == (status, "has nothing to save: no resource manager is there" in error)
+    assert (2, True) == (status, "has nothing to save: no resource manager has registered" in error)
 
 
 def test_a_file_that_cannot_be_written_is_refused_first(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_an_address_that_others_can_reach_needs_tls(address: str) -> None:
     """A name counts as such an address; only `localhost` does not."""
     assert (
         f"{address} can be reached from other machines: give --tls-cert and --tls-key, "
-        "or say --insecure-public if that is meant"
+        "or --insecure-public if that is intended"
     ) == refused("--address", address)
 
 

@@ -10,6 +10,9 @@ from support.proxy.fake_core import FakeCore
 from support.proxy.simulation_builders import written
 from typer.testing import CliRunner, Result
 
+from licorne.proxy.base.files import output_files
+from licorne.proxy.base.files.output_files import UnwritableFileError
+from licorne.proxy.play.simulation import report_table
 from licorne.proxy.play.simulation.core import Core, SchedulerCore
 from licorne.proxy.play.simulation.driver import interruption_noted
 from licorne.proxy.shell.commands.simulate import simulate_command
@@ -133,7 +136,7 @@ def test_an_interrupted_simulation_reports_what_is_known(tmp_path: Path) -> None
     result = _simulate(path, "--json", core=core)
 
     document = json.loads(result.stdout)
-    assert (130, "licorne simulate: interrupted; this is what was known\n") == (
+    assert (130, "licorne simulate: interrupted; these are the results so far\n") == (
         result.exit_code,
         result.stderr,
     )
@@ -204,6 +207,38 @@ def test_figures_are_written_to_files(tmp_path: Path) -> None:
     assert first[1][2].startswith(b"figure,queue,item,start_ns,end_ns,value\n")
 
 
+def test_files_are_there_when_a_reader_of_the_report_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`simulate --report FILE | head -1` has written the file."""
+
+    def gone(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(report_table, "print_report", gone)
+    files = (tmp_path / "r.html", tmp_path / "jobs.csv")
+    path = written(tmp_path / "s.yaml", _SCENARIO)
+    _simulate(path, "--report", files[0], "--jobs-csv", files[1])
+
+    assert all(file.stat().st_size for file in files)
+
+
+def test_a_report_is_printed_where_a_file_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The simulation may have taken hours."""
+
+    def full(path: Path, _: str) -> None:
+        raise UnwritableFileError(f"{path}: No space left on device")
+
+    monkeypatch.setattr(output_files, "write_whole", full)
+    result = _simulate(written(tmp_path / "s.yaml", _SCENARIO), "--report", tmp_path / "r.html")
+
+    assert 2 == result.exit_code
+    assert result.stdout.startswith("s: 1 node, 3 tasks, 1 queue, ")
+    assert "No space left on device" in result.stderr
+
+
 def test_two_runs_are_compared(tmp_path: Path) -> None:
     """The figures of one run are the other side of the next."""
     path = written(tmp_path / "s.yaml", _SCENARIO)
@@ -218,7 +253,7 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--compare", "s.yaml"], "--report FILE must name that page"),
-        (["--compare", "s.yaml", "--report", "r.html"], "s.yaml: is no JSON: expecting value"),
+        (["--compare", "s.yaml", "--report", "r.html"], "s.yaml: is not JSON: expecting value"),
         (["--report", "none/r.html"], "none/r.html: cannot be written: there is no directory none"),
         (["--report", "x", "--report-csv", "./x"], "--report and --report-csv name the same file, x"),
     ],
@@ -263,7 +298,7 @@ def test_whole_jobs_are_reported_and_written(tmp_path: Path) -> None:
         [one["queue"] for one in jobs["queues"]],
         [one["user"] for one in jobs["users"]],
     )
-    assert "root.default 2 1 2 29s 59s 59s 1.98 100.0%" in [
+    assert "root.default 2 1 2 0 29s 59s 59s 1.98 100.0%" in [
         " ".join(line.split()) for line in table.splitlines()
     ]
     assert "makespan of 2 jobs: 1m30s" in table.splitlines()
@@ -299,3 +334,53 @@ def test_a_number_of_a_log_is_from_one_on(option: str, tmp_path: Path) -> None:
     assert 2 == result.exit_code
     assert option in result.stderr
     assert "'0'" in result.stderr
+
+
+_DIVIDED = "; MaxNodes: 2\n; MaxProcs: 4\n" + "".join(
+    f"{number} 0 -1 60 2 -1 -1 {size} 60 -1 1 1 1 -1 {number} -1 -1 -1\n"
+    for number, size in enumerate((3, 3, 3), start=1)
+)
+
+
+def test_the_queues_of_a_log_place_its_jobs_whole_and_can_be_written(tmp_path: Path) -> None:
+    """No job holds a part of its room and waits for the rest, as under queues that place step by step."""
+    log, queues = written(tmp_path / "log.swf", _DIVIDED), tmp_path / "queues.yaml"
+
+    made = _simulate(log, "--gang", "--json", "--write-config", queues, core=_scheduler())
+    stepwise = written(tmp_path / "s.yaml", queues.read_text().replace("whole", "stepwise"))
+    other = _simulate(log, "--gang", "--config", stepwise, core=_scheduler())
+
+    assert json.loads(made.stdout)["never_started"] is None
+    assert "gang.placing: whole" in queues.read_text()
+    assert other.stdout.splitlines()[1].startswith(
+        "3 of 3 jobs never started, first job-1: 0/2 nodes are available: 2 Insufficient vcore"
+    )
+
+
+def test_a_report_names_the_jobs_that_never_started(tmp_path: Path) -> None:
+    """With the number, the first one and its reason; a rejected one has the reason of its rejection."""
+    scenario = _SCENARIO.replace("vcore: 1", "vcore: 3")
+    config = written(
+        tmp_path / "q.yaml", "partitions: [{name: default, queues: [{name: root, queues: [{name: q}]}]}]"
+    )
+    waits = _simulate(written(tmp_path / "s.yaml", scenario), "--json", core=_scheduler())
+    rejected = _simulate(tmp_path / "s.yaml", "--config", config, "--json", core=_scheduler())
+
+    waiting = json.loads(waits.stdout)["never_started"]
+    assert (1, 1, "a-1") == (waiting["jobs"], waiting["of"], waiting["first"])
+    assert waiting["reason"] == "0/1 nodes are available: 1 Insufficient vcore"
+    assert "no placement rule matched" in json.loads(rejected.stdout)["never_started"]["reason"]
+
+
+def test_written_queues_are_those_of_the_input(tmp_path: Path) -> None:
+    """They are neither a copy of other queues, nor a part of a transcript."""
+    path = written(tmp_path / "s.yaml", _SCENARIO)
+    transcript = written(tmp_path / "t.jsonl", '{"advance": "1s"}\n{"schedule": 1}\n')
+    out = tmp_path / "out.yaml"
+
+    twice = _simulate(path, "--config", path, "--write-config", out)
+    lines = _simulate(transcript, "--write-config", out)
+
+    assert (2, 2, False) == (twice.exit_code, lines.exit_code, out.exists())
+    assert "leave out --config" in twice.stderr
+    assert "is a transcript, with its own queues" in lines.stderr

@@ -96,7 +96,7 @@ def test_a_server_goes_on_without_a_file_that_it_refuses(tmp_path: Path) -> None
     assert 1 == len(said), said
     assert said[0].endswith(
         f"{file}: has the version 9; this program reads 1; it is kept as {aside}, "
-        "and fair share begins without what was used before"
+        "and fair share begins without past use"
     )
     assert text == aside.read_text(encoding="utf-8")
     assert pytest.approx(50, abs=1) == mean_in(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,9 @@ from support.proxy.page_cluster import fetch
 
 from licorne import Scheduler
 from licorne.lockcheck import session
+from licorne.lockcheck.checking.watch import current
+from licorne.proxy.views.history.recorder import HistoryWriter
+from licorne.proxy.views.history.store import HOUR_NS
 from licorne.proxy.views.page.answers import locks_document
 from licorne.proxy.views.page.application import POINTS_MAX, Timeline
 
@@ -93,12 +97,17 @@ def test_a_node_says_what_runs_on_it(page: str) -> None:
 
 
 def test_applications_that_wait_have_a_reason_in_few_words(page: str) -> None:
-    """Of one without a note, or that is not known, nothing is said."""
+    """Of one of which nothing waits, or that is not known, nothing is said."""
     found = answer(
         page, "page/reasons?rm=rm&partition=default&application=app&application=lost&application=x"
     )
 
-    assert {"app": "Not enough queue quota"} == found
+    assert {"app": "queue max"} == found
+
+
+def test_applications_that_wait_are_counted_by_their_reasons(page: str) -> None:
+    """In the same words."""
+    assert {"queue max": 1} == answer(page, "page/waiting?rm=rm&partition=default")
 
 
 @pytest.mark.parametrize(
@@ -109,6 +118,7 @@ def test_applications_that_wait_have_a_reason_in_few_words(page: str) -> None:
         ("explain/sentences?application=app&partition=other", 404, "there is no partition"),
         ("page/node?rm=rm&partition=default", 400, "the parameter node is missing"),
         ("page/node?rm=rm&partition=default&node=n9", 404, "node 'n9' is not known"),
+        ("page/waiting?partition=default", 400, "the parameter rm is missing"),
         ("page/reasons?rm=rm", 400, "the parameter partition is missing"),
         ("page/reasons?rm=rm&partition=none", 404, "there is no partition"),
         (
@@ -118,6 +128,7 @@ def test_applications_that_wait_have_a_reason_in_few_words(page: str) -> None:
         ),
         ("page/timeline", 400, "the parameter partition is missing"),
         ("page/timeline?partition=x&since=soon", 400, "expected a time in milliseconds, got since='soon'"),
+        ("page/timeline?partition=x&hours=ten", 400, "expected a number of hours, got hours='ten'"),
         ("page/timeline?partition=x&since=-1", 400, "expected a time in milliseconds, got since='-1'"),
         (
             "page/timeline?partition=x&since=9999999999999999999",
@@ -178,6 +189,24 @@ def test_a_queue_that_came_later_has_no_points_before(scheduler: Scheduler) -> N
     assert [] == timeline.document("[rm]default", "root", 0)["times"]
 
 
+def test_a_timeline_of_days_is_that_of_the_history(page: str, scheduler: Scheduler, tmp_path: Path) -> None:
+    """Means of hours; how far back it reaches is in each answer."""
+    path = "page/timeline?partition=[rm]default&parent=root&hours=24"
+    without = fetch(page, f"/licorne/v1/{path}")
+    writer = HistoryWriter(scheduler, tmp_path / "history.db", lambda *_: "")
+    for _ in range(6):
+        writer.write()
+        scheduler.advance_to(scheduler.now_ns() + HOUR_NS // 4)
+    document, last_hour = answer(page, path), answer(page, path.partition("&hours")[0])
+
+    assert (404, "no history is kept") == (without.status, without.document["message"][:18])
+    assert (HOUR_NS // 10**6, ["memory"]) == (document["interval"], document["types"])
+    assert ["root", "root.leaf"] == list(document["queues"])
+    assert [[30], [900]] == document["queues"]["root.leaf"][1]
+    assert last_hour["interval"] < document["interval"]
+    assert last_hour["kept"] == document["kept"] >= HOUR_NS // 10**6
+
+
 # ------------------------------------------------------------------------------------------------- the locks
 
 
@@ -187,7 +216,7 @@ def test_the_graph_of_the_locks_has_their_classes_and_the_declared_order() -> No
 
     assert ["partition", "queue"] in threads["declared"]
     assert {"name": "queue", "leaf": True, "exclusive": False} in threads["classes"]
-    assert threads["observed"] is None
+    assert (threads["observed"] is None) == (current() is None)
 
 
 def test_what_is_observed_is_counted_while_locks_are_checked() -> None:

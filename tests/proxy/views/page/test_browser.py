@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 from support.proxy.browsing import SCREENSHOTS, Visit, visiting
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import GIB, ask, fill, node, serving_page, submit
+from support.proxy.preempted_work import preempt, start_victim
 from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import Scheduler
 from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.views.history.recorder import HistoryWriter
+from licorne.proxy.views.history.store import HOUR_NS
 from licorne.proxy.views.page.feed import LiveFeed, LiveTables
 
 WAITING = """
@@ -32,7 +37,7 @@ LEAVES_LOCKS = """
 })
 """
 """Whether the tab of the locks is hidden as soon as the page has changed to another view."""
-VIEWS = ("queues", "nodes", "applications", "timeline", "usage", "events", "locks")
+VIEWS = ("queues", "nodes", "applications", "timeline", "usage", "preempted", "events", "locks")
 ANEW = "partitions: [{name: default, queues: [{name: root, queues: [{name: anew}]}]}]"
 COLUMNS = """
 cells => {
@@ -68,16 +73,31 @@ def tree_row(visit: Visit, path: str) -> str:
 
 
 def test_the_queues_are_bars_with_what_they_use_want_and_are_guaranteed(visit: Visit) -> None:
-    """The maximum is the whole bar; the resource that is scarcest is shown first."""
+    """The maximum is the whole bar; two types of resources are shown, the scarcest of each queue first."""
     visit.open("queues")
-    expect(visit.page.locator("#resource")).to_have_value("vcore")
+    figures = visit.page.locator('[data-path="root.production.billing"] .figures:visible')
+    expect(figures).to_have_text([re.compile("memory .* of 256Gi"), re.compile("vcore .* of 384")])
+    expect(visit.page.locator('[data-path="root.research.biology"] .figures').first).to_contain_text("vcore")
     visit.page.locator("#resource").select_option("memory")
-    row = visit.page.locator('[data-path="root.production"]')
+    row = visit.page.locator('[data-path="root.production"] .measure').first
 
-    expect(row.locator(".figures")).to_contain_text("of 900 GiB")
-    expect(row.locator(".figures")).to_contain_text("400 GiB guaranteed")
+    expect(row).to_contain_text("of 900Gi")
+    expect(row).to_contain_text("400Gi guaranteed")
     assert "0.4444" == row.locator(".bar").evaluate("bar => bar.style.getPropertyValue('--guaranteed')")
     assert "production" in tree_row(visit, "root.production")
+
+
+def test_names_of_queues_keep_their_width_beside_the_panel(visit: Visit) -> None:
+    """They stand above the bars there."""
+    visit.open("queues")
+    name = visit.page.locator('[data-path="root.production.billing"] .name')
+    name.click()
+    expect(visit.page.locator("#detail")).to_be_visible()
+
+    bar = visit.page.locator('[data-path="root.production.billing"] .bar').first
+    bottom = name.evaluate("name => name.getBoundingClientRect().bottom")
+    assert bottom <= bar.evaluate("bar => bar.getBoundingClientRect().top")
+    assert name.evaluate("name => name.scrollWidth <= name.clientWidth")
 
 
 def test_a_node_is_opened_from_the_heat_map(visit: Visit) -> None:
@@ -104,13 +124,15 @@ def test_an_application_says_why_it_waits_with_the_lines_of_the_configuration(vi
     visit.open("applications")
     visit.page.get_by_label("Find applications").fill("genome")
     expect(visit.page.locator(".says")).to_have_text("1 of 31 applications")
-    expect(visit.page.locator(".table-row .c-why")).to_have_text("Not enough queue quota")
+    expect(visit.page.locator(".table-row .c-why")).to_have_text("queue max")
     visit.page.locator(".table-row").click()
 
     reasons = visit.page.locator("#detail .reason")
-    expect(reasons.first).to_contain_text("Queue root.research.biology has no room")
-    expect(reasons.first.locator(".setting").first).to_contain_text("line 28")
-    expect(reasons.first.locator(".setting code").first).to_contain_text("biology")
+    expect(reasons.first).to_contain_text("0/24 nodes are available: 24 Insufficient vcore")
+    queue = reasons.nth(1)
+    expect(queue).to_contain_text("Queue root.research.biology has no room")
+    expect(queue.locator(".setting").first).to_contain_text("line 28")
+    expect(queue.locator(".setting code").first).to_contain_text("biology")
     expect(reasons.last).to_contain_text("No node has room")
 
 
@@ -163,22 +185,77 @@ def test_the_last_hour_has_a_chart_a_queue(visit: Visit) -> None:
     )
 
 
+def test_a_history_gives_longer_ranges(visit: Visit, scheduler: Scheduler, tmp_path: Path) -> None:
+    """Without one there is the last hour alone."""
+    visit.open("timeline")
+    expect(visit.page.get_by_label("Range").locator("option")).to_have_text(["Last hour"])
+    writer = HistoryWriter(scheduler, tmp_path / "history.db", lambda *_: "")
+    writer.write()
+    writer.write()
+    with sqlite3.connect(tmp_path / "history.db") as database:
+        database.execute("INSERT INTO uses SELECT time_ns - ?, holder, type, 1, 1 FROM uses", (30 * HOUR_NS,))
+    visit.page.get_by_label("Queues below").select_option("root.production")
+
+    expect(visit.page.get_by_label("Range").locator("option")).to_have_text(
+        ["Last hour", "Last day", "Last week"]
+    )
+    visit.page.get_by_label("Range").select_option("Last week")
+    expect(visit.page.locator(".chart .name")).to_have_text(
+        ["root.production", "root.production.billing", "root.production.web"]
+    )
+
+
+def test_nodes_that_are_out_are_listed_with_why_and_by_whom(visit: Visit, scheduler: Scheduler) -> None:
+    """And how the free room is split."""
+    request = si.NodeRequest(rmID="rm")
+    request.nodes.add(nodeID="node-3", action=si.NodeInfo.DRAIN_NODE).attributes.update(
+        {"licorne/drain-reason": "a disk fails", "licorne/drained-by": "eve"}
+    )
+    scheduler.update_node(request)
+    visit.open("nodes")
+
+    listed = visit.page.get_by_label("Nodes that take no work").locator("li")
+    expect(listed.filter(has_text="node-3")).to_contain_text("by eve: a disk fails")
+    expect(visit.page.locator("#free-room")).to_contain_text("on nodes with work")
+
+
+def test_what_was_preempted_is_listed_with_both_sides(browser: Browser) -> None:
+    """And nothing else; the tab says so."""
+    with Scheduler(engine="direct") as scheduler:
+        start_victim(scheduler)
+        with serving_page(scheduler) as origin, visiting(browser, origin) as visit:
+            visit.open("preempted")
+            expect(visit.page.locator(".empty")).to_have_text("Nothing was preempted.")
+            with scheduler.one_caller:
+                preempt(scheduler, after_seconds=100)
+            line = visit.page.get_by_label("Preempted allocations").locator("li")
+            expect(line).to_contain_text("app · victim")
+            expect(line).to_contain_text(
+                "of bob in root.leaf on n1, for the guarantee of a queue: urgent in root.entitled"
+            )
+
+
 def test_users_and_groups_are_shown_against_their_limits(visit: Visit) -> None:
     """The group by its cores, ada by memory and applications."""
     visit.open("usage")
 
-    expect(visit.page.get_by_text("cores in root", exact=True)).to_have_count(1)
+    expect(visit.page.get_by_text("vcore in root", exact=True)).to_have_count(1)
     expect(visit.page.get_by_text("applications in root.production.billing")).to_have_count(1)
     expect(visit.page.get_by_text("Users · 4")).to_be_visible()
 
 
 def test_events_are_listed_and_found(visit: Visit) -> None:
-    """Also what happened before the view was opened; a word leaves those that have it."""
+    """Also what happened before the view was opened; a kind or a word leaves those that have it."""
     visit.open("events")
     listed = visit.page.locator("ol.events li")
 
     expect(listed.filter(has_text="node-1").filter(has_text="allocation added").first).to_be_visible()
     expect(listed.filter(has_text="undefined")).to_have_count(0)
+    expect(listed.filter(has_text="use of the user changed").first).to_be_visible()
+    expect(listed.filter(has_text="changed added")).to_have_count(0)
+    visit.page.get_by_label("node", exact=True).check(force=True)
+    expect(listed.first).to_be_visible()
+    expect(listed.locator(".kind").filter(has_not_text="node")).to_have_count(0)
     visit.page.get_by_label("Find in events").fill("no event has this")
     expect(listed).to_have_count(0)
 
@@ -241,21 +318,29 @@ def test_an_application_shows_what_it_has_and_where(visit: Visit) -> None:
 # --------------------------------------------------------------------------------------------- live changes
 
 
+def test_the_summary_says_how_many_wait_for_which_reason(visit: Visit) -> None:
+    """On the first screen, in the words of the list of applications."""
+    visit.open("queues")
+    applications = visit.page.locator("#summary .figure", has_text="Applications")
+
+    expect(applications).to_contain_text(re.compile(r"wait: \d+ [a-z]"), timeout=1000 * WAIT_SECONDS)
+
+
 def test_what_changes_is_shown_without_a_reload(visit: Visit, scheduler: Scheduler) -> None:
     """A node, an application, a queue that fills."""
     visit.open("queues")
     visit.page.locator("#resource").select_option("memory")
-    before = visit.page.locator('[data-path="root"] .figures')
-    expect(before).to_contain_text("of 1.5 TiB")
+    before = visit.page.locator('[data-path="root"] .figures').first
+    expect(before).to_contain_text("of 1.5Ti")
     scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node("late", memory=2048 * GIB)]))
 
-    expect(before).to_contain_text("of 3.5 TiB")
+    expect(before).to_contain_text("of 3.5Ti")
     expect(visit.page.locator("#summary")).to_contain_text("25")
     visit.page.get_by_role("link", name="Applications").click()
     submit(scheduler, "newcomer", "root.batch")
     ask(scheduler, "newcomer", "n1", memory=100 * GIB)
     visit.page.get_by_label("Find applications").fill("newcomer")
-    expect(visit.page.locator(".table-row")).to_contain_text("100 GiB")
+    expect(visit.page.locator(".table-row")).to_contain_text("memory 100Gi")
 
 
 def test_the_summary_counts_nodes_and_what_waits_as_they_change(visit: Visit, scheduler: Scheduler) -> None:

@@ -33,8 +33,11 @@ def test_an_application_says_when_it_is_expected_to_start(browser: Browser) -> N
 @pytest.mark.parametrize(
     ("configuration", "texts"),
     [
-        (DECAYING, ["8 GiB of 10 GiB · mean use 4 GiB", "memory 4 GiB", "mean use in root.first, now 8 GiB"]),
-        (PLAIN, ["8 GiB of 10 GiB", None, None]),
+        (
+            DECAYING,
+            ["memory 8Gi of 10Gi · mean use 4Gi", "memory 4Gi", "mean use in root.first, now memory 8Gi"],
+        ),
+        (PLAIN, ["memory 8Gi of 10Gi", None, None]),
     ],
     ids=["with a half-life", "without one"],
 )

@@ -164,6 +164,30 @@ def test_a_row_that_is_equal_but_new_is_read_once_and_not_sent(scheduler: Schedu
     assert () == rows.nodes
 
 
+def test_a_node_that_takes_no_work_has_since_when_why_and_by_whom(scheduler: Scheduler) -> None:
+    """In one column more, until it takes work again."""
+    tables = LiveTables()
+    change_of(tables, scheduler)
+    request = si.NodeRequest(rmID="rm")
+    node = request.nodes.add(nodeID="n1", action=si.NodeInfo.DRAIN_NODE)
+    node.attributes.update({"licorne/drain-reason": "a disk fails", "licorne/drained-by": "ada"})
+    scheduler.update_node(request)
+    scheduler.run_until_idle()
+    drained = change_of(tables, scheduler)[NAME]["nodes"]
+    del node.attributes["licorne/drained-by"], node.attributes["licorne/drain-reason"]
+    scheduler.update_node(request)
+    scheduler.run_until_idle()
+    again = change_of(tables, scheduler)
+    request.nodes[0].action = si.NodeInfo.DRAIN_TO_SCHEDULABLE
+    scheduler.update_node(request)
+    scheduler.run_until_idle()
+
+    now_ms = scheduler.now_ns() // 10**6
+    assert {"n1": [[100], [100], 0, [now_ms, "a disk fails", "ada"]]} == drained
+    assert again is None
+    assert {"n1": [[100], [100], 1]} == change_of(tables, scheduler)[NAME]["nodes"]
+
+
 def test_a_type_that_comes_later_gets_a_later_place() -> None:
     """So a quantity that was sent keeps its meaning."""
     types = Types()

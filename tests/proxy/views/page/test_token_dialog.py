@@ -66,7 +66,7 @@ def test_a_wrong_token_is_asked_for_again(page: Page) -> None:
     expect(page.get_by_role("alert")).to_have_text("This server does not know that token.")
     expect(page.get_by_label("Token", exact=True)).to_be_focused()
     expect(page.get_by_label("Token", exact=True)).to_have_value("")
-    expect(page.locator("#connection")).to_have_text("token wanted")
+    expect(page.locator("#connection")).to_have_text("token required")
     page.keyboard.type(TOKEN)
     page.keyboard.press("Enter")
 

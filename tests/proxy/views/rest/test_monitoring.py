@@ -7,11 +7,12 @@ import json
 import httpx
 import pytest
 from support.proxy.metric_texts import kinds_of
+from support.proxy.preempted_work import SECOND_NS, preempt, start_victim
 from support.proxy.rest_clients import Reader, reader
 from support.proxy.rest_scenario import RECORDED, rest_scenario
 
 from licorne import ResourceManager, Scheduler
-from licorne.proxy.core.metrics.exporter import single
+from licorne.proxy.core.metrics.families import single
 from licorne.proxy.views.rest.running import RestServer
 
 
@@ -92,3 +93,27 @@ def test_the_history_is_the_document_that_was_recorded(path: str, name: str) -> 
     assert before == []
     assert [{**entry, "timestamp": scheduler.now_ns()} for entry in recorded] == documents
     assert Reader(scheduler).document(path) == documents
+
+
+def test_what_was_preempted_is_listed_with_the_work_that_is_lost() -> None:
+    """The partition by its short or full name; one that is unknown is refused."""
+    with Scheduler(engine="direct") as scheduler:
+        start_victim(scheduler)
+        preempt(scheduler, after_seconds=100)
+        client = Reader(scheduler).client
+        path = "/licorne/v1/preemptions?rm=rm&partition="
+        (found,) = client.get(f"{path}default").json()
+        unknown = client.get(f"{path}other")
+        full = client.get(f"{path}[rm]default")
+
+    assert ("root.entitled", "urgent", "GUARANTEE") == (
+        found["queueName"],
+        found["applicationID"],
+        found["cause"],
+    )
+    assert ("root.leaf", "bob", "app", "n1") == (
+        *(found["victimQueueName"], found["victimUser"]),
+        *(found["victimApplicationID"], found["nodeID"]),
+    )
+    assert 100 * SECOND_NS <= found["lostNs"] < 200 * SECOND_NS
+    assert (404, [found]) == (unknown.status_code, full.json())

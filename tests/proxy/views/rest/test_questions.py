@@ -117,7 +117,7 @@ def test_why_an_ask_would_wait_is_said(served: Reader) -> None:
         ("explain", 400, "the parameter application is missing"),
         ("explain?application=", 400, "the parameter application is missing"),
         ("explain?application=app&aks=1", 400, "the parameter 'aks' is unknown; did you mean 'ask'?"),
-        ("explain?application=app&application=b", 400, "the parameter application stands twice"),
+        ("explain?application=app&application=b", 400, "the parameter application is given twice"),
         ("explain?application=ap", 404, "application 'ap' is not known"),
         ("explain?application=app&ask=none", 404, "has no ask or allocation 'none'"),
         ("explain?application=app&rm=other", 404, "there is no partition [other]any"),

@@ -159,7 +159,7 @@ def test_a_folder_without_a_user_interface_is_refused_before_anything_listens(tm
         RestServer(scheduler, RestSettings(ui_dir=tmp_path)).__enter__()
 
 
-@pytest.mark.parametrize("path", ["live", "page/node", "page/reasons", "page/timeline"])
+@pytest.mark.parametrize("path", ["live", "page/node", "page/reasons", "page/waiting", "page/timeline"])
 def test_the_data_of_the_page_is_refused_as_documents_are_and_not_shared(path: str) -> None:
     """Another method is refused with those that there are, also HEAD, which would open a stream."""
     with reader() as served:

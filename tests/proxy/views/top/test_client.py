@@ -59,9 +59,9 @@ def error_of(address: str, *, timeout_seconds: float = 10.0) -> str:
     [
         (
             JSONResponse({"message": "a token is required"}, 401),
-            "wants another token (status 401: a token is required)",
+            "requires another token (status 401: a token is required)",
         ),
-        (Response("no", 403), "wants another token (status 403)"),
+        (Response("no", 403), "requires another token (status 403)"),
         (Response("<html>", media_type="text/html"), "cannot be read: invalid JSON"),
         (JSONResponse({"name": "x"}), "cannot be read: all: Input should be a valid list"),
         (JSONResponse([{"name": 5}]), "cannot be read: 0.name: Input should be a valid string"),

@@ -65,8 +65,41 @@ def test_events_are_printed_newest_first(server: DocumentServer) -> None:
     printed = [line.split() for line in lines(server, "--view", "events")[3:]]
 
     assert ["1", "0"] == [row[0] for row in printed]
-    assert ["node", "node-1", "added", "Node", "added", "to", "the", "scheduler"] == printed[0][2:]
-    assert ["node", "node-1", "set", "schedulable:", "schedulable:", "true"] == printed[1][2:]
+    assert ["node", "node-1", "added:", "Node", "added", "to", "the", "scheduler"] == printed[0][2:]
+    assert ["node", "node-1", "state", "changed:", "schedulable:", "true"] == printed[1][2:]
+
+
+def test_an_application_is_explained_in_lines(server: DocumentServer) -> None:
+    """With its place, and who would be preempted for it; `--json` prints the document of the server."""
+    explanation = {
+        "applicationID": "app-1",
+        "headline": "app-1 in root.a",
+        "rejection": "",
+        "waiting": [{"text": "ask a1-huge waits", "sentence": "0/3 nodes are available", "blockers": []}],
+        "places": [{"text": "place 1 of 2 in root.a"}],
+        "victims": [{"text": "a1-huge on n1", "why": "b", "victims": [{"title": "x of app-2", "why": "y"}]}],
+    }
+    server.documents["/licorne/v1/explain/sentences"] = explanation
+
+    assert [
+        "app-1 in root.a",
+        "",
+        "why it waits",
+        "  ask a1-huge waits",
+        "    0/3 nodes are available",
+        "its place in the orders",
+        "  place 1 of 2 in root.a",
+        "preemption for a1-huge on n1: b",
+        "  x of app-2, y",
+    ] == lines(server, "--explain", "app-1")
+    assert explanation == json.loads(top(server, "--explain", "app-1", "--json")[1])
+
+
+def test_an_application_that_the_server_does_not_explain_is_named(server: DocumentServer) -> None:
+    """It is not known there, or the server is YuniKorn's."""
+    said = f"licorne top: the server at {server.address} does not explain 'app-9'\n"
+
+    assert (2, "", said) == top(server, "--explain", "app-9")
 
 
 def test_json_has_raw_quantities(server: DocumentServer) -> None:

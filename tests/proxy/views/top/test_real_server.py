@@ -47,6 +47,7 @@ async def test_the_views_of_a_real_server_are_those_of_the_recorded_one() -> Non
         async with in_terminal(f"http://127.0.0.1:{server.port}") as terminal:
             assert "default Active  " in terminal.text()
             assert "3 nodes  9 allocations\nvcore 7.75/24.6 (31 %)" in terminal.text()
+            assert "\nwaiting: 1 no room: memory, 1 user limit\n" in terminal.text()
             for key, rows in ROWS.items():
                 assert rows in await terminal.press(key)
             screen = await terminal.press("2")

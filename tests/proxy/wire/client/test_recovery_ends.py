@@ -54,6 +54,27 @@ def test_an_application_whose_queue_is_gone_is_recovered_as_a_forced_one(
     assert ((), ["n1", "n2"]) == (recovery.left_out, schedulable(scheduler))
 
 
+def test_a_recovery_that_forces_nothing_counts_what_runs_on_its_node(
+    scheduler: Noting, manager: KnowingManager
+) -> None:
+    """The manager gets the rejection of the application, and no node is closed."""
+    manager.know(
+        applications=[an_application("moved", "root.gone")],
+        allocations=[an_allocation("b", "moved", node_id="n1")],
+    )
+    recovery = begun(manager, scheduler, forces_applications=False)
+    scheduler.scheduler.deliver()
+    snapshot: Any = scheduler.scheduler.snapshot()
+    foreign = {
+        each["nodeID"]: [found["allocationKey"] for found in each.get("foreignAllocations") or []]
+        for each in snapshot["nodes"]["default"]
+    }
+
+    assert {"n1": ["b"], "n2": ["theirs"]} == foreign
+    assert ["rejected moved"] == [text for text in manager.heard if text.startswith("rejected")]
+    assert ((), ["n1", "n2"]) == (recovery.left_out, schedulable(scheduler))
+
+
 def test_a_node_with_a_rejected_allocation_is_left_out(scheduler: Noting, manager: KnowingManager) -> None:
     """It stays drained, with what is recovered on it; the others are schedulable, and asks are sent."""
     manager.know(allocations=[an_allocation("empty", node_id="n1", memory=0)])

@@ -517,5 +517,5 @@ def test_a_scheduler_that_shows_nothing_is_refused(manager: KnowingManager) -> N
         recovery.start()
         scheduler.deliver()
 
-        with pytest.raises(LicorneError, match="does not show what it has"):
+        with pytest.raises(LicorneError, match="does not show its state"):
             manager.relist(recovery)

@@ -121,7 +121,7 @@ LIES: Final[dict[str, tuple[str, Any, str]]] = {
     "an end for no reason": (
         "update_allocation",
         ended("runs", why=77),
-        "ended 'runs' for a reason that si.v1 has not",
+        "ended 'runs' for a reason that si.v1 does not have",
     ),
     "the end of an ask": (
         "update_allocation",
@@ -167,8 +167,10 @@ def test_a_worker_that_says_what_cannot_be_is_replaced(
     assert why in link.place.reason
     link.update_node(node_request("n3", memory=1_000))
     bench.listener.wait_for("placed waits")
-    assert [*heard, "accepted n3", "placed waits"] == [
-        text for text in bench.listener.heard if "is Running" not in text or text in heard
+    told = [text for text in bench.listener.heard if "is Running" not in text or text in heard]
+    # A worker says again and again that an ask waits: how often is a matter of pace.
+    assert [text for text in (*heard, "accepted n3", "placed waits") if text != "waiting waits"] == [
+        text for text in told if text != "waiting waits"
     ]
     assert second.worker != first.worker
 

@@ -65,7 +65,7 @@ def test_a_request_that_holds_two_workers_is_not_given_to_the_third() -> None:
         door.register("rm", listener, configuration=ONE)
         door.update_node(node_request("node"))
         listener.wait_for("accepted node")
-        wait_until(lambda: not len(door._links()[0]._under_way), "all is carried out", SLOW_SECONDS)
+        wait_until(lambda: not len(door._managers.links()[0]._under_way), "all is carried out", SLOW_SECONDS)
         door.update_application(application_request(HANGS))
         runs_after(door, 2)
         door.update_application(application_request("app"))

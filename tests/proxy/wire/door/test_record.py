@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from support.proxy.booked_link import BookedLink
+from support.proxy.booked_link import BookedLink, sizes_of
 from support.proxy.knowing_manager import a_node, an_allocation, an_application
 
 from licorne import ResourceManager
@@ -74,10 +74,10 @@ class Talk:
 
     @property
     def holds(self) -> str:
-        book = self.link.book
+        held = sizes_of(self.link.book)
         return (
-            f"{book.nodes} nodes, {book.applications} applications, {book.allocations} allocations, "
-            f"{book.foreign_allocations} of others, {book.asks} asks, {book.ending} ending"
+            f"{held.nodes} nodes, {held.applications} applications, {held.allocations} allocations, "
+            f"{held.of_others} of others, {held.asks} asks, {held.ending} ending"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.proxy.booked_link import sizes_of
 from support.proxy.knowing_manager import a_node, an_allocation, an_application
 
 from licorne.proxy.si import si_pb2 as si
@@ -67,6 +68,13 @@ def test_changes_of_a_node_are_part_of_it(book: PartitionRecord) -> None:
 
     assert (a_node("n", 70),) == book.begin_recovery(_NOW_NS).nodes
 
+    cordon = _a_change(si.NodeInfo.UPDATE)
+    cordon.attributes["licorne/cordoned"] = "true"
+    book.note_nodes([cordon])
+
+    (node,) = book.begin_recovery(_NOW_NS).nodes
+    assert "true" == node.attributes["licorne/cordoned"]
+
 
 @pytest.mark.parametrize(
     ("walltime", "expected"),
@@ -124,7 +132,7 @@ def test_what_is_about_to_end_and_could_not_be_started_does_not_wait_again(book:
     book.take_allocations(response, 1)
     book.note_allocations(_release("a", si.SCHEDULING_FAILED_ON_RM), 1)
 
-    assert (0, 0) == (book.asks, book.allocations)
+    assert (0, 0) == (sizes_of(book).asks, sizes_of(book).allocations)
 
 
 def test_only_what_a_later_session_confirms_is_sent_in_another_form(book: PartitionRecord) -> None:

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from support.proxy.booked_link import ACTIONS, BookedLink, a_manager
+from support.proxy.booked_link import ACTIONS, BookedLink, Sizes, a_manager, sizes_of
 from support.proxy.knowing_manager import accounts
 
 from licorne.proxy.fuzz.manager.cluster_record import OVER
@@ -194,9 +194,14 @@ class BookedDay:
             pair = (application.state, states[name])
             assert application.state == states[name] or pair in _LATER
         assert set() == record.to_hear
-        assert (len(record.nodes), len(record.applications)) == (book.nodes, book.applications)
-        assert (len(record.waiting), len(record.running)) == (book.asks, book.allocations)
-        assert (len(record.foreign), 0) == (book.foreign_allocations, book.ending)
+        assert sizes_of(book) == Sizes(
+            nodes=len(record.nodes),
+            applications=len(record.applications),
+            allocations=len(record.running),
+            of_others=len(record.foreign),
+            asks=len(record.waiting),
+            ending=0,
+        )
 
 
 def _short(message: si.Allocation) -> si.Allocation:
@@ -251,8 +256,6 @@ def test_the_book_restores_what_the_rm_knows_whenever_a_scheduler_is_lost(seed: 
     day.check()
     day.end()
 
-    book = day.link.book
     assert day.compared > 0
-    assert 0 == book.nodes + book.applications + book.asks + book.allocations
-    assert 0 == book.foreign_allocations + book.ending
+    assert 0 == sum(sizes_of(day.link.book))
     day.link.stop()

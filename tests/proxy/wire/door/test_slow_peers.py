@@ -202,7 +202,7 @@ def test_a_manager_that_sleeps_congests_the_workers() -> None:
         for number in range(count):
             ask(door, "a", number)
             let_time_pass(0.0003)  # So that most have a callback of their own.
-            waiting = max(waiting, door._managers["rm"].callbacks_waiting)
+            waiting = max(waiting, door.callbacks_waiting("rm"))
         grown = memory_mib() - before
         let_time_pass(5)
         at_worker = placed(door)

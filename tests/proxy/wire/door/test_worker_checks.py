@@ -109,8 +109,8 @@ def test_another_server_answers() -> None:
         found = [said_of(http), said_of(other)]
 
     assert found == [
-        f"{THE_WORKER}a server answers there that is no `licorne serve`, such as one for HTTP/1.1",
-        f"{THE_WORKER}a gRPC server answers there that is no `licorne serve`",
+        f"{THE_WORKER}the server there is not a `licorne serve`, but perhaps one for HTTP/1.1",
+        f"{THE_WORKER}the gRPC server there is not a `licorne serve`",
     ]
 
 
@@ -127,7 +127,7 @@ def test_only_one_side_uses_tls(tmp_path: Path) -> None:
 
     assert found == [
         f"{THE_WORKER}it closes connections without TLS; with TLS, give its authority as --worker-ca",
-        f"{THE_WORKER}what answers there does not use TLS, which --worker-ca and --worker-cert want",
+        f"{THE_WORKER}the server there does not use TLS, which --worker-ca and --worker-cert require",
     ]
 
 

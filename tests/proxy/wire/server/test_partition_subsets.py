@@ -80,7 +80,7 @@ REFUSED: Final[dict[str, tuple[Any, str]]] = {
     "one text": ("second", "partitions='second' is one text: give a list of names"),
     "an unknown name": (
         ["default", "secnd"],
-        "the configuration has no partition 'secnd', which is to be made; did you mean 'second'?",
+        "the configuration has no partition 'secnd', which `partitions` names; did you mean 'second'?",
     ),
     "the name of another RM": (["[other]second"], r"the configuration has no partition 'second', "),
 }

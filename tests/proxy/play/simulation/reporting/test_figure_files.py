@@ -48,7 +48,7 @@ def test_the_csv_has_a_row_for_each_value() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("{", "is no JSON: ", id="no JSON"),
+        pytest.param("{", "is not JSON: ", id="no JSON"),
         pytest.param("[]", "its kind is None, not 'licorne simulation figures'", id="a list"),
         pytest.param('{"format": 2, "workload": "w"}', "its kind is None", id="the document of --json"),
         pytest.param(

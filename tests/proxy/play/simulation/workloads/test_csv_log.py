@@ -9,7 +9,11 @@ from licorne.model.errors import LicorneError
 from licorne.proxy.play.simulation.si_messages import new_application_message
 from licorne.proxy.play.simulation.workloads.inputs import InputOptions, load_input
 from licorne.proxy.play.simulation.workloads.swf import JobOptions
-from licorne.proxy.play.simulation.workloads.workload import SimulatedApplication, SimulatedWorkload
+from licorne.proxy.play.simulation.workloads.workload import (
+    InputNote,
+    SimulatedApplication,
+    SimulatedWorkload,
+)
 
 _MAPPING = """\
 submit: submitted
@@ -72,6 +76,13 @@ def test_tags_are_sent_with_the_application(tmp_path: Path) -> None:
     assert {"namespace": "chem", "walltime": "5m0s"} == dict(message.tags)
 
 
+def test_a_fraction_of_a_processor_is_kept(tmp_path: Path) -> None:
+    """In thousandths, with the memory of the whole job."""
+    (task,) = _one(tmp_path, "a7,100,60,5,1.5,1,ann,chem,Long\n").tasks
+
+    assert (1, {"vcore": 1500, "memory": 1 << 20}) == (task.count, task.resources)
+
+
 TIMES: dict[str, tuple[str, str, int, int]] = {
     "numbers of seconds": ("40", "2.5", 30, 2_500_000_000),
     "a date and a clock": ("1970-01-01T00:01:00", "1-00:00:01", 50, 86_401 * SECOND),
@@ -132,16 +143,15 @@ def test_jobs_may_start_as_a_whole(tmp_path: Path) -> None:
 BAD_ROWS: dict[str, tuple[str, str]] = {
     "no duration": (
         "a,1,5x,,1,,u,,\n",
-        "jobs.csv:2:5: elapsed: '5x' is no duration; write a number, 1-02:03:04 or 1h30m",
+        "jobs.csv:2:5: elapsed: '5x' is not a duration; write a number, 1-02:03:04 or 1h30m",
     ),
     "no time": (
         "a,soon,5,,1,,u,,\n",
         "jobs.csv:2:3: submitted: 'soon' is neither a number nor a date with a time",
     ),
-    "half a processor": ("a,1,5,,1.5,,u,,\n", "jobs.csv:2:8: cores: '1.5' is not a whole number"),
     "no memory": (
         "a,1,5,,1,4GB,u,,\n",
-        "jobs.csv:2:10: mem: '4GB' is no amount of memory; write a number or 4Gi",
+        "jobs.csv:2:10: mem: '4GB' is not an amount of memory; write a number or 4Gi",
     ),
     "too large": ("a,1,99999999999,,1,,u,,\n", "jobs.csv:2:5: elapsed: '99999999999' is too large"),
     "a name twice": (
@@ -152,7 +162,7 @@ BAD_ROWS: dict[str, tuple[str, str]] = {
     "no rows": ("", "jobs.csv: there is no job below the header"),
     "a wrong field after one in quotes": (
         '"a",1,5,,x,,u,,\n',
-        "jobs.csv:2: cores: 'x' is not a whole number",
+        "jobs.csv:2: cores: 'x' is not a number",
     ),
 }
 
@@ -208,3 +218,109 @@ def test_an_input_of_another_kind_has_no_mapping(tmp_path: Path) -> None:
         load_input(InputOptions(path=path, csv_mapping_path=tmp_path / "mapping.yaml"))
 
     assert f"{path}: this is a scenario: it has no columns for {tmp_path}/mapping.yaml" == str(caught.value)
+
+
+_ACME = """\
+submit: submit_time
+start: start_time
+run: duration
+cpus: cpu_num
+resources: {gpu: gpu_num}
+tasks: node_num
+user: user
+job: job_id
+where: {state: [COMPLETED, FAILED]}
+"""
+_ACME_ROWS = """\
+job_id,user,node_num,gpu_num,cpu_num,state,submit_time,start_time,duration
+9000001,u1,1,8,128,FAILED,2023-03-01 00:18:22+08:00,2023-03-01 00:18:54+08:00,117
+9000002,u2,8,64,1024,COMPLETED,2023-03-01 00:23:58+08:00,2023-03-01 00:24:11+08:00,2693
+9000003,u2,0,0,4,CANCELLED,2023-03-01 00:24:58+08:00,,0
+"""
+_PAI = """\
+submit: start_time
+start: start_time
+end: end_time
+cpus: {column: plan_cpu, times: 0.01, per: task}
+memory: {column: plan_mem, unit: Gi, per: task}
+resources: {gpu: {column: plan_gpu, times: 10, per: task}}
+tasks: inst_num
+job: job_name
+part: task_name
+"""
+_PAI_ROWS = """\
+job_name,task_name,inst_num,start_time,end_time,plan_cpu,plan_mem,plan_gpu
+a1,worker,4.0,494319.0,495239.0,600.0,0.5,50.0
+a1,ps,1.0,494320.0,495240.0,50.0,1,
+a2,tensorflow,1.0,494320.0,,,,100.0
+"""
+
+
+def _tasks_of(work: SimulatedWorkload) -> list[tuple[str, int, dict[str, int]]]:
+    return [
+        (task.key, task.count, dict(task.resources))
+        for application in work.applications
+        for task in application.tasks
+    ]
+
+
+def _read_with(folder: Path, mapping: str, text: str, machines: str) -> SimulatedWorkload:
+    work = load_input(
+        InputOptions(
+            path=written(folder / "jobs.csv", text),
+            csv_mapping_path=written(folder / "mapping.yaml", mapping),
+            nodes_path=written(folder / "pool.machines", machines),
+        )
+    )
+    assert isinstance(work, SimulatedWorkload)
+    return work
+
+
+def test_a_row_has_devices_and_tasks_and_a_filter_leaves_rows_out(tmp_path: Path) -> None:
+    """A job of eight nodes is eight tasks; a cancelled one is none of a second."""
+    work = _read_with(tmp_path, _ACME, _ACME_ROWS, "0 pool 8 128 1 8388608 gpu=8\n")
+    each = {"vcore": 128_000, "gpu": 8}
+
+    assert [("9000001", 1, each), ("9000002", 8, each)] == _tasks_of(work)
+    assert [InputNote(1, "row left out by `where` of the mapping")] == list(work.notes)
+    assert [32 * SECOND, 349 * SECOND] == [each.recorded_start_ns for each in work.applications]
+
+
+def test_a_job_without_a_start_is_left_out(tmp_path: Path) -> None:
+    """Its elapsed time of 0 is no run time."""
+    mapping = _ACME.replace("where: {state: [COMPLETED, FAILED]}\n", "")
+    work = _read_with(tmp_path, mapping, _ACME_ROWS, "0 pool 8 128 1 8388608 gpu=8\n")
+
+    assert ["9000001", "9000002"] == [each.application_id for each in work.applications]
+    assert [InputNote(1, "job skipped: run time unknown")] == list(work.notes)
+
+
+def test_rows_of_one_job_are_its_parts(tmp_path: Path) -> None:
+    """Each with its own times and amounts, of each task: fractions of processors and of devices too."""
+    work = _read_with(tmp_path, _PAI, _PAI_ROWS, "0 pool 2 96 1 8388608 gpu=2000\n")
+
+    assert [
+        ("a1-worker", 4, {"vcore": 6000, "memory": 1 << 29, "gpu": 500}),
+        ("a1-ps", 1, {"vcore": 500, "memory": 1 << 30}),
+    ] == _tasks_of(work)
+    assert [0, SECOND] == [task.submit_at_ns for task in work.applications[0].tasks]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "text", "error"),
+    [
+        (_PAI, _PAI_ROWS.replace("4.0", "4.5"), "jobs.csv:2:11: inst_num: '4.5' is not a whole number"),
+        (_PAI, _PAI_ROWS.replace(",50.0", ",half"), "jobs.csv:2:43: plan_gpu: 'half' is not a number"),
+        (_PAI, _PAI_ROWS + "a1,ps,1,1,2,3,4,5\n", "jobs.csv:5:1: job_name: 'a1' stands already in line 3"),
+        (_PAI.replace("plan_gpu", "gpus"), _PAI_ROWS, "mapping.yaml:6:"),
+        (_ACME.replace("{state", "{State"), _ACME_ROWS, "has no column 'State'; did you mean 'state'"),
+        (_PAI.replace("0.01", "0"), _PAI_ROWS, "mapping.yaml:4:33: cpus.times: "),
+        (_ACME + "end: submit_time\n", _ACME_ROWS, "how long jobs ran is in one column"),
+    ],
+)
+def test_a_wrong_amount_or_column_is_an_error(mapping: str, text: str, error: str, tmp_path: Path) -> None:
+    """With its place."""
+    with pytest.raises(LicorneError) as caught:
+        _read_with(tmp_path, mapping, text, "0 pool 2 96 1 8388608 gpu=2000\n")
+
+    assert error in str(caught.value)

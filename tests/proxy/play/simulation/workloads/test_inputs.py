@@ -14,7 +14,6 @@ from licorne.proxy.play.simulation.workloads.workload import SimulatedWorkload
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("pods.csv", InputKind.OPENB),
         ("log.SWF", InputKind.SWF),
         ("t.jsonl", InputKind.TRANSCRIPT),
         ("s.yaml", InputKind.SCENARIO),
@@ -44,6 +43,7 @@ def test_without_a_suffix_the_first_line_tells(tmp_path: Path, text: str, expect
     ("text", "expected"),
     [
         ("# none\n", "there is nothing in the file but comments"),
+        ('[{"jobid": "application_1", "vc": "11cb48"}]', "a list in JSON, such as the job log of Philly"),
         ("hello\n", "the format is not known: 'hello"),
     ],
 )

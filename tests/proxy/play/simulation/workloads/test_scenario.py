@@ -151,9 +151,9 @@ def test_an_application_may_be_a_gang(tmp_path: Path) -> None:
         ("30m", "-30m", "day.yaml:12:13: applications[0].submit: the duration '-30m' is negative"),
         ("30m", "30", "day.yaml:12:13: applications[0].submit: invalid duration: '30'; write for example"),
         ("duration: 1m", "duration: 2m..1m", "day.yaml:17:19: applications[0].tasks[0].duration: in the"),
-        ("root.Batch.day", "batch", "day.yaml:9:12: applications[0].queue: 'batch' is no path of a queue"),
+        ("root.Batch.day", "batch", "day.yaml:9:12: applications[0].queue: 'batch' is not a path of a queue"),
         ("root.Batch.day", "root.a b", "day.yaml:9:12: applications[0].queue: invalid queue name, max 64 "),
-        ("prefix: n", "prefix: -n", "day.yaml:2:13: nodes[0].prefix: '-n' is no name: 1 to 64 letters"),
+        ("prefix: n", "prefix: -n", "day.yaml:2:13: nodes[0].prefix: '-n' is not a name: 1 to 64 letters"),
         ("prefix: n", "prefix: 7", "day.yaml:2:13: nodes[0].prefix: expected a text, not 7: write it"),
         ("user: anna", "user: [anna]", "day.yaml:10:11: applications[0].user: expected a text"),
     ],
@@ -220,7 +220,7 @@ def test_names_must_differ(tmp_path: Path) -> None:
     """Otherwise two nodes or applications would have one id."""
     text = _SCENARIO.replace("applications:\n", "  - {prefix: n, resources: {vcore: 1}}\napplications:\n")
 
-    assert ["day.yaml:6:14: nodes[1].prefix: the prefix 'n' stands there twice"] == _problems(tmp_path, text)
+    assert ["day.yaml:6:14: nodes[1].prefix: the prefix 'n' is listed twice"] == _problems(tmp_path, text)
 
 
 def test_a_queue_cannot_be_a_leaf_and_a_parent(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ WRONG: dict[str, tuple[str, str]] = {
     ),
     "a prefix that exists": (
         "{at: 2s, add: {prefix: n, resources: {vcore: 1}}}",
-        "4:28: events[0].add.prefix: the prefix 'n' stands there twice",
+        "4:28: events[0].add.prefix: the prefix 'n' is listed twice",
     ),
     "more nodes than a simulation has": (
         "{at: 2s, add: {prefix: m, count: 1000000, resources: {vcore: 1}}}",

@@ -9,15 +9,9 @@ import pytest
 from support.proxy.simulation_builders import SECOND, shared_data, written
 
 from licorne.proxy.base.files.input_files import InputError
+from licorne.proxy.play.simulation.workloads.machines import machines_of_header, nodes_of, read_machines
 from licorne.proxy.play.simulation.workloads.swf import JobOptions, read_swf
-from licorne.proxy.play.simulation.workloads.swf_log import (
-    UNKNOWN,
-    SwfLog,
-    machines_of_header,
-    nodes_of,
-    read_machines,
-    read_swf_log,
-)
+from licorne.proxy.play.simulation.workloads.swf_log import UNKNOWN, SwfLog, read_swf_log
 from licorne.proxy.play.simulation.workloads.workload import (
     GangStyle,
     InputNote,
@@ -445,8 +439,8 @@ def test_there_is_a_limit_to_the_nodes_of_all_machines_together(tmp_path: Path) 
         ("", "there is no machine in the file"),
         ("0 a 2", "1: 3 columns where a machine has id, name, nodes"),
         ("0 a x 2", "1: nodes: 'x' is not a whole number"),
-        ("0 a 0 2", "1: '0' nodes with '2' processors are no cluster"),
-        ("0 a 2 2\n1 a 2 2", "2: the machine 'a' stands there twice"),
+        ("0 a 0 2", "1: expected nodes with processors, not '0' nodes with '2' processors"),
+        ("0 a 2 2\n1 a 2 2", "2: the machine 'a' is listed twice"),
     ],
 )
 def test_wrong_machines_are_named_with_their_line(tmp_path: Path, text: str, expected: str) -> None:
@@ -457,3 +451,23 @@ def test_wrong_machines_are_named_with_their_line(tmp_path: Path, text: str, exp
         read_machines(path)
 
     assert str(caught.value).removeprefix(f"{path}:").strip().startswith(expected)
+
+
+def test_a_size_of_the_header_may_have_separators(tmp_path: Path) -> None:
+    """It is not read as its first digits; what is no number is an error with its place."""
+    log = written(tmp_path / "log.swf", f"; MaxProcs: 1,152 (all)\n{_job()}")
+    assert 1152 == read_swf_log(log).processors_max
+
+    with pytest.raises(InputError, match=r"log.swf:1:13: MaxProcs: expected a whole number, got '1.152'"):
+        read_swf_log(written(log, f"; MaxProcs: 1.152\n{_job()}"))
+
+
+def test_a_comment_may_have_bytes_of_another_encoding(tmp_path: Path) -> None:
+    """A job may not: its line is named."""
+    log = tmp_path / "log.swf"
+    log.write_bytes("; Installation: Universität\n".encode("latin-1") + _job().encode())
+    assert 1 == len(read_swf_log(log).jobs)
+
+    log.write_bytes("; x\n".encode("latin-1") + _job().encode().rstrip() + b" {} \xe4\n")
+    with pytest.raises(InputError, match=r"log.swf:2:\d+: byte 0xe4 is not UTF-8 text"):
+        read_swf_log(log)

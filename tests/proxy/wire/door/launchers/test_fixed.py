@@ -23,19 +23,19 @@ class Refused:
 
 
 REFUSALS = {
-    "nothing": Refused("", f"'' is no worker: {FORM}"),
-    "no equals sign": Refused("a", f"'a' is no worker: {FORM}"),
-    "no partition": Refused("=h:1", f"'=h:1' is no worker: {FORM}"),
-    "a comma too many": Refused("a=h:1,", f"'' is no worker: {FORM}"),
+    "nothing": Refused("", f"{FORM}, got ''"),
+    "no equals sign": Refused("a", f"{FORM}, got 'a'"),
+    "no partition": Refused("=h:1", f"{FORM}, got '=h:1'"),
+    "a comma too many": Refused("a=h:1,", f"{FORM}, got ''"),
     "no port": Refused(
         "a=h",
         "partition 'a': 'h' is not an address: expected HOST:PORT, for example 127.0.0.1:3333 or [::1]:0",
     ),
     "a port that nobody connects to": Refused("a=h:0", "partition 'a': 'h:0' has no port to connect to"),
-    "a partition twice": Refused("a=h:1,a=h:2", "partition 'a' stands there twice"),
+    "a partition twice": Refused("a=h:1,a=h:2", "partition 'a' is given twice"),
     "an address twice": Refused(
         "a=h:1,b=g:1,c=h:01",
-        "the partitions 'a' and 'c' have the same address h:1: each partition needs a worker of its own",
+        "the partitions 'a' and 'c' have the same address h:1: each partition needs a separate worker",
     ),
 }
 

@@ -24,8 +24,7 @@ from support.waiting import WAIT_SECONDS, wait_until
 from licorne import ConnectionLostError, LicorneError, RemoteScheduler
 from licorne.proxy.wire.client.connection import Connection, Transport
 from licorne.proxy.wire.door.door import Door
-from licorne.proxy.wire.door.launchers.local import LocalLauncher
-from licorne.proxy.wire.door.launchers.serving_process import ServingProcess, line_of
+from licorne.proxy.wire.door.launchers.local import LocalLauncher, ServingProcess, line_of
 from licorne.proxy.wire.door.workers import LaunchedWorker, LaunchError
 
 NEVER: Final = threading.Event()

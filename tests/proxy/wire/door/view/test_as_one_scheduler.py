@@ -48,6 +48,7 @@ EQUAL: Final = [
     "/licorne/v1/page/node?rm=rm&partition=second&node=rm-second-n1",
     "/licorne/v1/page/node?node=n",
     "/licorne/v1/page/reasons?rm=rm&partition=second&application=rm-second-app",
+    "/licorne/v1/page/waiting?rm=rm&partition=second",
     "/ws/v1/policies",
     "/licorne/v1/locks",
     "/licorne/v1/absent",

@@ -34,7 +34,7 @@ def test_each_partition_can_be_chosen_and_looked_into(visit: Visit, workers: Liv
 
     expect(visit.page.locator("#partition option")).to_have_text(["default of rm", "second of rm"])
     visit.page.locator(".table-row", has_text="app").click()
-    expect(visit.page.locator("#detail .reason").first).to_contain_text("Queue root has no room")
+    expect(visit.page.locator("#detail .reason").first).to_contain_text("0/1 nodes are available")
     visit.open("nodes")
     visit.page.locator("canvas.heat").click(position={"x": 10, "y": 40})
     expect(visit.page.locator("#detail h2")).to_have_text("second-1")
