@@ -194,7 +194,7 @@ class _Checker:
             return _WORDS[RefusalReason.GANG_INCOMPLETE], ""
         whole = members[0].resized(total_of(ask.resource for ask in members))
         words = self._of_quotas(entry, whole)
-        is_one_domain = bool(entry.application.gang_settings.required_level)
+        is_one_domain = bool(entry.application.gang_settings.needed_level)
         of_room = _WORDS[RefusalReason.DOMAIN_ROOM if is_one_domain else RefusalReason.GANG_ROOM]
         if words or not self._with_counts or is_one_domain:
             return words or of_room, ""

@@ -17,6 +17,8 @@ from ....model.requests.submission_terms import (
     TOPOLOGY_BALANCED_TAG,
     TOPOLOGY_PREFERRED_TAG,
     TOPOLOGY_REQUIRED_TAG,
+    TOPOLOGY_SLICE_SIZE_TAG,
+    TOPOLOGY_SLICE_TAG,
 )
 from ....model.values.allocation import WALLTIME_TAG
 from ...si import si_pb2 as si
@@ -94,10 +96,15 @@ class Submissions:
         key = self._new_name(kind)
         return Task(key, application.name, application.partition, size, walltime=self._walltime(key))
 
-    def lacking(self, application: KnownApplication) -> list[Task]:
-        """Return all missing members of a gang that is placed whole: some have ended, or were rejected."""
+    def lacking(self, application: KnownApplication, size: Size | None = None) -> list[Task]:
+        """Return all missing members of a gang that is placed whole: some have ended, or were rejected.
+
+        Args:
+            application: Its application.
+            size: The size of a member that waits.
+        """
         count = int(application.tags.get(GANG_SIZE_TAG, "0"))
-        tasks = [self.task(application, dict(_MEMBER)) for _ in range(count)]
+        tasks = [self.task(application, dict(size or _MEMBER)) for _ in range(count)]
         tasks += self._placeholders(application)
         for task in tasks:
             task.walltime = ""  # It may be a walltime that is refused.
@@ -141,6 +148,14 @@ class Submissions:
         if rng.random() < 0.5 or TOPOLOGY_REQUIRED_TAG not in tags:
             tags[TOPOLOGY_PREFERRED_TAG] = "rack"
         tags |= {TOPOLOGY_BALANCED_TAG: "true"} if rng.random() < 0.4 else {}
+        if rng.random() < 0.5 and len(application.gang) < 2:
+            members = int(tags.get(GANG_SIZE_TAG, "0")) or sum(
+                count for count, _ in application.gang.values()
+            )
+            tags[TOPOLOGY_SLICE_TAG] = "rack"
+            tags[TOPOLOGY_SLICE_SIZE_TAG] = str(one_of(rng, [n for n in range(1, 6) if not members % n]))
+            if not application.hard:
+                tags.pop(GANG_WAIT_TAG, None)
 
     def _walltime(self, name: str) -> str:
         """Return the walltime of an application or an ask with this name, the empty text for none."""

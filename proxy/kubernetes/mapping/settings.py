@@ -30,6 +30,8 @@ from ....model.requests.submission_terms import (
     TOPOLOGY_BALANCED_TAG,
     TOPOLOGY_PREFERRED_TAG,
     TOPOLOGY_REQUIRED_TAG,
+    TOPOLOGY_SLICE_SIZE_TAG,
+    TOPOLOGY_SLICE_TAG,
 )
 from ..objects import ConfigMap, Pod
 from .user_signatures import UserAndGroups, UserSigner
@@ -69,6 +71,8 @@ TOPOLOGY_TAGS: Final = {
     "licorne.io/topology-required": TOPOLOGY_REQUIRED_TAG,
     "licorne.io/topology-preferred": TOPOLOGY_PREFERRED_TAG,
     "licorne.io/topology-balanced": TOPOLOGY_BALANCED_TAG,
+    "licorne.io/topology-slice": TOPOLOGY_SLICE_TAG,
+    "licorne.io/topology-slice-size": TOPOLOGY_SLICE_SIZE_TAG,
 }
 """The annotations of pods for the domain of their gang, and the tags of its application."""
 NAMESPACE_ENABLED: Final = f"{_DOMAIN}namespace.enableYuniKorn"

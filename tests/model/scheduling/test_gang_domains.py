@@ -114,7 +114,7 @@ def test_the_managers_predicates_take_a_gang_to_another_rack() -> None:
         ({"topologyRequired": "rack"}, "only gangs that are placed whole can have one"),
         (
             {"gangSize": "2", "topologyRequired": "rack", "topologyPreferred": "block"},
-            "is wider than the required",
+            "is wider than the level rack of topologyRequired",
         ),
         ({"gangSize": "2", "topologyBalanced": "true"}, "needs topologyRequired or topologyPreferred"),
         (

@@ -38,6 +38,12 @@ FAULTS: Final = (
         "domains = None",
     ),
     Fault(
+        "the members of a slice are in several racks",
+        "model/requests/submission_terms.py",
+        '_number_of(tags.get(TOPOLOGY_SLICE_SIZE_TAG, "")) or 1,',
+        "1,",
+    ),
+    Fault(
         "a member that is asked for again gets a node of any rack",
         "model/requests/applications.py",
         "    keep_domain(state, entry)\n",
