@@ -431,7 +431,7 @@ def _domains_text(state: PartitionState, members: Sequence[Ask], domains: Domain
     size, count = Counter(ask.resource for ask in members).most_common(1)[0]
     if domains.slice_depth and count < len(members):
         return f"its slices of {slice_size} members need one size, and they have several"
-    empty = [NodeRoom(node.node_id, node.capacity) for node in state.nodes if node.schedulable]
+    empty = [NodeRoom(node.node_id, node.capacity) for node in state.nodes]
     free, whole = (
         domains.slots_by_name([room.node_id for room in rooms], slots_of_each(size, rooms))
         for rooms in (usable_rooms(state.nodes), empty)
@@ -441,15 +441,10 @@ def _domains_text(state: PartitionState, members: Sequence[Ask], domains: Domain
     texts = [f"{name} {free.get(name, 0)} of {whole[name]}" for name in most_first[:_DOMAINS_MAX]]
     if len(whole) > _DOMAINS_MAX:
         texts.append(f"{len(whole) - _DOMAINS_MAX} more with no more room")
-    if domains.slice_depth:
-        texts += [] if can_hold else ["they can never hold all of them"]
-        inside = f" of one {domains.terms.required}" if domains.terms.required else ""
-        slices = count // slice_size
-        return f"{slices} slices of {slice_size} members, each in one {level}{inside}: " + ", ".join(texts)
     if not can_hold:
-        texts.append(f"no {level} can ever hold them")
+        texts.append("they can never hold all" if domains.slice_depth else f"no {level} can ever hold them")
     different = "" if count == len(members) else f" of {resource_text(size)}"
-    return f"{count} members{different} in one {level}: " + ", ".join(texts)
+    return f"{domains.text(count, different)}: " + ", ".join(texts)
 
 
 def _blocker(entry: ApplicationEntry, reason: RefusalReason, detail: str) -> Blocker:

@@ -180,6 +180,14 @@ class Domains(NamedTuple):
                 sums[domain[-1]] = sums.get(domain[-1], 0) + count
         return {name: count // self.terms.slice_size for name, count in sums.items()}
 
+    def text(self, members: int, of_size: str = "") -> str:
+        """Return what a gang of some members needs, in words."""
+        required, preferred, _, level, size = self.terms
+        if level:
+            inside = f" of one {required}" if required else ""
+            return f"{members // size} slices of {size} members, each in one {level}{inside}"
+        return f"{members} members{of_size} in one {required or preferred}"
+
     def has_slots(self, node_ids: Sequence[str], slots: Sequence[int], members: int) -> bool:
         """Return whether some domain has slots for all members, see `orders`."""
         return next(self.orders(node_ids, slots, members), None) is not None

@@ -13,6 +13,7 @@ from ..queues.application_entry import ApplicationEntry
 from ..resources.comparisons import equals, has_negative
 from ..resources.resource import Resource, add, negative_text, strictly_greater_than_zero, total_of
 from ..state.applying import apply
+from ..state.gang_domains import warn_if_impossible
 from ..state.partition_state import BrokenKind, PartitionState
 from ..values.allocation import (
     CREATION_TIME_TAG,
@@ -112,6 +113,7 @@ class _AskBatch:
         if entry.facts.gang_waits:
             self._reject_too_large(entry)
             self._reject_other_sizes(entry)
+            warn_if_impossible(state, entry, self._asks)
         asks, self._asks = self._asks, []
         places, self._places = self._places, []
         answer, known = entry.application.asks.add(asks, self._now_ns)

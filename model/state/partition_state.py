@@ -226,7 +226,8 @@ class PartitionState:
         self.limits = host.instrument(UserLimits)(self.events)
         self.limits.update(config.root)
         self.nodes = host.instrument(NodeOrder)(
-            node_order(config.node_sort_policy.word, host.policies), config.node_sort_policy.resource_weights
+            node_order(config.node_sort_policy.word, host.policies, config.topology),
+            config.node_sort_policy.resource_weights,
         )
         self.class_orders = class_orders(self.nodes, config.node_sort_policy.word, host.policies)
         self.topology = Topology(config.topology)

@@ -42,7 +42,7 @@ _AGREEING: Final = "the resource manager, or the policy, must agree"
 _CHANGES: Final = {
     RefusalReason.NO_NODE_FITS: "a node must gain room, or one with enough must come",
     RefusalReason.GANG_ROOM: "nodes must gain room for all of it at once, or nodes with enough must come",
-    RefusalReason.DOMAIN_ROOM: "one domain must gain room for all of it at once, or nodes must come there",
+    RefusalReason.DOMAIN_ROOM: "domains must gain room for all of it at once, or nodes must come there",
     RefusalReason.GANG_INCOMPLETE: "the rest of the gang must be asked for",
     RefusalReason.PREDICATES: f"{_AGREEING}: asked again in every cycle",
     RefusalReason.WAITS_FOR_PLACEHOLDER: "a placeholder must be placed, or all of them must end",

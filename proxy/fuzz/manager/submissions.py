@@ -82,6 +82,7 @@ class Submissions:
             count = dice.randint(2, 3) if is_gang else dice.randint(6, 14)
             application.tags |= {GANG_SIZE_TAG: str(count)} if is_gang else {}
             self._say_domains(application)
+            count = int(application.tags.get(GANG_SIZE_TAG, count))
             return [self.task(application, dict(_MEMBER if is_gang else _FILLER)) for _ in range(count)]
         tasks = self._placeholders(application)
         walltime = self._walltime(application.name)
@@ -148,14 +149,23 @@ class Submissions:
         if rng.random() < 0.5 or TOPOLOGY_REQUIRED_TAG not in tags:
             tags[TOPOLOGY_PREFERRED_TAG] = "rack"
         tags |= {TOPOLOGY_BALANCED_TAG: "true"} if rng.random() < 0.4 else {}
-        if rng.random() < 0.5 and len(application.gang) < 2:
-            members = int(tags.get(GANG_SIZE_TAG, "0")) or sum(
-                count for count, _ in application.gang.values()
-            )
-            tags[TOPOLOGY_SLICE_TAG] = "rack"
-            tags[TOPOLOGY_SLICE_SIZE_TAG] = str(one_of(rng, [n for n in range(1, 6) if not members % n]))
-            if not application.hard:
-                tags.pop(GANG_WAIT_TAG, None)
+        if rng.random() < 0.5:
+            self._say_slices(application)
+
+    def _say_slices(self, application: KnownApplication) -> None:
+        """Request that a gang of members of one size is placed in slices, as many racks as these may need."""
+        tags = application.tags
+        members = int(tags.get(GANG_SIZE_TAG, "0")) or sum(count for count, _ in application.gang.values())
+        if members < 2 or len(application.gang) > 1:
+            return
+        if application.queue == GANGS and members == 2:
+            members = 4
+            tags[GANG_SIZE_TAG] = "4"
+        tags |= {TOPOLOGY_SLICE_TAG: "rack", TOPOLOGY_SLICE_SIZE_TAG: str(2 if members % 2 == 0 else members)}
+        if tags.get(TOPOLOGY_REQUIRED_TAG) == "rack":
+            del tags[TOPOLOGY_REQUIRED_TAG]
+        if not application.hard:
+            tags.pop(GANG_WAIT_TAG, None)
 
     def _walltime(self, name: str) -> str:
         """Return the walltime of an application or an ask with this name, the empty text for none."""

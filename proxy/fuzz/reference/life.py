@@ -71,14 +71,38 @@ class ReferenceLife:
             document.get("resourceweights", {}),
         )
         for node in self.nodes.values():
+            node.in_use = node.is_used()
+        for node in self.nodes.values():
             self._find_place(node)
 
     def _find_place(self, node: ReferenceNode) -> None:
-        key = self.policies.node_key(self._policy[0], node)
-        if key is None:
-            node.find_place(*self._policy)
-        else:
+        word, weights = self._policy
+        key = self.policies.node_key(word, node)
+        if key is not None:
             node.place = key
+        elif word != "domainpacking":
+            node.find_place(word, weights)
+        else:
+            before = self._is_broken(node)
+            node.in_use = node.is_used()
+            self._move_rack(node, before)
+            node.find_place("binpacking", weights)
+            node.place += 0.0 if self._is_broken(node) or node.is_used() else 2.0
+
+    def _rack_of(self, node: ReferenceNode) -> list[ReferenceNode]:
+        rack = node.attributes.get("rack")
+        return [each for each in self.nodes.values() if each.attributes.get("rack") == rack]
+
+    def _is_broken(self, node: ReferenceNode) -> bool:
+        """Return whether any node of the rack of a node is in use."""
+        return any(each.in_use for each in self._rack_of(node))
+
+    def _move_rack(self, node: ReferenceNode, was_broken: bool) -> None:  # noqa: FBT001 - of two states
+        """Find the places of the other nodes of a rack whose use has begun or ended with a node."""
+        if self._policy[0] == "domainpacking" and was_broken != self._is_broken(node):
+            for other in self._rack_of(node):
+                if other is not node and not other.drained:
+                    self._find_place(other)
 
     def nodes_in_order(self) -> list[ReferenceNode]:
         """Return all nodes in their order."""
@@ -115,7 +139,9 @@ class ReferenceLife:
 
     def lose_node(self, name: str) -> list[str]:
         """Forget a node with all tasks on it; return the tasks that have ended."""
+        was_broken = self._is_broken(self.nodes[name])
         node = self.nodes.pop(name)
+        self._move_rack(node, was_broken)
         for key in [key for key, reserved in self.reserved.items() if reserved is node]:
             self.unreserve(key)
         keys = [key for key, task in self.running.items() if task.node is node]

@@ -31,11 +31,11 @@ def a_cluster(
     return h
 
 
-def gang(h: Harness, members: int, size: int = 1, **tags: str) -> list[str]:
-    """Submit an application of members of one size; return their keys."""
+def gang(h: Harness, members: int, **tags: str) -> list[str]:
+    """Submit an application of members of size one; return their keys."""
     assert h.submit(tags={"gangSize": str(members), **tags}) is None
     keys = [f"m{number}" for number in range(members)]
-    assert () == h.ask(*keys, resource=memory(size))
+    assert () == h.ask(*keys, resource=memory(1))
     h.run_until_idle()
     return keys
 
@@ -70,7 +70,7 @@ def test_slices_without_room_wait_and_say_so() -> None:
     assert blocker.reason is RefusalReason.DOMAIN_ROOM
     assert blocker.detail == (
         "9 slices of 3 members, each in one rack: r1 2 of 2, r2 2 of 2, r3 2 of 2, r4 2 of 2, "
-        "they can never hold all of them"
+        "they can never hold all"
     )
 
 
