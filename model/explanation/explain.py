@@ -81,7 +81,9 @@ def explain(
     report = entry.application.report(only_key=only_key)
     leaf = entry.queue
     place = application_place(leaf, entry)
-    checker = AskChecker(state, leaf, application_id, entry.user, refused, summaries=summaries)
+    checker = AskChecker(
+        state, leaf, application_id, entry.user, refused, summaries=summaries, tags=entry.tags
+    )
     basis = _basis(state, entry.application, report, only_key)
     return replace(
         basis,
@@ -399,7 +401,7 @@ def _node_blockers(
             yield _blocker(entry, RefusalReason.GANG_ROOM, _rooms_text(state, members))
         return
     for refusal in entry.application.asks.refusals():
-        if are_asked and refusal.reason is RefusalReason.PREDICATES:
+        if are_asked and refusal.reason in {RefusalReason.PREDICATES, RefusalReason.WINDOW}:
             yield Blocker(
                 reason=refusal.reason,
                 kind=SubjectKind.NODES,

@@ -25,6 +25,7 @@ from ..nodes.entry import NodeEntry
 from ..nodes.node_orders import node_order
 from ..nodes.order import NodeOrder
 from ..nodes.topology import Topology
+from ..nodes.windows import Windows
 from ..placement.placement import usable_rules
 from ..placement.rules import RuleOutcome
 from ..predicates.avoided_nodes import AvoidedNodes
@@ -230,7 +231,7 @@ class PartitionState:
             config.node_sort_policy.resource_weights,
         )
         self.class_orders = class_orders(self.nodes, config.node_sort_policy.word, host.policies)
-        self.topology = Topology(config.topology)
+        self.topology, self.windows = Topology(config.topology), Windows(config.windows)
         self.capacity = EMPTY
         self.entries: dict[str, ApplicationEntry] = {}
         self.serials: dict[str, int] = {}
@@ -423,6 +424,8 @@ class PartitionState:
         self.class_orders = class_orders(self.nodes, self.config.node_sort_policy.word, self.host.policies)
         if self.topology.levels != self.config.topology:
             self.topology = Topology.of(self.config.topology, self.nodes)
+        if self.windows.configs != self.config.windows:
+            self.windows = Windows.of(self.config.windows, self.nodes)
         self.tree.limits_changed()
         backfilling = [queue for queue in self.tree if queue.settings.backfill is not None]
         keeping = {queue.path for queue in backfilling if promises_all(queue)}

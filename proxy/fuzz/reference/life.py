@@ -17,6 +17,7 @@ from .queues import (
     add_to,
     fits_within,
 )
+from .windows import ReferenceWindow
 
 _SECOND_NS: Final = 1_000_000_000
 _COMPLETING_NS: Final = 30 * _SECOND_NS
@@ -50,6 +51,7 @@ class ReferenceLife:
         self.ended: dict[str, tuple[str, int]] = {}
         """Applications that have ended, with their states, and the time until which they are shown."""
         self.now_ns = 0
+        self.windows: list[ReferenceWindow] = []
         self._arrivals = 0
         self._order_nodes(partition)
 
@@ -65,6 +67,7 @@ class ReferenceLife:
 
     def _order_nodes(self, partition: dict[str, Any]) -> None:
         self.policies.configure(partition)
+        self.windows = [ReferenceWindow.of(each) for each in partition.get("windows", ())]
         document = partition.get("nodesortpolicy", {})
         self._policy: tuple[str, dict[str, float]] = (
             document.get("type", "fair"),

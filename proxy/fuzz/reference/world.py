@@ -254,7 +254,7 @@ class _World(ReferenceRun):
             sizes = [each.ask.size for each in places if each.ask.group == task.group]
             if sizes and rng.random() < 0.6:
                 task.size = dict(sizes[0])
-        if "promises" in features or ("overruns" in features and rng.random() < 0.5):
+        if features & {"promises", "windows"} or ("overruns" in features and rng.random() < 0.5):
             task.walltime = _walltime(rng)
         if features & {"preempts", "daemons", "quotas"}:
             task.preemptible, task.preempts = rng.random() < 0.7, rng.random() < 0.8
