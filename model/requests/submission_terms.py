@@ -24,6 +24,7 @@ from ..state.expected_ends import assumed_walltime_ns
 from ..state.partition_state import PartitionState
 from ..state.rates import report_of_ask
 from ..values.allocation import WALLTIME_TAG, Ask
+from ..values.dependencies import TermsError, terms_of
 from ..values.domains import DomainTerms
 from ..values.messages import ApplicationSubmission, RejectionCode, RejectionReason, User, invalid
 
@@ -121,6 +122,16 @@ def _domains_of(tags: Mapping[str, str]) -> DomainTerms | None:
         flag_of(tags.get(TOPOLOGY_BALANCED_TAG, "")) is True,
     )
     return terms if terms.required or terms.preferred else None
+
+
+def waits_refusal(state: PartitionState, submission: ApplicationSubmission) -> RejectionReason | None:
+    """Return why what an application waits for is refused, `None` if it is not."""
+    terms = terms_of(submission.tags)
+    name = submission.application_id
+    if isinstance(terms, TermsError):
+        return invalid(f"application {name} cannot wait for others: {terms.text}")
+    cycle = state.dependencies.cycle_of(name, terms)
+    return invalid(f"application {name} would wait for itself: {' after '.join(cycle)}" if cycle else None)
 
 
 def gang_sum_refusal(
