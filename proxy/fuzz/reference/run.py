@@ -84,6 +84,7 @@ class ReferenceRun(ResourceManager):
 
     def __init__(self, text: str, policies: TriedPolicies, note: Callable[[str, Any], None]) -> None:
         self.note = note
+        self.text = text
         self._policies = policies
         rng = random.Random(text)  # noqa: S311 - it plays, and keeps no secret
         mode = one_of(rng, MODES)
@@ -92,6 +93,9 @@ class ReferenceRun(ResourceManager):
         self.features = {mode} | {
             name for name, modes in FEATURES.items() if rng.random() < LIKELY and mode in modes
         }
+        links = random.Random(f"links {text}")  # noqa: S311 - it plays; the other features stay the same
+        if mode != "promises" and links.random() < LIKELY:
+            self.features.add("links")
         self.preempts = mode == "preempts"
         self.one_size = mode in ("preempts", "daemons", "quotas")
         self.configurations = ReferenceConfigurations(rng, self.features)
