@@ -46,6 +46,7 @@ from .blockers import (
     application_count_blockers,
     queue_quota_blockers,
     user_quota_blockers,
+    wait_blockers,
 )
 from .planned_starts import StartChecker
 from .shared_summaries import SharedSummaries
@@ -162,6 +163,7 @@ def entry_blockers(
     leaf = entry.queue
     yield from partition_blockers(state)
     yield from _queue_blockers(leaf)
+    yield from wait_blockers(state, entry)
     if is_starting or entry.facts.state is ApplicationState.ACCEPTED:
         yield from application_count_blockers(state, leaf, entry.application_id, entry.user)
     if is_starting or entry.facts.state is ApplicationState.ACCEPTED or entry.held is not None:

@@ -32,6 +32,7 @@ from .blockers import (
     queue_quota_blockers,
     summarise,
     user_quota_blockers,
+    wait_blockers,
 )
 from .explain import partition_blockers
 
@@ -49,6 +50,8 @@ _WORDS: Final = {
     RefusalReason.QUEUE_APPLICATIONS: "queue max: applications",
     RefusalReason.USER_APPLICATIONS: "user limit: applications",
     RefusalReason.POLICY: "held back",
+    RefusalReason.DEPENDENCY: "after others",
+    RefusalReason.ARRAY_LIMIT: "array limit",
     RefusalReason.BACKOFF: "back-off",
     RefusalReason.PARTITION_STOPPED: "partition stopped",
     RefusalReason.NO_CAPACITY: "no nodes",
@@ -138,6 +141,8 @@ class _Checker:
             return self._words(self._halt)
         if any(queue.state is ObjectState.STOPPED for queue in leaf.above[:-1]):
             return "queue stopped"
+        if (waits := next(wait_blockers(state, entry), None)) is not None:
+            return self._words(waits)
         if entry.facts.state is ApplicationState.ACCEPTED:
             counts = application_count_blockers(state, leaf, entry.application_id, entry.user)
             if (blocker := next(counts, None)) is not None:

@@ -154,7 +154,7 @@ def _other_change(blocker: Blocker, now_ns: int) -> str:
         case RefusalReason.PROTECTED:
             assert blocker.until_ns is not None, "protection has an end: please report"
             return f"nothing: preemption is tried again {_in_time(blocker.until_ns - now_ns)}"
-        case RefusalReason.WOULD_DELAY:
+        case RefusalReason.WOULD_DELAY | RefusalReason.DEPENDENCY | RefusalReason.ARRAY_LIMIT:
             return blocker.change
         case RefusalReason.QUEUE_STOPPED:
             return f"queue {blocker.subject} must be started"

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ..manager.cluster_record import Size
 from .asked import AskedPolicies
+from .links import ReferenceLinks
 from .queues import (
     ReferenceApplication,
     ReferenceAsk,
@@ -52,6 +53,7 @@ class ReferenceLife:
         """Applications that have ended, with their states, and the time until which they are shown."""
         self.now_ns = 0
         self.windows: list[ReferenceWindow] = []
+        self.links = ReferenceLinks()
         self._arrivals = 0
         self._order_nodes(partition)
 
@@ -170,6 +172,8 @@ class ReferenceLife:
         self.applications[application.name] = application
         application.queue.applications.append(application)
         application.group = application.queue.group_for(application.groups)
+        self.links.come(application.name, application.tags)
+        self.links.tell(self.applications)
 
     def ask(self, name: str, ask: ReferenceAsk) -> None:
         """Add an ask of an application."""
@@ -203,8 +207,8 @@ class ReferenceLife:
         if not application.placeholders:
             self._complete_if_idle(application)
 
-    def remove(self, name: str) -> list[str]:
-        """Forget an application with all its tasks; return the tasks that have ended."""
+    def remove(self, name: str, outcome: str = "") -> list[str]:
+        """Forget an application with all its tasks, and note how it ended; return the tasks that have."""
         application = self.applications[name]
         keys = [key for key, task in self.running.items() if task.application is application]
         for key in [*application.asks]:
@@ -214,7 +218,8 @@ class ReferenceLife:
         for key in keys:
             self.swaps.pop(key, None)
             self._take_off(key)
-        self._forget(application)
+        has_failed = application.state in ("Failing", "Failed")
+        self._forget(application, outcome or ("failed" if has_failed else "ok"))
         return keys
 
     def application_asking(self, key: str) -> ReferenceApplication:
@@ -355,11 +360,13 @@ class ReferenceLife:
             application.runs = application.runs and bool(application.placeholders)
         elif state in ("Completed", "Failed"):
             self.ended[application.name] = (state, self.now_ns + _KEPT_NS)
-            self._forget(application)
+            self._forget(application, "ok" if state == "Completed" else "failed")
 
-    def _forget(self, application: ReferenceApplication) -> None:
+    def _forget(self, application: ReferenceApplication, outcome: str) -> None:
         del self.applications[application.name]
         application.queue.applications.remove(application)
+        self.links.end(application.name, outcome)
+        self.links.tell(self.applications)
 
     def advance(self, to_ns: int) -> list[tuple[str, str]]:
         """Let time pass, and carry out due events; return the ends that the RM is asked for, with reasons."""
