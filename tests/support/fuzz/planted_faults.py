@@ -38,6 +38,18 @@ FAULTS: Final = (
         "domains = None",
     ),
     Fault(
+        "an ask starts on a node although it runs into a window",
+        "model/nodes/windows.py",
+        "self.config.drain_ns if run_ns is None else run_ns)",
+        "1)",
+    ),
+    Fault(
+        "a plan promises a start during a window",
+        "model/planning/plan.py",
+        "        if found_ns is None or not windows:",
+        "        if True:",
+    ),
+    Fault(
         "a member that is asked for again gets a node of any rack",
         "model/requests/applications.py",
         "    keep_domain(state, entry)\n",
