@@ -13,12 +13,12 @@ from .configuration.schema import PartitionConfig
 from .marks import Marks
 from .preemption.quota import preempt_over_quota
 from .requests.allocations import submit_allocations
-from .requests.applications import add_applications, remove_application
+from .requests.applications import add_applications
 from .requests.nodes import remove_node, remove_quarantined_node, update_nodes
 from .requests.older_asks import submit_with_terms
 from .requests.quarantining import forget_quarantined, quarantine_application, quarantine_node
 from .requests.reconfiguring import Savepoint, reconfigure
-from .requests.releases import release_allocation
+from .requests.releases import release_allocation, remove_application
 from .scheduling.cycle import ConcurrentOutcome, CycleOutcome, is_idle, place_concurrently, run_cycle
 from .scheduling.timer_actions import (
     carry_out,

@@ -32,6 +32,7 @@ from .blockers import (
     queue_quota_blockers,
     summarise,
     user_quota_blockers,
+    wait_blockers,
 )
 from .explain import partition_blockers
 
@@ -49,6 +50,8 @@ _WORDS: Final = {
     RefusalReason.QUEUE_APPLICATIONS: "queue max: applications",
     RefusalReason.USER_APPLICATIONS: "user limit: applications",
     RefusalReason.POLICY: "held back",
+    RefusalReason.DEPENDENCY: "after others",
+    RefusalReason.ARRAY_LIMIT: "array limit",
     RefusalReason.BACKOFF: "back-off",
     RefusalReason.PARTITION_STOPPED: "partition stopped",
     RefusalReason.NO_CAPACITY: "no nodes",
@@ -138,6 +141,8 @@ class _Checker:
             return self._words(self._halt)
         if any(queue.state is ObjectState.STOPPED for queue in leaf.above[:-1]):
             return "queue stopped"
+        if (waits := next(wait_blockers(state, entry), None)) is not None:
+            return self._words(waits)
         if entry.facts.state is ApplicationState.ACCEPTED:
             counts = application_count_blockers(state, leaf, entry.application_id, entry.user)
             if (blocker := next(counts, None)) is not None:
@@ -195,7 +200,7 @@ class _Checker:
             return _WORDS[RefusalReason.GANG_INCOMPLETE], ""
         whole = members[0].resized(total_of(ask.resource for ask in members))
         words = self._of_quotas(entry, whole)
-        is_one_domain = bool(entry.application.gang_settings.required_level)
+        is_one_domain = bool(entry.application.gang_settings.needed_level)
         of_room = _WORDS[RefusalReason.DOMAIN_ROOM if is_one_domain else RefusalReason.GANG_ROOM]
         if words or not self._with_counts or is_one_domain:
             return words or of_room, ""

@@ -91,7 +91,9 @@ def _apply(state: PartitionState, config: PartitionConfig) -> None:
     state.rules = PlacementRules(config.placement_rules)
     state.config = config
     sorting = config.node_sort_policy
-    state.nodes.set_rule(node_order(sorting.word, state.host.policies), sorting.resource_weights)
+    state.nodes.set_rule(
+        node_order(sorting.word, state.host.policies, config.topology), sorting.resource_weights
+    )
     quotas = quota_settings(state.tree)
     runtimes = runtime_settings(state.tree)
     reported = {queue.path: quota_of(queue) for queue in state.tree}

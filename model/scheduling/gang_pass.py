@@ -212,7 +212,7 @@ def _place_on_nodes(
     state: PartitionState, entry: ApplicationEntry, search: _MemberSearch, sizes: GangSizes
 ) -> GangTry | GangRefused:
     members = search.members
-    level = entry.application.gang_settings.required_level
+    level = entry.application.gang_settings.needed_level
     reason = RefusalReason.DOMAIN_ROOM if level else RefusalReason.GANG_ROOM
     refusal = _refusal(reason, level, members[0].allocation_key, sizes.total, None)
     refused = GangRefused(refusal, _rest(gang=sizes))

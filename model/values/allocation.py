@@ -240,6 +240,8 @@ class RefusalReason(Enum):
     QUEUE_APPLICATIONS = "The queue runs its maximum of applications"  # until one of them ends
     USER_APPLICATIONS = "The user runs the maximum of applications"  # until one of them ends
     POLICY = "A policy holds it"  # asked again at the time that it names, else after any change
+    DEPENDENCY = "It waits for the end of others"  # until they have ended
+    ARRAY_LIMIT = "Its array runs the maximum of applications"  # until one of them ends
     BACKOFF = "Too many asks could not be placed"  # after the back-off delay
     QUEUE_KIND = (
         "The configuration has made the queue another kind"  # it is not visited until it is changed back

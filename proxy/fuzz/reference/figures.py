@@ -145,6 +145,8 @@ def compare_reasons(
     expected = {*reference.start_blockers(application)}
     if reference.policies.hold(application, reference.now_ns):
         expected.add(BlockedBy("POLICY", "application", application.name))
+    if application.waits_for:
+        expected.add(BlockedBy(application.waits_for, "application", application.name))
     if application.backs_off_until_ns > reference.now_ns:
         expected.add(BlockedBy("BACKOFF", "application", application.name))
     if not any(reference.total().values()):

@@ -87,6 +87,7 @@ class ReferenceRun(ResourceManager):
 
     def __init__(self, text: str, policies: TriedPolicies, note: Callable[[str, Any], None]) -> None:
         self.note = note
+        self.text = text
         self._policies = policies
         rng = random.Random(text)  # noqa: S311 - it plays, and keeps no secret
         mode = one_of(rng, MODES)
@@ -98,6 +99,9 @@ class ReferenceRun(ResourceManager):
         dice = random.Random(f"windows {text}")  # noqa: S311 - without it all other choices are the same
         if mode in _WITH_WINDOWS and not policies.factories and dice.random() < LIKELY:
             self.features.add("windows")
+        links = random.Random(f"links {text}")  # noqa: S311 - it plays; the other features stay the same
+        if mode != "promises" and links.random() < LIKELY:
+            self.features.add("links")
         self.preempts = mode == "preempts"
         self.one_size = mode in ("preempts", "daemons", "quotas")
         self.configurations = ReferenceConfigurations(rng, self.features)

@@ -381,7 +381,7 @@ class ReferenceScheduler(ReferenceLife):
         return max(parts, default=0.0)
 
     def applications_of(self, leaf: ReferenceQueue) -> list[ReferenceApplication]:
-        """Return the applications with waiting asks, in order."""
+        """Return the applications with waiting asks that wait for room alone, in order."""
         by_priority = leaf.sorts_by_priority()
         possible = self._possible(leaf)
 
@@ -407,7 +407,8 @@ class ReferenceScheduler(ReferenceLife):
             )
             return (*((priority, parts) if by_priority else (parts, priority)), name)
 
-        return sorted((each for each in leaf.applications if each.asks), key=place)
+        there = (each for each in leaf.applications if each.asks and not each.waits_for)
+        return sorted(there, key=place)
 
     def node_for(self, application: ReferenceApplication, ask: ReferenceAsk) -> ReferenceNode | None:
         """Return the first node in order that has room, is not reserved, and is not refused by a policy."""

@@ -177,6 +177,8 @@ def _applications(document: ScenarioDocument, random: Random) -> Iterator[Simula
                 submit_at_ns=submit_at_ns,
                 tasks=tuple(_tasks(one, application_id, submit_at_ns, random)),
                 gang=GangStyle[one.gang.upper()] if one.gang else None,
+                tags=one.tags,
+                fails=one.fails,
             )
 
 
