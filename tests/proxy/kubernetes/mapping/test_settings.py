@@ -206,7 +206,7 @@ _WINDOW = "{name: w, attributes: {zone: z, pool: a}, from: 2026-12-01T06:00, to:
     [
         ("partitions: [{name: default, topology: [zone, rack], queues: [{name: root}]}]", ("zone", "rack")),
         (
-            f"partitions: [{{name: default, topology: [zone], queues: [{{name: root}}], windows: [{_WINDOW}]}}]",
+            f"partitions: [{{name: default, topology: [zone], windows: [{_WINDOW}], queues: []}}]",
             ("zone", "pool"),
         ),
         ("partitions: [{name: default, queues: [{name: root}]}]", ()),
