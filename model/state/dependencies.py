@@ -37,9 +37,14 @@ class ArrayTurns:
         """Those whose turn has not come, the next one first."""
         self.has_failed = False
 
-    def places(self) -> int | None:
-        """Return how many more may run, `None` without a limit; negative if more run already."""
-        return None if self.limit is None else self.limit - len(self.running)
+    def places(self, limit: int | None = None) -> int | None:
+        """Return how many more may run, `None` without a limit; negative if more run already.
+
+        Args:
+            limit: The limit that a new element names; without one, that of the array.
+        """
+        limit = limit or self.limit
+        return None if limit is None else limit - len(self.running)
 
 
 @final
@@ -70,7 +75,7 @@ class Dependencies:
             elif wanted not in {None, outcome}:
                 waits.never = waits.never or name
         array = self.arrays.get(terms.array)
-        places = None if array is None else array.places()
+        places = None if array is None else array.places(terms.limit)
         return waits if not waits.is_ready or (places is not None and places <= 0) else None
 
     def cycle_of(self, application_id: str, terms: Terms) -> list[str]:
@@ -209,10 +214,3 @@ class Dependencies:
             del waiters[entry.application_id]
             if not waiters:
                 del self._waiters[other]
-
-
-def _may_lose_turn(entry: ApplicationEntry) -> bool:
-    """Return whether nothing of an application runs, and it has not broken."""
-    facts = entry.facts
-    is_whole = entry.queue.entries.get(entry.application_id) is entry
-    return is_whole and is_zero(facts.allocated) and is_zero(facts.placeholder_allocated)
