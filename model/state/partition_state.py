@@ -338,8 +338,6 @@ class PartitionState:
         self.class_orders = class_orders(self.nodes, self.config.node_sort_policy.word, self.host.policies)
         if self.topology.levels != self.config.topology:
             self.topology = Topology.of(self.config.topology, self.nodes)
-        if self.windows.configs != self.config.windows:
-            self.windows = Windows.of(self.config.windows, self.nodes)
         self.tree.limits_changed()
         backfilling = [queue for queue in self.tree if queue.settings.backfill is not None]
         keeping = {queue.path for queue in backfilling if promises_all(queue)}

@@ -27,7 +27,7 @@ from ..manager.manager import SimulatedManager
 from ..manager.si_client import SchedulerDoor
 
 _LIMITING: Final = frozenset(
-    {"resources", "limits", "maxapplications", "properties", "childtemplate", "policies"}
+    {"resources", "limits", "maxapplications", "properties", "childtemplate", "policies", "windows"}
 )
 """The limits that are removed from a configuration before everything is placed."""
 _WAITS_FOR_OTHERS: Final = frozenset({RefusalReason.DEPENDENCY, RefusalReason.ARRAY_LIMIT})
