@@ -22,13 +22,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, final
 
 from ..configuration.durations import short_duration_text
+from ..nodes.windows import Window
 from ..queues.queue import Queue
 from ..resources.resource import Resource
 from ..state.expected_ends import NEVER_PASSED, KeptPromise, KeptPromises, PassCount
 from ..state.partition_state import PartitionState
 from ..state.rates import report_of_ask
 from .passing import PassOrder, next_standing_ns
-from .plan import JobInPlan, NoPlan, Promise, StartPlan, left_beside
+from .plan import JobInPlan, NoPlan, Promise, StartPlan, has_room_now, left_beside
 from .planned_jobs import Standing, bare_plan, next_correction_ns, plan_nodes, running_work
 
 PROMISES_MAX: int = 1000
@@ -41,7 +42,9 @@ _FURTHER_OF_ONE_MAX: int = 100
 """How many of the further promises one user may have, and one leaf."""
 _NOTHING_KEPT: Final = KeptPromises({}, ())
 _NO_ROOM: Final = Standing(may_start=False)
-_Shape: TypeAlias = "tuple[tuple[str, ...], str, str | None, tuple[Resource, ...], int | None]"
+_Shape: TypeAlias = (
+    "tuple[tuple[str, ...], str, str | None, tuple[Resource, ...], int | None, tuple[Window, ...]]"
+)
 
 
 class MovedPromise(NamedTuple):
@@ -197,7 +200,7 @@ class KeptPlan:
             self.reasons[job.key] = self._unplannable[shape] = found
         else:
             self._take(found)
-            if len(job.sizes) == 1:  # The nodes of others are searched moment by moment.
+            if len(job.sizes) == 1 and not job.windows:  # Others are searched moment by moment.
                 self._first_ns[shape] = found.start_ns
 
     def _take(self, promise: Promise) -> None:
@@ -304,9 +307,9 @@ class KeptPlan:
 
     def standing(self, job: JobInPlan) -> Standing:
         """Return whether a job of one size that is set aside may start now on a node that has room for it."""
-        now, bare = job._replace(walltime_ns=1), self._without_promises()
+        bare = self._without_promises()
         usable = [node.node_id for node in self._state.nodes if node.usable]
-        found = [self.standing_on(job, (node_id,)) for node_id in usable if bare.fits_on(now, (node_id,))]
+        found = [self.standing_on(job, (node_id,)) for node_id in usable if has_room_now(bare, job, node_id)]
         return next((each for each in found if each.may_start), found[0] if found else _NO_ROOM)
 
     def left_beside(self, job: JobInPlan) -> Mapping[str, Resource]:
@@ -403,7 +406,7 @@ class _Moves:
     def first_ns(self, shape: _Shape, promise: Promise) -> int:
         """Return the first moment at which the job of a promise may fit."""
         length_ns, found = promise.job.walltime_ns, self._found.get(shape)
-        if length_ns is None or len(promise.job.sizes) > 1 or found is None:
+        if length_ns is None or len(promise.job.sizes) > 1 or promise.job.windows or found is None:
             return 0
         first_ns, moved = found
         place = bisect_left(self._moved, moved)
@@ -430,9 +433,9 @@ def _counts_of(state: PartitionState, queue: Queue, jobs: Sequence[JobInPlan]) -
 
 
 def _is_plain(state: PartitionState) -> bool:
-    """Return whether work takes what it has alone: nothing is kept back, limited or preempted."""
+    """Return whether work takes what it has alone: nothing is kept back, reserved, limited or preempted."""
     claims = state.claims
-    is_limited = state.tree.root.lending or state.limits.is_limited
+    is_limited = bool(state.tree.root.lending or state.limits.is_limited or state.windows.all)
     return not (claims.by_key or claims.preempted_ns or is_limited or state.ends.run_times.is_used)
 
 
@@ -446,7 +449,7 @@ def _stamp(state: PartitionState) -> tuple[int, int]:
 
 
 def _shape_of(job: JobInPlan) -> _Shape:
-    return job.levels, job.user, job.group, job.sizes, job.walltime_ns
+    return job.levels, job.user, job.group, job.sizes, job.walltime_ns, job.windows
 
 
 def _report(state: PartitionState, moved: MovedPromise) -> None:
