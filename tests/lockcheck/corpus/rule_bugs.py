@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 import pytest
+from support.lockcheck.collected import collected_under
 from support.lockcheck.lock_corpus import Bug, Cluster, Guard, hold, nest
 
 from licorne.lockcheck import (
@@ -307,6 +308,7 @@ BLOCKS = [
     Bug("a name is looked up under a lock", under(lambda c: c.partition.read(), lambda: socket.getaddrinfo("127.0.0.1", 0)), Kind.BLOCKING, rung=Rung.RB),
     Bug("a program is run under a lock", under(lambda c: c.partition.write(), lambda: subprocess.run([sys.executable, "-S", "-c", ""], check=True)), Kind.BLOCKING, rung=Rung.RB),
     Bug("a thread is joined under a lock", joins_a_thread, Kind.BLOCKING, rung=Rung.RB),
+    Bug("a server that is collected under a lock joins a thread that takes another one", lambda c: collected_under(c.monitor, last=lambda: hold(c.other.read())), Kind.BLOCKING, rung=Rung.RB),
     Bug("a condition is awaited while another lock is held", waits_with_another_lock, Kind.BLOCKING, rung=Rung.RB),
     Bug("a callback runs that wants no lock", under(lambda c: c.root.read(), callback_that_wants_no_lock), Kind.CONTRACT, ("callbacks",)),
     Bug("a consumer takes an item after a notification without looking", takes_what_may_be_gone, Kind.CONDITION),

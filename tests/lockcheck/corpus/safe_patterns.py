@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 from guarded_patterns import GUARDED
+from support.lockcheck.collected import collected_under
 from support.lockcheck.lock_corpus import Cluster, Safe, hold, nest
 
 from licorne.lockcheck import (
@@ -201,6 +202,7 @@ UNCLOSED: Final[Sequence[Safe]] = [
     Safe("blocking without locks", blocking_without_locks),
     Safe("what does not block", what_does_not_block),
     Safe("what only looks", what_only_looks),
+    Safe("a server that is collected under a lock joins a thread that takes none", lambda c: collected_under(c.monitor)),
     Safe("everybody goes down", plain_order),
     Safe("the lower fork first", the_lower_fork_first, "", Order("fork", same={"fork": key()})),
 ]  # fmt: skip
