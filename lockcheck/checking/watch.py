@@ -21,6 +21,7 @@ from .knowledge import Knowledge
 from .policy import Policy, act_on, edge_of, log_finding
 
 if TYPE_CHECKING:
+    from .forks import SharedFile
     from .interruptions import Interruption
 
 FAULTS_MAX: Final = 1000
@@ -65,6 +66,8 @@ class Watch:
         """The names of locks that existed before locks were adopted, and that are not watched."""
         self.named_executions: dict[str, Execution] = {}
         self.running_executions: set[str] = set()
+        self.children: SharedFile | None = None
+        """The findings of the children of forks, if any was forked while other threads had taken locks."""
         self.deferred: list[LockCheckError] = []
         """Errors that cannot be raised where they were found: the session raises the first at its end."""
         self.tell: Callable[[Finding, str], None] = log_finding

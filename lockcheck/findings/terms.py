@@ -151,6 +151,7 @@ class Kind(Enum):
     ITERATION = "iteration under a lock"
     CONTRACT = "contract"
     CONDITION = "condition"  # waited on or notified without its lock
+    FORK = "fork"  # taken in a child of a fork, and by another thread of its parent
     STALL = "stall"  # waited longer than the session allows
     CYCLE = "cycle"
     DEADLOCK = "deadlock"

@@ -171,6 +171,14 @@ def _below(node: TrieNode) -> Iterator[TrieNode]:
         yield node
 
 
+def nodes_of(execution: Execution) -> Iterator[TrieNode]:
+    """Yield the nodes of all that an execution took since it was checked anew."""
+    root = execution.node
+    while root.parent is not None:
+        root = root.parent
+    return _below(root)
+
+
 @final
 class Runtime:
     """The active session and the running executions."""

@@ -238,6 +238,16 @@ def callback_that_wants_no_lock() -> None:
         pass
 
 
+def second_connection(c: Cluster) -> None:
+    """Take a connection of a pool while another one is in use, and put both back."""
+    pool: queue.Queue[object] = queue.LifoQueue()
+    for _ in range(2):
+        pool.put(Books(c))
+    first, second = pool.get(), pool.get()
+    for connection in (second, first):
+        pool.put(connection)
+
+
 def recursion_of_a_mutex(c: Cluster) -> None:
     """Take a plain lock twice; the second time only for a moment, since nothing would ever end it."""
     with unit("scheduler"), c.mutex:
@@ -331,4 +341,8 @@ CONTRACTS = [
     Bug("a helper asserts that its caller holds the lock", under(lambda c: c.node.read(), lambda: assert_held(Cluster().partition, "R")), Kind.CONTRACT),
 ]  # fmt: skip
 
-RULE_BUGS = [*RECURSIONS, *LEAKS, *MODES, *BLOCKS, *WALKS, *CONTRACTS]
+OTHERS = [
+    Bug("a request that is tried again takes a second connection of its pool", second_connection, Kind.RECURSION, rung=Rung.R1),
+]  # fmt: skip
+
+RULE_BUGS = [*RECURSIONS, *LEAKS, *MODES, *BLOCKS, *WALKS, *CONTRACTS, *OTHERS]
