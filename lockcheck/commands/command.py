@@ -46,11 +46,14 @@ from ..reports.writing import add_report_options, report_paths, write_reports
 from ..sessions.running import refuse_missing, run_program
 from ..sessions.session import text_report
 from ..sessions.summaries import merged
+from .attach import add_attach_command
 from .confirm import TIMEOUT_SECONDS, Program, add_confirm_commands, confirmed
 from .settings import add_adopt_option, adopting, project_settings
 
 _COMMAND: Final = "licorne-lockcheck"
-_COMMANDS: Final = frozenset({"run", "confirm", "replay", "baseline", "graph", "prove", "steered-run"})
+_COMMANDS: Final = frozenset(
+    {"run", "confirm", "replay", "baseline", "graph", "prove", "attach", "steered-run"}
+)
 DAYS: Final = 90
 """For how long an entry is accepted without `--expires`."""
 FILE: Final = Path("lockcheck.toml")
@@ -150,6 +153,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     prove.set_defaults(work=_prove)
     add_baseline_command(commands)
     add_confirm_commands(commands)
+    add_attach_command(commands)
     return parser
 
 

@@ -138,7 +138,7 @@ class _Known:
         outer = next((one for one in reversed(mine) if not one.is_back), None)
         if type(item) is object:  # a token, which has no finalizer to wait for
             lent = _Lent(lambda: item, outer)
-        elif type(item).__weakrefoffset__:  # type: ignore[attr-defined] # each class has it
+        elif type(item).__weakrefoffset__:
             lent = _Lent(weakref.ref(item), outer)
         else:  # a number or a text is no resource
             return

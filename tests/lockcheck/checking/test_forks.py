@@ -78,8 +78,8 @@ def only_tried(shared: ExclusiveLock) -> None:
 
     def work() -> None:
         for limit in (0, 60):
-            if shared.acquire(limit > 0, limit or -1):  # type: ignore[attr-defined] # a lock has it
-                shared.release()  # type: ignore[attr-defined] # likewise
+            if shared.acquire(limit > 0, limit or -1):
+                shared.release()
 
     forks_beside(shared, work)
 
