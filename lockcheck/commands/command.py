@@ -40,7 +40,6 @@ from ..findings.terms import (
 from ..reports.certificate import certify
 from ..reports.diagrams import dot, mermaid
 from ..reports.documents import read_document
-from ..reports.page import to_html
 from ..reports.several_runs import NO_REASON, Accepted, Baseline, read_baseline
 from ..reports.writing import add_report_options, report_paths, write_reports
 from ..sessions.running import refuse_missing, run_program
@@ -145,7 +144,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     graph = commands.add_parser("graph", help="draw the learned graph of a report")
     graph.add_argument("report", help="what `run --json` wrote")
     form = graph.add_mutually_exclusive_group(required=True)
-    for name, draw in (("dot", dot), ("mermaid", mermaid), ("html", to_html)):
+    for name, draw in (("dot", dot), ("mermaid", mermaid)):
         form.add_argument(f"--{name}", dest="draw", action="store_const", const=draw)
     graph.set_defaults(work=_graph)
     prove = commands.add_parser("prove", help="print the certificate of a report")

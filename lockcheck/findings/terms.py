@@ -30,7 +30,6 @@ FAULT: Final = 3
 
 
 REPORT_FORMS: Final[Mapping[str, str]] = {
-    "html": "one HTML page",
     "sarif": "SARIF 2.1.0",
     "json": "JSON",
 }
