@@ -173,11 +173,6 @@ class Watch:
         """Carry out the policy of a finding's rung; return the error to raise, if any."""
         return act_on(self.policy, self.graph, finding, self.tell)
 
-    def amend(self, finding: Finding) -> None:
-        """Replace the finding with the same fingerprint, without counting it again."""
-        with LATCH:
-            self._found[finding.fingerprint] = finding
-
     def guarded(self, work: Callable[[], Result], fallback: Callable[[], Result]) -> Result:
         """Run a check; an error of the check itself switches the checks off, and the program goes on.
 

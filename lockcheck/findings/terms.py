@@ -89,8 +89,6 @@ _INSTALLED: Final = f"{os.sep}site-packages{os.sep}"
 _LIBRARY: Final = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 - likewise
 Mode: TypeAlias = Literal["R", "W"]
 """How a lock is held or requested; an exclusive lock has only W."""
-MODES: Final[Mapping[str, Mode]] = {"R": "R", "W": "W"}
-"""As documents name them."""
 RWPolicy: TypeAlias = Literal["writer", "reader"]
 """Whether readers or writers go first while a writer waits for a read/write lock."""
 

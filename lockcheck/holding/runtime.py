@@ -31,6 +31,7 @@ from .chains import (
     knows,
     learn,
     may_learn,
+    one_before,
 )
 from .stacks import waiting_frame
 
@@ -403,7 +404,7 @@ def hand_over(execution: Execution) -> Segment:
     """
     segment = execution.segment
     if not segment.learned and segment.number:
-        return replace(segment, number=segment.number - 1)
+        return one_before(segment)
     next_segment(execution)
     return segment
 
