@@ -17,6 +17,7 @@ from ....model.errors import LicorneError, RequestError
 from ....model.partition import Partition
 from ....model.resources.quantities import INT64_MAX
 from ....model.scheduling.cycle import CycleOutcome
+from ....model.scheduling.timer_actions import is_resting
 from ...si.arguments import check_type
 from .managers.callbacks import Outbox
 from .managers.predicates import AnswerWait
@@ -105,6 +106,10 @@ class Stepping(ABC):
             due = [self._virtual().next_due_ns()]
             due += [partition.next_retry_ns() for partition in self._cluster.partitions()]
         return min((time_ns for time_ns in due if time_ns is not None), default=None)
+
+    def is_resting(self) -> bool:
+        """Return whether steps would do nothing, however late they are made, until something changes."""
+        return all(partition.read(is_resting) for partition in self._cluster.partitions())
 
     def next_timer_ns(self) -> int | None:
         """Return when the next timer is due on the virtual clock, `None` if none runs."""

@@ -54,6 +54,10 @@ class Core(Protocol):
         """
         ...
 
+    def is_idle(self) -> bool:
+        """Return whether `run_until_idle` would do nothing, now and later, until something changes."""
+        ...
+
     def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:
         """Return the queue and the user of an application, `None` if it is unknown."""
         ...
@@ -70,8 +74,11 @@ class Core(Protocol):
         """Return the failures so far by policy and method."""
         ...
 
-    def advance_to(self, now_ns: int) -> None:
-        """Move the clock forward, and fire each deadline on the way in order."""
+    def advance_to(self, now_ns: int, must_stop: Callable[[], bool]) -> None:
+        """Move the clock forward, and fire each deadline on the way in order.
+
+        It may stop at a deadline, and does where the core is not idle afterwards or `must_stop` returns true.
+        """
         ...
 
     def close(self) -> None:
@@ -168,6 +175,10 @@ class SchedulerCore:
         """Return the time of the next deadline, `None` without one."""
         return self._scheduler.next_deadline_ns()
 
+    def is_idle(self) -> bool:
+        """Return whether a step would do nothing, now and later, until something changes."""
+        return self._scheduler.is_resting()
+
     def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:
         """Return the queue and the user of an application, `None` if it is unknown."""
         return self._scheduler.queue_and_user(application_id, rm_id=rm_id)
@@ -202,9 +213,14 @@ class SchedulerCore:
         """Return the failures so far by policy and method."""
         return self._scheduler.monitoring.policy_failures()
 
-    def advance_to(self, now_ns: int) -> None:
-        """Move the clock, and fire each deadline on the way."""
-        self._scheduler.advance_to(now_ns)
+    def advance_to(self, now_ns: int, must_stop: Callable[[], bool]) -> None:
+        """Move the clock, and fire each deadline on the way; stop at one that leaves something to do."""
+        scheduler = self._scheduler
+        while (due_ns := scheduler.next_timer_ns()) is not None and due_ns < now_ns:
+            scheduler.advance_to(max(due_ns, scheduler.now_ns()))
+            if must_stop() or not scheduler.is_resting():
+                return
+        scheduler.advance_to(now_ns)
 
     def close(self) -> None:
         """Stop the scheduler."""
