@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Protocol, final
 
@@ -11,6 +12,7 @@ from ....model.policies.policies import PolicyFactory
 from ....model.policies.watching import PointFailures
 from ....model.queues.use_order import KeptUse
 from ....model.values.documents import Json
+from ....model.values.messages import Announcement
 from ...core.explanation.one_line import explanation_line
 from ...core.resolvers.resolver import UserResolver
 from ...core.scheduler.answering.questions import QueueAndUser
@@ -283,8 +285,32 @@ class CallbackGuard(ResourceManager):
             self._failure = self._failure or error
 
 
+class AnnouncedManager(ResourceManager, ABC):
+    """A resource manager that takes some announcements of the model without a message."""
+
+    @abstractmethod
+    def announced(self, announcement: Announcement) -> bool:
+        """Process an announcement; return false for one that is to come as a message."""
+
+
+class AnnouncementGuard(CallbackGuard):
+    """A guard of a callback that takes announcements without messages: that saves a tenth of a simulation."""
+
+    def __init__(self, inner: AnnouncedManager) -> None:
+        super().__init__(inner)
+        self._announced = inner.announced
+
+    def announced(self, announcement: Announcement) -> bool:
+        """Pass the call on."""
+        try:
+            return self._announced(announcement)
+        except Exception as error:  # noqa: BLE001 - it is raised later
+            self._failure = self._failure or error
+            return True
+
+
 @final
-class PoolGuard(CallbackGuard):
+class PoolGuard(AnnouncementGuard):
     """A guard of a callback whose work runs on some nodes only.
 
     Args:
@@ -292,7 +318,7 @@ class PoolGuard(CallbackGuard):
         is_allowed: Returns whether an ask, by its key, may have a node, by its id.
     """
 
-    def __init__(self, inner: ResourceManager, is_allowed: Callable[[str, str], bool]) -> None:
+    def __init__(self, inner: AnnouncedManager, is_allowed: Callable[[str, str], bool]) -> None:
         super().__init__(inner)
         self._is_allowed = is_allowed
 

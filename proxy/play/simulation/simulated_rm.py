@@ -20,13 +20,25 @@ from itertools import count
 from typing import Final, final
 
 from ....model.values.allocation import PREDICATE_CLASS_TAG
+from ....model.values.messages import (
+    AllocationPlaced,
+    AllocationsReleased,
+    Announcement,
+    ApplicationChanged,
+    TerminationType,
+)
 from ...si import si_pb2 as si
-from ...si.api import ResourceManager, SchedulerAPI
 from .accounts import Account, Accounts, Owner
-from .core import CallbackGuard, Core, PoolGuard
+from .core import AnnouncedManager, AnnouncementGuard, Core, PoolGuard
 from .node_changes import NodeChanges
 from .record import AskEntry, SimulationRecord, without_names
-from .si_messages import ask_message, new_application_message, release_message, resource_message
+from .si_messages import (
+    PendingRequests,
+    ask_message,
+    new_application_message,
+    release_message,
+    resource_message,
+)
 from .workloads.workload import SimulatedApplication, SimulatedTask, SimulatedWorkload
 
 
@@ -81,7 +93,7 @@ _FAILED_STATES: Final = frozenset({"Failing", "Failed", "Rejected"})
 
 
 @final
-class SimulatedRM(ResourceManager):
+class SimulatedRM(AnnouncedManager):
     """The resource manager of one simulation; a `Traffic`.
 
     Args:
@@ -191,11 +203,11 @@ class SimulatedRM(ResourceManager):
         for rejected in response.rejected:
             self._over(self._applications[rejected.applicationID], rejected.reason)
         for updated in response.updated:
-            state = self._applications[updated.applicationID]
             if updated.state in _FAILED_STATES:
+                state = self._applications[updated.applicationID]
                 self._over(state, f"application {updated.state}: {updated.message}")
-            elif updated.state in _RUNNING_STATES and state.phase is ApplicationPhase.WAITING_FOR_GANG:
-                self._ask_for_held(state)
+            else:
+                self._entered(updated.applicationID, updated.state)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Start placed tasks, confirm requested releases, give up rejected asks."""
@@ -206,6 +218,22 @@ class SimulatedRM(ResourceManager):
         for rejection in response.rejectedAllocations:
             key = rejection.allocationKey
             self._drop(key, without_names(rejection.reason, key, rejection.applicationID))
+
+    def announced(self, announcement: Announcement) -> bool:
+        """Take a placement, a state that is no failure, and the end of what is recorded as completed."""
+        if isinstance(announcement, ApplicationChanged) and announcement.state not in _FAILED_STATES:
+            self._entered(announcement.application_id, announcement.state)
+        elif isinstance(announcement, AllocationPlaced):
+            allocation = announcement.allocation
+            self._placed(allocation.ask.allocation_key, allocation.node_id)
+        else:
+            return isinstance(announcement, AllocationsReleased) and all(
+                release.termination is TerminationType.STOPPED_BY_RM
+                and release.allocation_key not in self._record.running
+                and release.allocation_key not in self._record.waiting
+                for release in announcement.releases
+            )
+        return True
 
     # ------------------------------------------------------------------------------------ inside
 
@@ -281,6 +309,13 @@ class SimulatedRM(ResourceManager):
         held, state.held = state.held, []
         for key in held:
             self._send_ask(key, self._work[key], self._record.waiting[key])
+
+    def _entered(self, application_id: str, state: str) -> None:
+        """Ask for the tasks of a gang that begins to run."""
+        if state in _RUNNING_STATES:
+            application = self._applications[application_id]
+            if application.phase is ApplicationPhase.WAITING_FOR_GANG:
+                self._ask_for_held(application)
 
     def _over(self, state: SubmittedApplication, reason: str) -> None:
         """Give up all waiting asks of an application."""
@@ -371,12 +406,12 @@ def _opened(application: SimulatedApplication, accounts: Accounts) -> SubmittedA
 
 
 def _guarded(
-    manager: ResourceManager, workload: SimulatedWorkload, record: SimulationRecord
-) -> CallbackGuard:
+    manager: AnnouncedManager, workload: SimulatedWorkload, record: SimulationRecord
+) -> AnnouncementGuard:
     """Return the guard of the callbacks, with predicates only if the workload has pools."""
     pools = {each.application_id: each.pool for each in workload.applications if each.pool}
     if not pools:
-        return CallbackGuard(manager)
+        return AnnouncementGuard(manager)
     nodes = {node.node_id: node for node in workload.all_nodes()}
 
     def is_allowed(key: str, node_id: str) -> bool:
@@ -436,58 +471,3 @@ def _submissions(workload: SimulatedWorkload) -> list[tuple[int, SimulatedApplic
         submissions.append((application.submit_at_ns, application, None))
         submissions.extend((task.submit_at_ns, application, task) for task in application.tasks)
     return sorted(submissions, key=lambda submission: submission[0])
-
-
-@final
-class PendingRequests:
-    """The messages of one resource manager on their way to the scheduler, in order within each kind.
-
-    A callback only adds: the scheduler is never called from inside its own callback.
-    """
-
-    def __init__(self, api: SchedulerAPI, rm_id: str) -> None:
-        self._api = api
-        self._rm_id = rm_id
-        self._releases = si.AllocationRequest(rmID=rm_id)
-        self._applications = si.ApplicationRequest(rmID=rm_id)
-        self._asks = si.AllocationRequest(rmID=rm_id)
-        self._count = 0
-
-    def add_application(self, application: si.AddApplicationRequest) -> None:
-        """Keep the submission of an application."""
-        self._applications.new.append(application)
-        self._count += 1
-
-    def add_ask(self, ask: si.Allocation) -> None:
-        """Keep an ask."""
-        self._asks.allocations.append(ask)
-        self._count += 1
-
-    def add_release(self, release: si.AllocationRelease) -> None:
-        """Keep a release; it is copied, so that it may be part of a callback's message."""
-        self._releases.releases.allocationsToRelease.append(release)
-        self._count += 1
-
-    def is_empty(self) -> bool:
-        """Return whether there is nothing to send."""
-        return not self._count
-
-    def send(self) -> None:
-        """Send releases, then applications, then asks: at most one request for each kind.
-
-        Additions by callbacks in the meantime are sent with a later kind in this order, or the next time.
-        """
-        if not self._count:
-            return
-        if self._releases.HasField("releases"):
-            releases, self._releases = self._releases, si.AllocationRequest(rmID=self._rm_id)
-            self._count -= len(releases.releases.allocationsToRelease)
-            self._api.update_allocation(releases)
-        if self._applications.new:
-            applications, self._applications = self._applications, si.ApplicationRequest(rmID=self._rm_id)
-            self._count -= len(applications.new)
-            self._api.update_application(applications)
-        if self._asks.allocations:
-            asks, self._asks = self._asks, si.AllocationRequest(rmID=self._rm_id)
-            self._count -= len(asks.allocations)
-            self._api.update_allocation(asks)
