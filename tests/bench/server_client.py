@@ -79,17 +79,17 @@ def _latency(address: str) -> dict[str, float]:
     Full load is the pace at which such asks are placed when the next one comes as soon as fewer than 32 wait.
     """
     with RemoteScheduler(address) as scheduler:
-        full = _LatencyRun(scheduler, "full", _FULL_LOAD_COUNT)
+        full = LatencyRun(scheduler, "full", _FULL_LOAD_COUNT)
         start = time.perf_counter()
         full.send(None)
         pace = _FULL_LOAD_COUNT / (max(full.manager.placed_at.values()) - start)
     with RemoteScheduler(address) as scheduler:
-        half = _LatencyRun(scheduler, "half", int(pace / 2 * _LATENCY_SECONDS))
+        half = LatencyRun(scheduler, "half", int(pace / 2 * _LATENCY_SECONDS))
         times = half.send(pace / 2)
     return {"offered_per_second": pace / 2, "p50": percentile(times, 50), "p99": percentile(times, 99)}
 
 
-class _LatencyRun:
+class LatencyRun:
     """A cluster with room for all of its asks, which are built before the clock starts."""
 
     def __init__(self, scheduler: RemoteScheduler, rm_id: str, count: int) -> None:

@@ -86,12 +86,12 @@ def _run(workload: BenchWorkload, engine: EngineName) -> ServerFigures:
     inside = run_in_process(workload, engine).measurement.pace_per_second
     if inside is None:
         raise BenchError(f"{workload.name} has no pace: choose a workload that places")
-    with _server(engine) as (server, address):
+    with server(engine) as (process, address):
         remote = float(_client("pace", workload.name, address)["per_second"])
         latency = _client("latency", address)
-        before = resident_bytes_of(server.pid)
-        _client("connections", address, str(_CONNECTIONS), str(server.pid))
-        held = float(_client("connections", address, str(_CONNECTIONS), str(server.pid))["resident_bytes"])
+        before = resident_bytes_of(process.pid)
+        _client("connections", address, str(_CONNECTIONS), str(process.pid))
+        held = float(_client("connections", address, str(_CONNECTIONS), str(process.pid))["resident_bytes"])
     return ServerFigures(
         workload=workload.name,
         engine=engine,
@@ -105,7 +105,8 @@ def _run(workload: BenchWorkload, engine: EngineName) -> ServerFigures:
 
 
 @contextmanager
-def _server(engine: EngineName) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def server(engine: EngineName) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run `licorne serve` without REST; yield its process and its address."""
     command = [sys.executable, "-m", "licorne", "serve", "--json", "--no-rest", "--address", "127.0.0.1:0"]
     process = subprocess.Popen(  # noqa: S603 - our own command
         [*command, "--engine", engine], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

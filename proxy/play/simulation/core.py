@@ -18,6 +18,7 @@ from ...core.resolvers.resolver import UserResolver
 from ...core.scheduler.answering.questions import QueueAndUser
 from ...core.scheduler.engine_names import EngineName
 from ...core.scheduler.scheduler import Scheduler
+from ...core.scheduler.stepping import advance_while_resting, rests
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager, SchedulerAPI
 from .reporting.run_series import FairTerms, QueueBounds
@@ -179,7 +180,7 @@ class SchedulerCore:
 
     def is_idle(self) -> bool:
         """Return whether a step would do nothing, now and later, until something changes."""
-        return self._scheduler.is_resting()
+        return rests(self._scheduler)
 
     def queue_and_user(self, application_id: str, rm_id: str) -> QueueAndUser | None:
         """Return the queue and the user of an application, `None` if it is unknown."""
@@ -217,12 +218,7 @@ class SchedulerCore:
 
     def advance_to(self, now_ns: int, must_stop: Callable[[], bool]) -> None:
         """Move the clock, and fire each deadline on the way; stop at one that leaves something to do."""
-        scheduler = self._scheduler
-        while (due_ns := scheduler.next_timer_ns()) is not None and due_ns < now_ns:
-            scheduler.advance_to(max(due_ns, scheduler.now_ns()))
-            if must_stop() or not scheduler.is_resting():
-                return
-        scheduler.advance_to(now_ns)
+        advance_while_resting(self._scheduler, now_ns, must_stop)
 
     def close(self) -> None:
         """Stop the scheduler."""

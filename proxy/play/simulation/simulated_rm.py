@@ -145,7 +145,12 @@ class SimulatedRM(AnnouncedManager):
         Tasks that end free their room first, and are not lost with a node that fails at the same time.
         """
         while (key := self._event_queue.pop_end(now_ns)) is not None:
-            self._end(key, now_ns)
+            entry = self._record.running.get(key)
+            if entry is not None:  # It still runs under this key.
+                self._steps_done += 1
+                self._record.completed(key, now_ns)
+                self._pending_requests.add_release(release_message(key, entry.application_id))
+                del self._work[key]
         if self._nodes.next_ns() is not None:
             self._pending_requests.send()
             self._nodes.change(now_ns)
@@ -207,7 +212,7 @@ class SimulatedRM(AnnouncedManager):
                 state = self._applications[updated.applicationID]
                 self._over(state, f"application {updated.state}: {updated.message}")
             else:
-                self._entered(updated.applicationID, updated.state)
+                self.announced(ApplicationChanged(updated.applicationID, updated.state, 0, ""))
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Start placed tasks, confirm requested releases, give up rejected asks."""
@@ -222,7 +227,10 @@ class SimulatedRM(AnnouncedManager):
     def announced(self, announcement: Announcement) -> bool:
         """Take a placement, a state that is no failure, and the end of what is recorded as completed."""
         if isinstance(announcement, ApplicationChanged) and announcement.state not in _FAILED_STATES:
-            self._entered(announcement.application_id, announcement.state)
+            if announcement.state in _RUNNING_STATES:
+                state = self._applications[announcement.application_id]
+                if state.phase is ApplicationPhase.WAITING_FOR_GANG:
+                    self._ask_for_held(state)
         elif isinstance(announcement, AllocationPlaced):
             allocation = announcement.allocation
             self._placed(allocation.ask.allocation_key, allocation.node_id)
@@ -310,13 +318,6 @@ class SimulatedRM(AnnouncedManager):
         for key in held:
             self._send_ask(key, self._work[key], self._record.waiting[key])
 
-    def _entered(self, application_id: str, state: str) -> None:
-        """Ask for the tasks of a gang that begins to run."""
-        if state in _RUNNING_STATES:
-            application = self._applications[application_id]
-            if application.phase is ApplicationPhase.WAITING_FOR_GANG:
-                self._ask_for_held(application)
-
     def _over(self, state: SubmittedApplication, reason: str) -> None:
         """Give up all waiting asks of an application."""
         if state.phase is ApplicationPhase.ENDED:
@@ -348,15 +349,6 @@ class SimulatedRM(AnnouncedManager):
         duration_ns = self._work[key].task.duration_ns
         if duration_ns is not None and not entry.is_placeholder:
             self._event_queue.add_end(key, now_ns + duration_ns)
-
-    def _end(self, key: str, now_ns: int) -> None:
-        """End a task whose time is over, if it still runs under this key."""
-        entry = self._record.running.get(key)
-        if entry is not None:
-            self._steps_done += 1
-            self._record.completed(key, now_ns)
-            self._pending_requests.add_release(release_message(key, entry.application_id))
-            del self._work[key]
 
     def _released(self, release: si.AllocationRelease) -> None:
         """Confirm a requested release, and ask again for work that the scheduler took."""

@@ -19,7 +19,7 @@ from support.proxy.simulation_builders import (
 )
 
 from licorne.proxy.core.scheduler.engine_names import ENGINES, EngineName
-from licorne.proxy.play.simulation.core import SchedulerCore
+from licorne.proxy.play.simulation.core import AnnouncementGuard, SchedulerCore
 from licorne.proxy.play.simulation.driver import Driver, NoProgress
 from licorne.proxy.play.simulation.record import SimulationRecord
 from licorne.proxy.play.simulation.report import JsonDocument, SimulationReport, document_of
@@ -127,7 +127,7 @@ def test_messages_and_announcements_give_the_same_record(monkeypatch: pytest.Mon
     """What the manager does not take as the model has it comes as a message."""
     workload = read_scenario(_EXAMPLE)
     taken = _figures(simulated(workload))
-    monkeypatch.setattr(SimulatedRM, "announced", lambda *_: False)
+    monkeypatch.setattr(AnnouncementGuard, "announced", lambda *_: False)
 
     assert taken == _figures(simulated(workload))
 
