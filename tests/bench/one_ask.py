@@ -13,12 +13,11 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 from figures import percentile
 from rich.table import Table
-from server_client import LatencyRun
+from server_client import LatencyRun, cpu_seconds_of
 from server_pace import server
 
 from licorne import RemoteScheduler, Scheduler, prepare_process
@@ -26,7 +25,6 @@ from licorne.proxy.base.process import is_compiled
 from licorne.proxy.base.terminal.standard_output import is_for_people, output_console, print_table
 
 _PERCENTS: Final = (50, 99, 99.9)
-_TICK_SECONDS: Final = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -66,19 +64,13 @@ def _in_process(asks: int, pace: float) -> list[str]:
 def _served(asks: int, pace: float) -> list[str]:
     with server("actors") as (process, address), RemoteScheduler(address) as scheduler:
         run = LatencyRun(scheduler, "rm", asks)
-        began = _cpu_seconds(process.pid)
+        began = cpu_seconds_of(process.pid)
         times = run.send(pace)
-        return [*_row(times), f"{1e6 * (_cpu_seconds(process.pid) - began) / asks:.0f}"]
+        return [*_row(times), f"{1e6 * (cpu_seconds_of(process.pid) - began) / asks:.0f}"]
 
 
 def _row(times: Sequence[float]) -> list[str]:
     return [f"{1e3 * percentile(times, percent):.2f}" for percent in _PERCENTS]
-
-
-def _cpu_seconds(pid: int) -> float:
-    """Return the processor time of another process."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * _TICK_SECONDS
 
 
 @contextmanager

@@ -8,6 +8,7 @@ server_client.py connections ADDRESS COUNT SERVER_PID
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -21,7 +22,7 @@ from figures import BenchError, Gauges, percentile
 from measurement import measure
 from workloads import workload_named
 
-from licorne import RemoteScheduler, ResourceManager
+from licorne import RemoteScheduler, ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si
 
 _LATENCY_SECONDS: Final = 4.0
@@ -92,7 +93,7 @@ def _latency(address: str) -> dict[str, float]:
 class LatencyRun:
     """A cluster with room for all of its asks, which are built before the clock starts."""
 
-    def __init__(self, scheduler: RemoteScheduler, rm_id: str, count: int) -> None:
+    def __init__(self, scheduler: RemoteScheduler | Scheduler, rm_id: str, count: int) -> None:
         self._scheduler = scheduler
         self.manager = _Latencies()
         scheduler.register(rm_id, self.manager, configuration=_QUEUES)
@@ -147,6 +148,15 @@ def _connections(address: str, count: str, server: str) -> dict[str, float]:
         for _ in range(int(count)):
             sessions.enter_context(RemoteScheduler(address))
         return {"resident_bytes": resident_bytes_of(int(server))}
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """Return the processor time that a process has used; 0 on a system without `/proc`."""
+    stat = Path(f"/proc/{pid}/stat")
+    if not stat.exists():
+        return 0.0
+    fields = stat.read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_bytes_of(pid: int) -> int:
