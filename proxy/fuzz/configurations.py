@@ -112,6 +112,8 @@ def _partition(shape: _Shape, name: str, queues: list[Json]) -> dict[str, Json]:
     document: dict[str, Json] = {"name": name, "topology": [*LEVELS], "queues": [root]}
     if rng.random() < 0.5:
         document["nodesortpolicy"] = {"type": rng.choice(["fair", "binpacking"])}
+    if random.Random(f"racks {json.dumps(queues)}").random() < 0.3:  # noqa: S311 - it plays, and keeps no secret
+        document["nodesortpolicy"] = {"type": "domainpacking"}
     if rng.random() < 0.3:
         document["preemption"] = {"enabled": rng.random() < 0.5, "quotapreemptionenabled": rng.random() < 0.5}
     if rng.random() < 0.4:

@@ -17,8 +17,11 @@ from ....model.requests.submission_terms import (
     TOPOLOGY_BALANCED_TAG,
     TOPOLOGY_PREFERRED_TAG,
     TOPOLOGY_REQUIRED_TAG,
+    TOPOLOGY_SLICE_SIZE_TAG,
+    TOPOLOGY_SLICE_TAG,
 )
 from ....model.values.allocation import WALLTIME_TAG
+from ....model.values.dependencies import AFTER_TAGS, ARRAY_LIMIT_TAG, ARRAY_TAG
 from ...si import si_pb2 as si
 from ..configurations import GANGS, LEVELS, SPARE, node_size, task_size
 from ..plans import one_of
@@ -60,6 +63,8 @@ class Submissions:
         """How likely an application or an ask has a walltime."""
         self._gangs = one_of(rng, (0.0, 0.0, 0.5))
         """How likely an application states whether its gang is placed whole."""
+        self._links = one_of(rng, (0.0, 0.0, 0.4))
+        """How likely an application waits for another one, or for its turn in an array."""
 
     def queue(self, name: str, drawn: str, leaves: Sequence[str]) -> str:
         """Return the queue of a new application: the drawn one, or one for gangs and their victims."""
@@ -80,6 +85,7 @@ class Submissions:
             count = dice.randint(2, 3) if is_gang else dice.randint(6, 14)
             application.tags |= {GANG_SIZE_TAG: str(count)} if is_gang else {}
             self._say_domains(application)
+            count = int(application.tags.get(GANG_SIZE_TAG, count))
             return [self.task(application, dict(_MEMBER if is_gang else _FILLER)) for _ in range(count)]
         tasks = self._placeholders(application)
         walltime = self._walltime(application.name)
@@ -89,15 +95,32 @@ class Submissions:
         self._say_domains(application)
         return tasks + [self.task(application, size) for size in sizes]
 
+    def link(self, application: KnownApplication, others: Sequence[str]) -> None:
+        """Perhaps have a new application wait for one of some others, or for its turn in an array."""
+        rng, tags = self._dice(f"links {application.name}"), application.tags
+        if others and rng.random() < self._links:
+            tags[one_of(rng, sorted(AFTER_TAGS))] = one_of(rng, others)
+        if rng.random() < self._links:
+            tags |= {ARRAY_TAG: one_of(rng, "xy"), ARRAY_LIMIT_TAG: one_of(rng, ("0", "1", "2", "2", "3"))}
+
+    def outcome(self, name: str) -> str:
+        """Return how an application of this name ends, the empty text if its manager does not tell."""
+        return one_of(self._dice(f"outcome {name}"), ("", "ok", "failed")) if self._links else ""
+
     def task(self, application: KnownApplication, size: Size, kind: str = "k") -> Task:
         """Return a new task of an application."""
         key = self._new_name(kind)
         return Task(key, application.name, application.partition, size, walltime=self._walltime(key))
 
-    def lacking(self, application: KnownApplication) -> list[Task]:
-        """Return all missing members of a gang that is placed whole: some have ended, or were rejected."""
+    def lacking(self, application: KnownApplication, size: Size | None = None) -> list[Task]:
+        """Return all missing members of a gang that is placed whole: some have ended, or were rejected.
+
+        Args:
+            application: Its application.
+            size: The size of a member that waits.
+        """
         count = int(application.tags.get(GANG_SIZE_TAG, "0"))
-        tasks = [self.task(application, dict(_MEMBER)) for _ in range(count)]
+        tasks = [self.task(application, dict(size or _MEMBER)) for _ in range(count)]
         tasks += self._placeholders(application)
         for task in tasks:
             task.walltime = ""  # It may be a walltime that is refused.
@@ -141,6 +164,23 @@ class Submissions:
         if rng.random() < 0.5 or TOPOLOGY_REQUIRED_TAG not in tags:
             tags[TOPOLOGY_PREFERRED_TAG] = "rack"
         tags |= {TOPOLOGY_BALANCED_TAG: "true"} if rng.random() < 0.4 else {}
+        if rng.random() < 0.5:
+            self._say_slices(application)
+
+    def _say_slices(self, application: KnownApplication) -> None:
+        """Request that a gang of members of one size is placed in slices, as many racks as these may need."""
+        tags = application.tags
+        members = int(tags.get(GANG_SIZE_TAG, "0")) or sum(count for count, _ in application.gang.values())
+        if members < 2 or len(application.gang) > 1:
+            return
+        if application.queue == GANGS and members == 2:
+            members = 4
+            tags[GANG_SIZE_TAG] = "4"
+        tags |= {TOPOLOGY_SLICE_TAG: "rack", TOPOLOGY_SLICE_SIZE_TAG: str(2 if members % 2 == 0 else members)}
+        if tags.get(TOPOLOGY_REQUIRED_TAG) == "rack":
+            del tags[TOPOLOGY_REQUIRED_TAG]
+        if not application.hard:
+            tags.pop(GANG_WAIT_TAG, None)
 
     def _walltime(self, name: str) -> str:
         """Return the walltime of an application or an ask with this name, the empty text for none."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ..manager.cluster_record import Size
 from .asked import AskedPolicies
+from .links import ReferenceLinks
 from .queues import (
     ReferenceApplication,
     ReferenceAsk,
@@ -17,6 +18,7 @@ from .queues import (
     add_to,
     fits_within,
 )
+from .windows import ReferenceWindow
 
 _SECOND_NS: Final = 1_000_000_000
 _COMPLETING_NS: Final = 30 * _SECOND_NS
@@ -50,6 +52,8 @@ class ReferenceLife:
         self.ended: dict[str, tuple[str, int]] = {}
         """Applications that have ended, with their states, and the time until which they are shown."""
         self.now_ns = 0
+        self.windows: list[ReferenceWindow] = []
+        self.links = ReferenceLinks()
         self._arrivals = 0
         self._order_nodes(partition)
 
@@ -65,20 +69,45 @@ class ReferenceLife:
 
     def _order_nodes(self, partition: dict[str, Any]) -> None:
         self.policies.configure(partition)
+        self.windows = [ReferenceWindow.of(each) for each in partition.get("windows", ())]
         document = partition.get("nodesortpolicy", {})
         self._policy: tuple[str, dict[str, float]] = (
             document.get("type", "fair"),
             document.get("resourceweights", {}),
         )
         for node in self.nodes.values():
+            node.in_use = node.is_used()
+        for node in self.nodes.values():
             self._find_place(node)
 
     def _find_place(self, node: ReferenceNode) -> None:
-        key = self.policies.node_key(self._policy[0], node)
-        if key is None:
-            node.find_place(*self._policy)
-        else:
+        word, weights = self._policy
+        key = self.policies.node_key(word, node)
+        if key is not None:
             node.place = key
+        elif word != "domainpacking":
+            node.find_place(word, weights)
+        else:
+            before = self._is_broken(node)
+            node.in_use = node.is_used()
+            self._move_rack(node, before)
+            node.find_place("binpacking", weights)
+            node.place += 0.0 if self._is_broken(node) or node.is_used() else 2.0
+
+    def _rack_of(self, node: ReferenceNode) -> list[ReferenceNode]:
+        rack = node.attributes.get("rack")
+        return [each for each in self.nodes.values() if each.attributes.get("rack") == rack]
+
+    def _is_broken(self, node: ReferenceNode) -> bool:
+        """Return whether any node of the rack of a node is in use."""
+        return any(each.in_use for each in self._rack_of(node))
+
+    def _move_rack(self, node: ReferenceNode, was_broken: bool) -> None:  # noqa: FBT001 - of two states
+        """Find the places of the other nodes of a rack whose use has begun or ended with a node."""
+        if self._policy[0] == "domainpacking" and was_broken != self._is_broken(node):
+            for other in self._rack_of(node):
+                if other is not node and not other.drained:
+                    self._find_place(other)
 
     def nodes_in_order(self) -> list[ReferenceNode]:
         """Return all nodes in their order."""
@@ -115,7 +144,9 @@ class ReferenceLife:
 
     def lose_node(self, name: str) -> list[str]:
         """Forget a node with all tasks on it; return the tasks that have ended."""
+        was_broken = self._is_broken(self.nodes[name])
         node = self.nodes.pop(name)
+        self._move_rack(node, was_broken)
         for key in [key for key, reserved in self.reserved.items() if reserved is node]:
             self.unreserve(key)
         keys = [key for key, task in self.running.items() if task.node is node]
@@ -141,6 +172,8 @@ class ReferenceLife:
         self.applications[application.name] = application
         application.queue.applications.append(application)
         application.group = application.queue.group_for(application.groups)
+        self.links.come(application.name, application.tags)
+        self.links.tell(self.applications)
 
     def ask(self, name: str, ask: ReferenceAsk) -> None:
         """Add an ask of an application."""
@@ -174,8 +207,8 @@ class ReferenceLife:
         if not application.placeholders:
             self._complete_if_idle(application)
 
-    def remove(self, name: str) -> list[str]:
-        """Forget an application with all its tasks; return the tasks that have ended."""
+    def remove(self, name: str, outcome: str = "") -> list[str]:
+        """Forget an application with all its tasks, and note how it ended; return the tasks that have."""
         application = self.applications[name]
         keys = [key for key, task in self.running.items() if task.application is application]
         for key in [*application.asks]:
@@ -185,7 +218,8 @@ class ReferenceLife:
         for key in keys:
             self.swaps.pop(key, None)
             self._take_off(key)
-        self._forget(application)
+        has_failed = application.state in ("Failing", "Failed")
+        self._forget(application, outcome or ("failed" if has_failed else "ok"))
         return keys
 
     def application_asking(self, key: str) -> ReferenceApplication:
@@ -326,11 +360,13 @@ class ReferenceLife:
             application.runs = application.runs and bool(application.placeholders)
         elif state in ("Completed", "Failed"):
             self.ended[application.name] = (state, self.now_ns + _KEPT_NS)
-            self._forget(application)
+            self._forget(application, "ok" if state == "Completed" else "failed")
 
-    def _forget(self, application: ReferenceApplication) -> None:
+    def _forget(self, application: ReferenceApplication, outcome: str) -> None:
         del self.applications[application.name]
         application.queue.applications.remove(application)
+        self.links.end(application.name, outcome)
+        self.links.tell(self.applications)
 
     def advance(self, to_ns: int) -> list[tuple[str, str]]:
         """Let time pass, and carry out due events; return the ends that the RM is asked for, with reasons."""

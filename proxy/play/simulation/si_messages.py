@@ -1,14 +1,13 @@
-"""The `si.v1` messages that a simulated resource manager sends, and those that wait to be sent."""
+"""The `si.v1` messages that a simulated resource manager sends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, final
+from typing import Final
 
 from ....model.configuration.durations import duration_text
 from ....model.values.allocation import WALLTIME_TAG
 from ...si import si_pb2 as si
-from ...si.api import SchedulerAPI
 from ...si.constants import NODE_PARTITION
 from .workloads.workload import SimulatedApplication, SimulatedNode
 
@@ -94,58 +93,3 @@ def release_message(key: str, application_id: str) -> si.AllocationRelease:
         allocationKey=key,
         terminationType=si.STOPPED_BY_RM,
     )
-
-
-@final
-class PendingRequests:
-    """The messages of one resource manager on their way to the scheduler, in order within each kind.
-
-    A callback only adds: the scheduler is never called from inside its own callback.
-    """
-
-    def __init__(self, api: SchedulerAPI, rm_id: str) -> None:
-        self._api = api
-        self._rm_id = rm_id
-        self._releases = si.AllocationRequest(rmID=rm_id)
-        self._applications = si.ApplicationRequest(rmID=rm_id)
-        self._asks = si.AllocationRequest(rmID=rm_id)
-        self._count = 0
-
-    def add_application(self, application: si.AddApplicationRequest) -> None:
-        """Keep the submission of an application."""
-        self._applications.new.append(application)
-        self._count += 1
-
-    def add_ask(self, ask: si.Allocation) -> None:
-        """Keep an ask."""
-        self._asks.allocations.append(ask)
-        self._count += 1
-
-    def add_release(self, release: si.AllocationRelease) -> None:
-        """Keep a release; it is copied, so that it may be part of a callback's message."""
-        self._releases.releases.allocationsToRelease.append(release)
-        self._count += 1
-
-    def is_empty(self) -> bool:
-        """Return whether there is nothing to send."""
-        return not self._count
-
-    def send(self) -> None:
-        """Send releases, then applications, then asks: at most one request for each kind.
-
-        Additions by callbacks in the meantime are sent with a later kind in this order, or the next time.
-        """
-        if not self._count:
-            return
-        if self._releases.HasField("releases"):
-            releases, self._releases = self._releases, si.AllocationRequest(rmID=self._rm_id)
-            self._count -= len(releases.releases.allocationsToRelease)
-            self._api.update_allocation(releases)
-        if self._applications.new:
-            applications, self._applications = self._applications, si.ApplicationRequest(rmID=self._rm_id)
-            self._count -= len(applications.new)
-            self._api.update_application(applications)
-        if self._asks.allocations:
-            asks, self._asks = self._asks, si.AllocationRequest(rmID=self._rm_id)
-            self._count -= len(asks.allocations)
-            self._api.update_allocation(asks)

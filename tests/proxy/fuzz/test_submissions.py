@@ -15,6 +15,7 @@ from licorne.proxy.fuzz.manager.submissions import Submissions
 APPLICATION_TAGS = {
     *("walltime", "gangSize", "gangPlacing", "gangWait"),
     *("topologyRequired", "topologyPreferred", "topologyBalanced"),
+    *("topologySlice", "topologySliceSize"),
 }
 
 

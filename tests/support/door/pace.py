@@ -3,7 +3,8 @@
     python -m support.door.pace [PARTITIONS ...]
 
 Each partition has 1,000 nodes and gets 10,000 asks in requests of 50; the resource manager is in the process
-of the door. Then one ask at a time says how long it takes to its placement; then a worker is killed.
+of the door. Then one ask at a time says how long it takes to its placement; then a worker is killed, and
+one ask at a time of the other partitions says what they notice of it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _MIB: Final = 1 << 20
 _HEAD: Final = (
     "| | ready s | placed a second | CPU us an allocation: here | workers | "
-    "one ask p50 / p99 ms | MiB: here / workers | gap s |"
+    "one ask p50 / p99 ms | MiB: here / workers | gap s | p99 ms of others beside it |"
 )
 
 
@@ -68,6 +69,12 @@ class _Counting(ResourceManager):
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.placed) >= count, 300), len(self.placed)
 
+    def wait_for(self, key: str) -> float:
+        """Wait until an ask is placed; return when it was."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: key in self.placed, 300), key
+            return self.placed[key]
+
 
 @dataclass
 class _Row:
@@ -82,16 +89,23 @@ class _Row:
     own_mib: int = 0
     workers_mib: list[int] = field(default_factory=list)
     gap_seconds: float | None = None
+    others_ms: list[float] = field(default_factory=list)
+    """Of single asks of the other partitions, from the kill of one worker on."""
 
     def __str__(self) -> str:
-        ordered = sorted(self.single_ms)
-        middle, late = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
+        middle, late = _percentile(self.single_ms, 50), _percentile(self.single_ms, 99)
         gap = "" if self.gap_seconds is None else f"{self.gap_seconds:.2f}"
+        others = f"{_percentile(self.others_ms, 99):.1f}" if self.others_ms else ""
         workers = ",".join(str(size) for size in self.workers_mib)
         return (
             f"| {self.name} | {self.ready_seconds:.1f} | {self.placed_a_second:,.0f} | {self.own_us:.0f} | "
-            f"{self.workers_us:.0f} | {middle:.1f} / {late:.1f} | {self.own_mib} / {workers} | {gap} |"
+            f"{self.workers_us:.0f} | {middle:.1f} / {late:.1f} | {self.own_mib} / {workers} | {gap} | "
+            f"{others} |"
         )
+
+
+def _percentile(values: Sequence[float], percent: int) -> float:
+    return sorted(values)[len(values) * percent // 100]
 
 
 def configuration(names: Sequence[str]) -> str:
@@ -164,15 +178,22 @@ def _measure(
     row.placed_a_second = count / (time.perf_counter() - begin)
     row.own_us = (_cpu_seconds(here) - own) / count * 1e6
     row.workers_us = (sum(map(_cpu_seconds, pids)) - others) / count * 1e6
-    for number in range(SINGLE):
-        name = names[number % len(names)]
-        begin = time.perf_counter()
-        core.update_allocation(_asks(name, ASKS + number, 1))
-        count += 1
-        manager.wait(count)
-        row.single_ms.append((manager.placed[f"{name}-{ASKS + number}"] - begin) * 1e3)
+    row.single_ms = _singles_ms(core, manager, names, ASKS)
     row.own_mib, row.workers_mib = _mib(here), [_mib(pid) for pid in pids]
     return manager
+
+
+def _singles_ms(
+    core: Scheduler | Door | RemoteScheduler, manager: _Counting, names: Sequence[str], first: int
+) -> list[float]:
+    """Ask for one allocation at a time, of the partitions in turns; return the milliseconds of each."""
+    taken = []
+    for number in range(first, first + SINGLE):
+        name = names[number % len(names)]
+        begin = time.perf_counter()
+        core.update_allocation(_asks(name, number, 1))
+        taken.append((manager.wait_for(f"{name}-{number}") - begin) * 1e3)
+    return taken
 
 
 def _pids(door: Scheduler | Door | RemoteScheduler, launcher: LocalLauncher) -> list[int]:
@@ -182,14 +203,17 @@ def _pids(door: Scheduler | Door | RemoteScheduler, launcher: LocalLauncher) -> 
     return [process.pid for worker in workers if (process := launcher.process_of(worker)) is not None]
 
 
-def _kill_one(row: _Row, door: Door, launcher: LocalLauncher, manager: _Counting, name: str) -> None:
-    """Kill the worker of a partition, and wait for the placement of an ask that comes right after."""
-    count = len(manager.placed)
+def _kill_one(
+    row: _Row, door: Door, launcher: LocalLauncher, manager: _Counting, names: Sequence[str]
+) -> None:
+    """Kill the worker of the first partition, and wait for the placement of an ask that comes right after."""
+    killed, *others = names
     begin = time.perf_counter()
     os.kill(_pids(door, launcher)[0], signal.SIGKILL)
-    door.update_allocation(_asks(name, ASKS + SINGLE, 1))
-    manager.wait(count + 1)
-    row.gap_seconds = time.perf_counter() - begin
+    door.update_allocation(_asks(killed, ASKS + SINGLE, 1))
+    if others:
+        row.others_ms = _singles_ms(door, manager, others, ASKS + SINGLE)
+    row.gap_seconds = manager.wait_for(f"{killed}-{ASKS + SINGLE}") - begin
     assert [LinkState.RUNNING] * len(door.places()) == [place.state for place in door.places()]
     door.validate()
     assert manager.doubled == 0
@@ -215,7 +239,7 @@ def main() -> None:
         launcher = LocalLauncher(spare_after_seconds=0)  # It is there when the worker is killed.
         with Door(launcher) as door:
             manager = _measure(row, door, names, launcher)
-            _kill_one(row, door, launcher, manager, names[0])
+            _kill_one(row, door, launcher, manager, names)
         _say(row)
         row = _Row(f"`licorne door`, {count}")
         server = start_server("--no-rest", name="door")

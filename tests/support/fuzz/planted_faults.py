@@ -38,6 +38,19 @@ FAULTS: Final = (
         "domains = None",
     ),
     Fault(
+        "the other nodes of a rack keep their places when its first work begins",
+        "model/nodes/node_orders.py",
+        "return domain if (before > 0) != (len(used) > 0) else None",
+        "return domain if before > 0 and not used else None",
+        ("reference",),
+    ),
+    Fault(
+        "the members of a slice are in several racks",
+        "model/requests/submission_terms.py",
+        '_number_of(tags.get(TOPOLOGY_SLICE_SIZE_TAG, "")) or 1,',
+        "1,",
+    ),
+    Fault(
         "a member that is asked for again gets a node of any rack",
         "model/requests/applications.py",
         "    keep_domain(state, entry)\n",
@@ -65,8 +78,8 @@ FAULTS: Final = (
     Fault(
         "the place of a node is kept when something ends there",
         "model/nodes/order.py",
-        "        if (score := self._score(entry)) != entry.key[0]:",
-        "        if (score := self._score(entry)) > entry.key[0]:",
+        "        if (score := self.rule.score(self, entry)) != entry.key[0]:",
+        "        if (score := self.rule.score(self, entry)) > entry.key[0]:",
     ),
     Fault(
         "a drained node is sized as if nothing ran there",
