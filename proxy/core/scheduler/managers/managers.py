@@ -265,7 +265,7 @@ class Managers:
         note = partial(self.failures.note, rm_id)
         threads = self.callback_threads
         silenced = threading.Event()
-        takes: Callable[[Announcement | EventsHappened], bool] | None = getattr(callback, "announced", None)
+        tell = _telling(getattr(callback, "announced", None))
 
         def deliver(delivery: Delivery) -> None:
             if silenced.is_set():
@@ -274,8 +274,7 @@ class Managers:
             counts.count(announcement)
             before = threads.enter_callback(rm_id)
             try:
-                if takes is None or not takes(announcement):
-                    dispatch(announcement, callback, older=older)
+                tell(announcement, callback, older=older)
             except BaseException as error:
                 note(callback_for(announcement), error)
                 bound = log.bind(**announcement_fields(announcement))
@@ -442,6 +441,13 @@ class Managers:
         self._engine.retire(partition)
         for incarnation in incarnations:
             self.observer.retired(incarnation)
+
+
+def _telling(takes: Callable[[Announcement | EventsHappened], bool] | None) -> Callable[..., None]:
+    """Return `dispatch`; for a callback that takes announcements itself, one for those that it leaves."""
+    if takes is None:
+        return dispatch
+    return lambda told, callback, older: None if takes(told) else dispatch(told, callback, older=older)
 
 
 def _settled(delivery: Delivery, generation: Generation) -> tuple[Announcement | EventsHappened, bool]:

@@ -51,6 +51,6 @@ def test_the_cycle_that_places_an_ask_costs_no_more_lines_and_calls() -> None:
 def test_a_whole_ask_costs_no_more_lines_and_calls_and_opens_no_more_files() -> None:
     whole, _ = counted_ask()
 
-    assert whole.lines <= 1_493
-    assert whole.calls <= 333
+    assert whole.lines <= 1_494  # One notes that a section is open: others ask no signal handler then.
+    assert whole.calls <= 331
     assert len(whole.files) <= 55
