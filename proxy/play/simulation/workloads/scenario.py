@@ -38,7 +38,7 @@ from .workload import (
     configuration_for,
 )
 
-_PARTITION_KEYS: Final = ("placementrules", "limits", "nodesortpolicy", "preemption", "queues")
+_PARTITION_KEYS: Final = ("placementrules", "limits", "nodesortpolicy", "preemption", "topology", "queues")
 _TASKS_MAX: Final = 1_000_000
 _SECTIONS: Final[dict[str, type[BaseModel]]] = {
     "nodes": NodesDocument,
@@ -177,6 +177,7 @@ def _applications(document: ScenarioDocument, random: Random) -> Iterator[Simula
                 submit_at_ns=submit_at_ns,
                 tasks=tuple(_tasks(one, application_id, submit_at_ns, random)),
                 gang=GangStyle[one.gang.upper()] if one.gang else None,
+                tags=one.tags,
             )
 
 

@@ -7,7 +7,7 @@ nodes:
     resources: {vcore: 16, memory: 64Gi}
     attributes: {rack: r1}       # optional
 queues: [...]                    # optional, as in queues.yaml below a partition; so are
-nodesortpolicy: {...}            # placementrules, limits and preemption
+nodesortpolicy: {...}            # placementrules, limits, preemption and topology
 applications:
   - name: etl                    # application ids are etl-1, etl-2, ...
     count: 12                    # default 1
@@ -17,6 +17,7 @@ applications:
     submit: 30m                  # submission of the first one, default 0
     every: 10m                   # interval to the next ones, default all at once
     gang: soft                   # or hard; by default tasks start one by one
+    tags: {topologyRequired: rack}   # optional, each a text
     tasks:
       - count: 8                 # default 1
         resources: {vcore: 500m, memory: 4Gi}
@@ -186,6 +187,7 @@ class ApplicationsDocument(_ScenarioMapping):
     submit: _Duration = 0
     every: _Duration = 0
     gang: Literal["soft", "hard"] | None = None
+    tags: dict[str, str] = {}
     tasks: Annotated[list[TasksDocument], Field(min_length=1)]
 
 
@@ -218,6 +220,7 @@ class ScenarioDocument(_ScenarioMapping):
     limits: JsonValue = None
     nodesortpolicy: JsonValue = None
     preemption: JsonValue = None
+    topology: JsonValue = None
     applications: Annotated[list[ApplicationsDocument], Field(min_length=1)]
     events: list[NodeEventDocument] = []
 
