@@ -8,7 +8,13 @@ from typing import Final, Protocol, final
 
 from .configuration.names import did_you_mean
 from .configuration.problems import ConfigurationError, Problem
-from .configuration.reader import DEFAULT_CONFIGURATION, checksum, load, unusable_rule_problems
+from .configuration.reader import (
+    DEFAULT_CONFIGURATION,
+    checksum,
+    load,
+    past_window_problems,
+    unusable_rule_problems,
+)
 from .configuration.schema import PartitionConfig, SchedulerConfig
 from .errors import RequestError
 from .identifiers import id_refusal
@@ -142,6 +148,9 @@ class Cluster:
             return None
         config = config or load(text)
         unusable = unusable_rule_problems(config)
+        if any(partition.windows for partition in config.partitions):
+            now_ns = next(iter(manager.partitions.values())).host.now_ns()
+            unusable += past_window_problems(config, manager.config, now_ns)
         if unusable:
             raise ConfigurationError(unusable)
         maker.prepare(_part_of(config, manager.subset, rm_id))

@@ -13,12 +13,12 @@ from .configuration.schema import PartitionConfig
 from .marks import Marks
 from .preemption.quota import preempt_over_quota
 from .requests.allocations import submit_allocations
-from .requests.applications import add_applications, remove_application
+from .requests.applications import add_applications
 from .requests.nodes import remove_node, remove_quarantined_node, update_nodes
 from .requests.older_asks import submit_with_terms
 from .requests.quarantining import forget_quarantined, quarantine_application, quarantine_node
 from .requests.reconfiguring import Savepoint, reconfigure
-from .requests.releases import release_allocation
+from .requests.releases import release_allocation, remove_application
 from .scheduling.cycle import ConcurrentOutcome, CycleOutcome, is_idle, place_concurrently, run_cycle
 from .scheduling.timer_actions import (
     carry_out,
@@ -30,6 +30,7 @@ from .scheduling.timer_actions import (
 )
 from .state.applying import apply
 from .state.host import PartitionHost, TimerAction
+from .state.node_windows import keep_windows
 from .state.partition_state import BrokenKind, PartitionState
 from .values.messages import (
     AllocationsRejected,
@@ -81,6 +82,7 @@ class Partition:
         self.name = name
         self.rm_id = rm_id
         self._state = PartitionState(name, rm_id, config, host)
+        keep_windows(self._state)
         self.host = host
         """The host that it was given; never changes."""
         self._stopped = False

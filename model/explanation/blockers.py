@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import takewhile
 from typing import Final
 
 from ..configuration.problems import Position
@@ -24,6 +25,7 @@ from ..state.charges import held_of_holders, holding_policy
 from ..state.claims import PreemptionClaim
 from ..state.partition_state import PartitionState
 from ..values.allocation import Ask, RefusalReason
+from ..values.dependencies import ApplicationOutcome, Waits
 from ..values.messages import User
 
 APPLICATIONS = "applications"
@@ -432,6 +434,45 @@ def admission_blockers(state: PartitionState, entry: ApplicationEntry) -> Iterat
             detail=f"{held.policy}: {held.wait.reason}",
             until_ns=held.wait.until_ns,
         )
+
+
+def wait_blockers(state: PartitionState, entry: ApplicationEntry) -> Iterator[Blocker]:
+    """Walk what an application waits for besides room: the end of others, or its turn in its array."""
+    waits = entry.waits
+    if waits is None:
+        return
+    reason = RefusalReason.ARRAY_LIMIT if waits.is_ready else RefusalReason.DEPENDENCY
+    detail, change = _turn_texts(state, entry, waits) if waits.is_ready else _end_texts(state, waits)
+    subject = entry.application_id
+    yield Blocker(reason=reason, kind=SubjectKind.APPLICATION, subject=subject, detail=detail, change=change)
+
+
+def _turn_texts(state: PartitionState, entry: ApplicationEntry, waits: Waits) -> tuple[str, str]:
+    name = waits.terms.array
+    array = state.dependencies.arrays[name]
+    ahead = sum(1 for _ in takewhile(lambda other: other != entry.application_id, array.waiting))
+    detail = f"{len(array.running)} of array {name}, which runs {array.limit} at once; {ahead} wait before it"
+    return detail, f"one of array {name} must end, or a new one must name a higher arrayLimit"
+
+
+def _end_texts(state: PartitionState, waits: Waits) -> tuple[str, str]:
+    if waits.never:
+        how, other = (
+            ("well", "to fail")
+            if waits.terms.names[waits.never] is ApplicationOutcome.FAILED
+            else ("failed", "")
+        )
+        detail = (
+            f"{waits.never} has ended {how}, and it waits for it {other or 'to end well'}: it can never start"
+        )
+        return detail, f"it must be submitted again without {waits.never}"
+    names = [*waits.unmet]
+    known = state.entries.keys() | state.dependencies.arrays.keys()
+    texts = [
+        f"{name} {'has not ended' if name in known else 'is not known'}" for name in names[:EXAMPLES_MAX]
+    ]
+    more = [f"{len(names) - EXAMPLES_MAX} more"] if len(names) > EXAMPLES_MAX else []
+    return ", ".join(texts + more), f"{', '.join(names[:EXAMPLES_MAX] + more)} must end"
 
 
 def _kind(kind: HolderKind) -> SubjectKind:

@@ -40,6 +40,7 @@ from ..requests.submission_terms import walltime_refusal
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord
 from ..values.allocation import Ask, RefusalReason
+from ..values.dependencies import Terms, terms_of
 from ..values.messages import AllocationSubmission, ApplicationSubmission, User
 from .asks import (
     AskChecker,
@@ -128,6 +129,8 @@ def dry_run_application(
     entry = ApplicationEntry(
         application, application.application_id, decision.user, queue, application.facts()
     )
+    terms = terms_of(submission.tags)
+    entry.waits = state.dependencies.waits_of(terms) if isinstance(terms, Terms) else None
     if run.rejection or ask is None:
         return replace(run, blockers=tuple(entry_blockers(state, entry, is_starting=True)))
     refusal = submission_refusal(state, ask, is_application_new=True)
@@ -186,9 +189,10 @@ def dry_run_ask(state: PartitionState, submission: AllocationSubmission) -> DryR
 def _checked(
     state: PartitionState, entry: ApplicationEntry, waiting: WaitingAsk, report: ApplicationReport
 ) -> AskExplanation:
-    checker = AskChecker(state, entry.queue, entry.application_id, entry.user)
+    checker = AskChecker(state, entry.queue, entry.application_id, entry.user, tags=entry.tags)
     obstacles = ProtectionChecker(state, entry).add_to(waiting, checker.check_waiting(waiting, report))
-    delay, planned_start = StartChecker(state, JobOwner.of(entry)).check(waiting.ask)
+    starts = None if entry.waits is not None else StartChecker(state, JobOwner.of(entry))
+    delay, planned_start = (None, None) if starts is None else starts.check(waiting.ask)
     return replace(
         described(waiting.ask, AskStatus.WAITING),
         place=_place_among(waiting.ask, report),
@@ -344,7 +348,7 @@ def prospects(state: PartitionState, application_id: str) -> tuple[Prospect, ...
         return ()
     report = entry.application.report(first_of_shapes=True)
     blocked = {blocker.reason for blocker in entry_blockers(state, entry)} if report.waiting else set()
-    checker = AskChecker(state, entry.queue, application_id, entry.user)
+    checker = AskChecker(state, entry.queue, application_id, entry.user, tags=entry.tags)
     shapes: dict[object, WaitingAsk] = {}
     for waiting in report.waiting:
         ask = waiting.ask

@@ -46,6 +46,7 @@ from .blockers import (
     application_count_blockers,
     queue_quota_blockers,
     user_quota_blockers,
+    wait_blockers,
 )
 from .planned_starts import StartChecker
 from .shared_summaries import SharedSummaries
@@ -81,7 +82,9 @@ def explain(
     report = entry.application.report(only_key=only_key)
     leaf = entry.queue
     place = application_place(leaf, entry)
-    checker = AskChecker(state, leaf, application_id, entry.user, refused, summaries=summaries)
+    checker = AskChecker(
+        state, leaf, application_id, entry.user, refused, summaries=summaries, tags=entry.tags
+    )
     basis = _basis(state, entry.application, report, only_key)
     return replace(
         basis,
@@ -160,6 +163,7 @@ def entry_blockers(
     leaf = entry.queue
     yield from partition_blockers(state)
     yield from _queue_blockers(leaf)
+    yield from wait_blockers(state, entry)
     if is_starting or entry.facts.state is ApplicationState.ACCEPTED:
         yield from application_count_blockers(state, leaf, entry.application_id, entry.user)
     if is_starting or entry.facts.state is ApplicationState.ACCEPTED or entry.held is not None:
@@ -399,7 +403,7 @@ def _node_blockers(
             yield _blocker(entry, RefusalReason.GANG_ROOM, _rooms_text(state, members))
         return
     for refusal in entry.application.asks.refusals():
-        if are_asked and refusal.reason is RefusalReason.PREDICATES:
+        if are_asked and refusal.reason in {RefusalReason.PREDICATES, RefusalReason.WINDOW}:
             yield Blocker(
                 reason=refusal.reason,
                 kind=SubjectKind.NODES,

@@ -32,6 +32,7 @@ from .blockers import (
     queue_quota_blockers,
     summarise,
     user_quota_blockers,
+    wait_blockers,
 )
 from .explain import partition_blockers
 
@@ -39,6 +40,7 @@ _WORDS: Final = {
     RefusalReason.USER_QUOTA: "user limit",
     RefusalReason.QUEUE_QUOTA: "queue max",
     RefusalReason.PREDICATES: "refused by the manager",
+    RefusalReason.WINDOW: "nodes reserved by a window",
     RefusalReason.GANG_ROOM: "gang",
     RefusalReason.DOMAIN_ROOM: "gang: domain",
     RefusalReason.GANG_INCOMPLETE: "gang incomplete",
@@ -48,6 +50,8 @@ _WORDS: Final = {
     RefusalReason.QUEUE_APPLICATIONS: "queue max: applications",
     RefusalReason.USER_APPLICATIONS: "user limit: applications",
     RefusalReason.POLICY: "held back",
+    RefusalReason.DEPENDENCY: "after others",
+    RefusalReason.ARRAY_LIMIT: "array limit",
     RefusalReason.BACKOFF: "back-off",
     RefusalReason.PARTITION_STOPPED: "partition stopped",
     RefusalReason.NO_CAPACITY: "no nodes",
@@ -137,6 +141,8 @@ class _Checker:
             return self._words(self._halt)
         if any(queue.state is ObjectState.STOPPED for queue in leaf.above[:-1]):
             return "queue stopped"
+        if (waits := next(wait_blockers(state, entry), None)) is not None:
+            return self._words(waits)
         if entry.facts.state is ApplicationState.ACCEPTED:
             counts = application_count_blockers(state, leaf, entry.application_id, entry.user)
             if (blocker := next(counts, None)) is not None:
@@ -151,7 +157,7 @@ class _Checker:
         """Return what blocks one ask."""
         state = self._state
         if ask.required_node:
-            checker = AskChecker(state, entry.queue, entry.application_id, entry.user)
+            checker = AskChecker(state, entry.queue, entry.application_id, entry.user, tags=entry.tags)
             blocker = next(iter(checker.check(ask, reserved_node=reserved_node).blockers), None)
             return self._of_last_walk(entry, ask) if blocker is None else self._words(blocker)
         return self._of_quotas(entry, ask) or (
@@ -183,7 +189,7 @@ class _Checker:
         else:
             denied = self._state.ends.denied.get(backfills.path, {}).get(ask.allocation_key)
             refusals = () if denied is None else (denied,)
-        reasons = {RefusalReason.PREDICATES, RefusalReason.WOULD_DELAY}
+        reasons = {RefusalReason.PREDICATES, RefusalReason.WINDOW, RefusalReason.WOULD_DELAY}
         return next((_WORDS[each.reason] for each in refusals if each.reason in reasons), "")
 
     def _of_gang(self, entry: ApplicationEntry) -> tuple[str, str]:

@@ -93,8 +93,8 @@ class StartChecker:
         entry = state.entries.get(owner.application_id)
         self._gang_waits = entry is not None and entry.facts.gang_waits
         starts = entry is None or entry.facts.state is ApplicationState.ACCEPTED
-        is_held_by_policy = entry is not None and entry.held is not None
-        self._is_held = is_held_by_policy or (starts and _is_held(state, owner))
+        is_kept_back = entry is not None and (entry.held is not None or entry.waits is not None)
+        self._is_held = is_kept_back or (starts and _is_held(state, owner))
         self._answers: dict[str, _StartAnswer] | None = None
         self._before: dict[str, list[Promise]] = {}
         """The promises to those before each job, by its key."""

@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, final
 
 from ..configuration.durations import short_duration_text
+from ..nodes.windows import Window
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue, exposed_priority
 from ..queues.tree import QueueTree
@@ -34,7 +35,7 @@ from ..state.expected_ends import NEVER_PASSED, KeptPromise, KeptPromises, PassC
 from ..state.partition_state import PartitionState
 from ..state.rates import report_of_ask
 from ..values.allocation import Ask
-from .plan import JobInPlan, NoPlan, Promise, StartPlan
+from .plan import JobInPlan, NoPlan, Promise, StartPlan, has_room_now
 from .planned_jobs import (
     JobOwner,
     Standing,
@@ -235,7 +236,9 @@ _FURTHER_OF_ONE_MAX: Final = 100
 """How many of the further promises one user may have, and one leaf."""
 _NOTHING_KEPT: Final = KeptPromises({}, ())
 _NO_ROOM: Final = Standing(may_start=False)
-_Shape: TypeAlias = "tuple[tuple[str, ...], str, str | None, tuple[Resource, ...], int | None]"
+_Shape: TypeAlias = (
+    "tuple[tuple[str, ...], str, str | None, tuple[Resource, ...], int | None, tuple[Window, ...]]"
+)
 
 
 class MovedPromise(NamedTuple):
@@ -354,7 +357,7 @@ class KeptPlan:
                 self._take(promise)
                 self._kept += 1
                 return
-        shape = job.levels, job.user, job.group, job.sizes, job.walltime_ns
+        shape = job.levels, job.user, job.group, job.sizes, job.walltime_ns, job.windows
         found = self._unplannable.get(shape) or self.plan.earliest(job)
         if kept is not None and self._order.is_mixed:
             self._find_passing(job, found)
@@ -451,10 +454,9 @@ class KeptPlan:
 
     def standing(self, job: JobInPlan) -> Standing:
         """Return whether a job of one size that is set aside may start now on a node that has room for it."""
-        now = job._replace(walltime_ns=1)
         usable = [node.node_id for node in self._state.nodes if node.usable]
         found = [
-            self.standing_on(job, (node_id,)) for node_id in usable if self._bare.fits_on(now, (node_id,))
+            self.standing_on(job, (node_id,)) for node_id in usable if has_room_now(self._bare, job, node_id)
         ]
         return next((each for each in found if each.may_start), found[0] if found else _NO_ROOM)
 

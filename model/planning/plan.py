@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 from ..nodes.gang_room import NodeRoom, assign
 from ..nodes.topology import Domains
+from ..nodes.windows import Window, free_from_ns, next_end_ns
 from ..resources.comparisons import prune
 from ..resources.resource import EMPTY, Resource, add, fits, fits_undefined_unlimited, subtract, total_of
 from ..state.expected_ends import RunningWork, corrected_end_ns
@@ -60,6 +61,8 @@ class JobInPlan(NamedTuple):
     priority: int = 0
     domains: Domains | None = None
     """The domains of nodes that a gang may have; `None` for all nodes."""
+    windows: tuple[Window, ...] = ()
+    """The windows that it has to leave room for."""
 
     def by_node(self, node_ids: Sequence[str]) -> Mapping[str, Resource]:
         """Return what it takes of each node, if each size is on the node in its place."""
@@ -188,6 +191,8 @@ def _cut(times: list[int], rooms: list[Resource], at_ns: int) -> int:
     return index
 
 
+_WINDOWS_MAX: Final = 64
+"""How many windows a job is planned behind at most."""
 _NO_WORK: Final[tuple[RunningWork, ...]] = ()
 
 
@@ -302,6 +307,7 @@ class StartPlan:
         start_ns = self.now_ns if at_ns is None else at_ns
         return all(
             self._node(node_id).first_fit_ns(size, start_ns, job.walltime_ns) == start_ns
+            and not (job.windows and is_reserved(job, node_id, start_ns))
             for node_id, size in job.by_node(node_ids).items()
         )
 
@@ -382,7 +388,11 @@ class StartPlan:
         size, first_ns = job.total, None
         chosen: list[str] = []
         for node_id in self._nodes:
-            found_ns = self._node(node_id).first_fit_ns(size, start_ns, job.walltime_ns)
+            found_ns = (
+                _first_fit_ns(self._node(node_id), job, node_id, start_ns)
+                if job.windows
+                else self._node(node_id).first_fit_ns(size, start_ns, job.walltime_ns)
+            )
             if found_ns is None or (first_ns is not None and found_ns > first_ns):
                 continue
             if found_ns == first_ns:
@@ -401,7 +411,7 @@ class StartPlan:
         return sum(end_ns is None or end_ns > at_ns for end_ns in ends)
 
     def _nodes_of_many(self, job: JobInPlan, start_ns: int) -> tuple[int, tuple[str, ...]] | NoPlan:
-        together = self._all_nodes()
+        together, ends_left = self._all_nodes(), _WINDOWS_MAX
         at_ns = together.first_fit_ns(job.total, start_ns, job.walltime_ns)
         while at_ns is not None:
             rooms = [
@@ -411,13 +421,46 @@ class StartPlan:
                     (self._runs_after(node_id, at_ns), ""),
                 )
                 for node_id in self._nodes
+                if not (job.windows and is_reserved(job, node_id, at_ns))
             ]
             node_ids = assign(job.sizes, rooms, domains=job.domains)
             if node_ids is not None:
                 return at_ns, node_ids
             next_ns = together.next_change_ns(at_ns)
+            end_ns = next_end_ns(job.windows, at_ns) if ends_left else None
+            if end_ns is not None and (next_ns is None or end_ns < next_ns):
+                next_ns, ends_left = end_ns, ends_left - 1
             at_ns = None if next_ns is None else together.first_fit_ns(job.total, next_ns, job.walltime_ns)
         return _never_on_nodes(self._running)
+
+
+def is_reserved(job: JobInPlan, node_id: str, at_ns: int) -> bool:
+    """Return whether windows keep a job from starting on a node at a moment."""
+    return free_from_ns(_on(node_id, job.windows), at_ns, job.walltime_ns) != at_ns
+
+
+def has_room_now(plan: StartPlan, job: JobInPlan, node_id: str) -> bool:
+    """Return whether a node has room for a job now, for however short, and no window keeps it from it."""
+    has_room = plan.fits_on(job._replace(walltime_ns=1, windows=()), (node_id,))
+    return has_room and not (job.windows and is_reserved(job, node_id, plan.now_ns))
+
+
+def _first_fit_ns(profile: _Profile, job: JobInPlan, node_id: str, start_ns: int) -> int | None:
+    """Return the first moment from which a node has room for a whole job between windows."""
+    windows = _on(node_id, job.windows)
+    at_ns: int | None = start_ns
+    for _ in range(_WINDOWS_MAX):
+        found_ns = None if at_ns is None else profile.first_fit_ns(job.total, at_ns, job.walltime_ns)
+        if found_ns is None or not windows:
+            return found_ns
+        at_ns = free_from_ns(windows, found_ns, job.walltime_ns)
+        if at_ns == found_ns:
+            return at_ns
+    return None
+
+
+def _on(node_id: str, windows: Sequence[Window]) -> Sequence[Window]:
+    return [window for window in windows if node_id in window.node_ids]
 
 
 def _end_ns(work: RunningWork, now_ns: int) -> int | None:

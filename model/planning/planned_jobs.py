@@ -47,7 +47,7 @@ from ..state.partition_state import PartitionState
 from ..values.allocation import Allocation, Ask
 from ..values.domains import DomainTerms
 from ..values.messages import User
-from .plan import JobInPlan, LimitKey, NoPlan, Promise, StartPlan
+from .plan import JobInPlan, LimitKey, NoPlan, Promise, StartPlan, has_room_now
 
 
 class JobOwner(NamedTuple):
@@ -114,19 +114,21 @@ def job_of(state: PartitionState, owner: JobOwner, *asks: Ask) -> JobInPlan:
     first_of_tags = [next(alike) for _, alike in groupby(asks, key=attrgetter("tags"))]
     of_each = asks if leaf.settings.runtime.expected_word else first_of_tags
     walltimes = [state.ends.run_times.of(ask, owner.tags, leaf) for ask in of_each]
+    levels = tuple(level.path for level in leaf.above)
     known = [walltime_ns for walltime_ns in walltimes if walltime_ns is not None]
     return JobInPlan(
         asks[0].allocation_key,
         owner.application_id,
         sizes,
         max(known) if len(known) == len(walltimes) else None,
-        tuple(level.path for level in leaf.above),
+        levels,
         user.name,
         state.limits.group_of(leaf.path, owner.application_id, user),
         limits,
         sizes[0] if len(sizes) == 1 else total_of(sizes),
         asks[0].priority,
         state.topology.domains(owner.domains),
+        state.windows.binding(user, owner.application_id, levels) if state.windows.all else (),
     )
 
 
@@ -262,7 +264,7 @@ class PlannedJobs:
         delaying: set[str] = set()
         delayed: Promise | None = None
         for node_id in at_risk:
-            if self._bare.fits_on(job._replace(walltime_ns=1), (node_id,)):
+            if has_room_now(self._bare, job, node_id):
                 found = self._delayed_by(job, (node_id,), limit)
                 if found is not None:
                     delaying.add(node_id)
@@ -283,9 +285,8 @@ class PlannedJobs:
         return self._plan.left_beside(self.promises, job)
 
     def _fits_elsewhere(self, job: JobInPlan, delaying: Collection[str]) -> bool:
-        now = job._replace(walltime_ns=1)
         return any(
-            self._bare.fits_on(now, (node_id,)) for node_id in self._node_ids if node_id not in delaying
+            has_room_now(self._bare, job, node_id) for node_id in self._node_ids if node_id not in delaying
         )
 
     def _delayed_by(self, job: JobInPlan, node_ids: Sequence[str], limit: LimitKey | None) -> Promise | None:

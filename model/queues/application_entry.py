@@ -10,6 +10,7 @@ from ..policies.interface import Wait
 from ..policies.policies import PolicyKey
 from ..resources.resource import Resource, total_of
 from ..values.allocation import Ask
+from ..values.dependencies import ApplicationOutcome, Waits
 from ..values.messages import ApplicationSubmission, User
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class ApplicationEntry:
         "facts",
         "held",
         "order",
+        "outcome",
         "policy_key",
         "queue",
         "rests_for",
@@ -50,6 +52,7 @@ class ApplicationEntry:
         "tags",
         "user",
         "user_is_listed",
+        "waits",
     )
 
     def __init__(
@@ -78,6 +81,10 @@ class ApplicationEntry:
         """The policy that has last kept it from starting, `None` if none did.
 
         It has to be asked about even if it is no longer accepted, since it has lost its asks meanwhile."""
+        self.waits: Waits | None = None
+        """What it waits for besides room, which keeps it out of the order; `None` for nothing."""
+        self.outcome: ApplicationOutcome | None = None
+        """How it ends, if its RM names that with its removal."""
         self.rests_for: RestKind | None = None
         """While it rests: what may give it room."""
         self.rests_until_ns: int | None = None

@@ -227,14 +227,14 @@ class ApplicationOrder:
         """
         if self.users is not None:
             some = (*self.by_id.values(), *others)
-            waiting = [entry for entry in some if is_any_positive(entry.facts.pending)]
+            waiting = [entry for entry in some if _has_place(entry)]
             return ranked_by_users(queue, waiting)
         changed = {entry.application_id: entry for entry in (*self._stale.values(), *others)}
         kept = ((entry.order, entry) for entry in self._waiting if entry.application_id not in changed)
         moved = sorted(
             (queue.application_order.key(entry, queue), name)
             for name, entry in changed.items()
-            if is_any_positive(entry.facts.pending)
+            if _has_place(entry)
         )
         found = merge(kept, ((order, changed[name]) for order, name in moved), key=itemgetter(0))
         return (entry for _, entry in found)
@@ -254,11 +254,14 @@ class ApplicationOrder:
         """Return the highest priority of all waiting asks, the lowest possible one if nothing waits."""
         return self._priorities.highest
 
-    def refresh(self, entry: ApplicationEntry) -> None:
-        """Have the place of an application found by its facts before the next walk."""
+    def refresh(self, entry: ApplicationEntry, *, anew: bool = False) -> None:
+        """Have the place of an application found by its facts before the next walk.
+
+        With `anew` more than its facts has changed: it begins or ceases to wait for others.
+        """
         facts = entry.facts
         name = entry.application_id
-        self._priorities.note(name, facts.max_priority)
+        self._priorities.note(name, facts.max_priority if entry.waits is None else INT32_MIN)
         if self.users is not None:
             self.users.count(entry)
         # Most have no placeholders: this is that object then.
@@ -268,7 +271,7 @@ class ApplicationOrder:
             _keep(self.reserved_entries, entry, present=bool(facts.reserved))
         self.unreported[name] = entry
         order = entry.order
-        if facts.first is None or not order or entry.rests_for is not None:
+        if facts.first is None or not order or entry.rests_for is not None or anew:
             self._stale[name] = entry
             if entry.rests_for is not None and entry.queue not in entry.queue.awake.leaves:
                 entry.queue.awake.wake(entry.queue)
@@ -280,7 +283,7 @@ class ApplicationOrder:
     def _place(self, entry: ApplicationEntry) -> None:
         pending = entry.facts.pending
         rule = entry.queue.application_order
-        order = rule.key(entry, entry.queue) if is_any_positive(pending) else ()
+        order = rule.key(entry, entry.queue) if is_any_positive(pending) and entry.waits is None else ()
         if rule.policy is not None and order and isinstance(order[0], tuple):
             entry.policy_key = order[0]
         if order == entry.order and entry.rests_for is None:
@@ -319,6 +322,11 @@ class ApplicationOrder:
             self.sizes[resource] = count
         else:
             self.sizes.pop(resource, None)
+
+
+def _has_place(entry: ApplicationEntry) -> bool:
+    """Return whether something of an application waits for room alone."""
+    return entry.waits is None and is_any_positive(entry.facts.pending)
 
 
 def _keep(entries: dict[str, ApplicationEntry], entry: ApplicationEntry, *, present: bool) -> None:

@@ -391,5 +391,6 @@ def _take_up_users(tree: QueueTree, leaf: Queue) -> None:
 def _highest_in(queue: Queue) -> int:
     """Return the highest priority of what waits in a queue, from its applications or children."""
     if queue.is_leaf:
-        return max((entry.facts.max_priority for entry in queue.entries.by_id.values()), default=INT32_MIN)
+        entries = queue.entries.by_id.values()
+        return max((each.facts.max_priority for each in entries if each.waits is None), default=INT32_MIN)
     return max((child.exposed_priority for child in queue.children.values()), default=INT32_MIN)

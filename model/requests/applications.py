@@ -1,4 +1,4 @@
-"""New applications and applications that the RM removes, carried out on a partition."""
+"""New applications, carried out on a partition."""
 
 from __future__ import annotations
 
@@ -19,15 +19,11 @@ from ..queues.tree import RECOVERY_QUEUE
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY, Resource, resource_from_json, strictly_greater_than_zero
 from ..state.applying import apply
-from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
 from ..state.gang_domains import keep_domain
 from ..state.partition_state import PartitionState
-from ..values.allocation import Allocation
 from ..values.events import ChangeDetail, ChangeType
 from ..values.messages import (
-    AllocationsReleased,
     ApplicationChanged,
-    ApplicationRemoval,
     ApplicationsAnswered,
     ApplicationSubmission,
     LookedUp,
@@ -35,14 +31,11 @@ from ..values.messages import (
     Rejection,
     RejectionCode,
     RejectionReason,
-    Release,
-    TerminationType,
     User,
     invalid,
 )
 from ..values.states import ObjectState
 from .older_asks import timeout_ns
-from .quarantining import forget_quarantined
 from .reconfiguring import quota_of, report_quota
 from .submission_terms import (
     change_application_walltime,
@@ -51,6 +44,7 @@ from .submission_terms import (
     gang_settings,
     gang_sum_refusal,
     names_another,
+    waits_refusal,
     walltime_refusal,
 )
 
@@ -143,6 +137,7 @@ def _add(
     entry = state.add_entry(application, state.host.adopt_application(application), facts, queue)
     entry.submission = submission
     keep_domain(state, entry)
+    state.dependencies.enter(entry)
     if not quotas.warnings:
         return []
     state_text, now_ns = ApplicationState.NEW.value, state.now_ns()
@@ -260,8 +255,8 @@ def queue_refusal(
 ) -> RejectionReason | None:
     """Return why a queue does not take an application, `None` if it does.
 
-    One whose creation is forced may have a walltime of any length, and a gang of any size that the queue can
-    hold: it has run before.
+    One whose creation is forced may have a walltime of any length, a gang of any size that the queue can
+    hold, and wait for whatever its tags name: it has run before.
     """
     forced = flag_of(_tag(submission, CREATE_FORCE_TAG)) is True
     whose = f"application {submission.application_id}"
@@ -270,6 +265,7 @@ def queue_refusal(
         too_long
         or gang_refusal(submission, queue)
         or domains_refusal(submission, state.topology.levels, queue.settings.gang_placing)
+        or (None if forced else waits_refusal(state, submission))
     )
     if refusal is not None:
         return refusal
@@ -410,48 +406,6 @@ def _tag(submission: ApplicationSubmission, name: str) -> str:
     if not submission.tags:
         return ""
     return next((text for key, text in submission.tags.items() if key.lower() == name), "")
-
-
-def remove_application(state: PartitionState, removal: ApplicationRemoval) -> None:
-    """Remove an application with all that it has; an unknown one is gone already."""
-    entry = state.entries.get(removal.application_id)
-    if entry is None:
-        ended = forget_quarantined(state, removal.application_id)
-        _announce_end(state, removal.application_id, ended)
-        return
-    serial = state.serials[removal.application_id]
-    now_ns = state.now_ns()
-    answer = entry.application.allocations.leave(now_ns)
-    if answer is None:
-        dropped = entry.application.asks.remove_all(now_ns)
-        drop_asks(state, entry, dropped)
-        apply(state, entry, dropped)
-        if removal.application_id in state.entries:
-            answer = entry.application.allocations.remove_all(now_ns, leaving=True)
-    if answer is not None:
-        for allocation in answer.allocations:
-            leave_node(state, allocation)
-        for real in answer.swaps:
-            leave_swap(state, real)
-        count_ended(state, entry, answer, TerminationType.STOPPED_BY_RM)
-        apply(state, entry, answer)
-        _announce_end(state, removal.application_id, answer.allocations)
-    state.forget(entry, serial)
-
-
-def _announce_end(state: PartitionState, application_id: str, allocations: Sequence[Allocation]) -> None:
-    releases = [
-        Release(
-            partition=state.name,
-            application_id=application_id,
-            allocation_key=allocation.ask.allocation_key,
-            termination=TerminationType.STOPPED_BY_RM,
-            message=f"Application {application_id} Removed",
-        )
-        for allocation in allocations
-    ]
-    if releases:
-        state.host.announce(AllocationsReleased(tuple(releases)))
 
 
 _NOBODY: Final = "nobody"

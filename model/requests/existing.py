@@ -113,6 +113,8 @@ def recover(
         if answer is None:
             for allocation in allocations:
                 leave_node(state, allocation)
+    if entry.waits is not None:
+        state.dependencies.start(entry)
     name, path = entry.application_id, entry.queue.path
     for ask in asks:
         # Once the application has it: a key that is not in use may be forgotten.
@@ -204,6 +206,8 @@ def place_externally(
     entry.remove_pending(ask)
     report_placed(state, entry, allocation, answer, count_placed(state, entry, allocation))
     entry.held = None  # The RM has started it.
+    if entry.waits is not None:
+        state.dependencies.start(entry)
     end_claim(state, ask.allocation_key)
     drop_reservations(state, answer.reservations)
     apply(state, entry, answer)

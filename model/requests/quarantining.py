@@ -18,6 +18,7 @@ from ..state.charges import count_victim_ended, end_claim, leave_node, uncount
 from ..state.partition_state import BrokenKind, PartitionState
 from ..state.placing import unreserve
 from ..values.allocation import Allocation
+from ..values.dependencies import ApplicationOutcome
 from .reconfiguring import change_capacity
 
 # ----------------------------------------------------------------------------------- applications
@@ -38,6 +39,7 @@ def quarantine_application(state: PartitionState, application_id: str, reason: s
     state.timers.stop_all(state.serials.pop(application_id))
     state.quarantine.applications[application_id] = entry
     state.quarantine.note(state.name, BrokenKind.APPLICATION, application_id, reason, state.now_ns())
+    state.dependencies.give_up(entry)
     entry.queue.entries.suspend(entry)
     state.tree.refresh(entry.queue)
     wake(entry.queue)
@@ -100,8 +102,13 @@ def uncount_quarantined(state: PartitionState, entry: ApplicationEntry, allocati
     return True
 
 
-def forget_quarantined(state: PartitionState, application_id: str) -> tuple[Allocation, ...]:
-    """Drop a broken application with all that is counted for it; return the allocations that ended."""
+def forget_quarantined(
+    state: PartitionState, application_id: str, outcome: ApplicationOutcome | None = None
+) -> tuple[Allocation, ...]:
+    """Drop a broken application with all that is counted for it; return the allocations that ended.
+
+    For those that wait for its end it has failed, unless its RM names another outcome.
+    """
     entry = state.quarantine.applications.get(application_id)
     if entry is None:
         return ()
@@ -121,6 +128,8 @@ def forget_quarantined(state: PartitionState, application_id: str) -> tuple[Allo
     queue.entries.drop_suspended(entry)
     _count_sizes(queue)
     state.tree.refresh(queue)
+    entry.outcome = outcome or ApplicationOutcome.FAILED
+    state.dependencies.end(entry)
     state.changes += 1
     if not queue.managed or queue.is_draining:
         state.timers.clean_later()
@@ -168,6 +177,7 @@ def quarantine_node(state: PartitionState, node_id: str, reason: str) -> bool:
         return False
     state.nodes.remove(node_id)
     state.topology.remove(node_id)
+    state.windows.remove(node_id)
     state.quarantine.nodes[node_id] = node
     state.quarantine.note(state.name, BrokenKind.NODE, node_id, reason, state.now_ns())
     for entry in list(state.entries.values()):

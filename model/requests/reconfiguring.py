@@ -17,6 +17,7 @@ from ..queues.queue import Queue
 from ..queues.quota import quota_settings, quotas_changed, settle_all, take_shares
 from ..queues.use_order import take_up_use
 from ..resources.resource import Resource
+from ..state.node_windows import keep_windows
 from ..state.partition_state import PartitionState
 from ..state.placing import unreserve
 from ..values.events import ChangeDetail, ChangeType
@@ -71,6 +72,7 @@ class Savepoint:
         report_quotas(state, quotas)
         state.limits.restore(self._limits, self._config.root)
         state.reorder()
+        keep_windows(state)
         runtimes_changed(state, runtimes)
 
 
@@ -100,6 +102,7 @@ def _apply(state: PartitionState, config: PartitionConfig) -> None:
     quotas_changed(state.tree, quotas, state.now_ns())
     state.limits.update(config.root)
     state.reorder()
+    keep_windows(state)
     runtimes_changed(state, runtimes)
     state.timers.clean_later()
     for reserved in list(state.reserved.all()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -9,11 +10,12 @@ from ..queues.application_entry import ApplicationEntry
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, drop_last_ask, leave_node, leave_swap
 from ..state.partition_state import PartitionState
-from ..values.allocation import part_key
+from ..values.allocation import Allocation, part_key
 from ..values.facts import AsksAddedFact
 from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
+    ApplicationRemoval,
     AskRelease,
     Release,
     TerminationType,
@@ -22,7 +24,7 @@ from ..values.messages import (
 from .allocations import remove_foreign
 from .existing import withdraw_ask, withdraw_waiting
 from .nodes import apply_swap_on_nodes, exchange_counts
-from .quarantining import end_quarantined
+from .quarantining import end_quarantined, forget_quarantined
 
 _RELEASE_TEXT: Final = "allocation remove as per RM request"
 
@@ -220,3 +222,51 @@ def _confirm_replacement(state: PartitionState, entry: ApplicationEntry, release
         apply(state, entry, answer)
         state.host.announce(AllocationPlaced(real))
     withdraw_ask(state, entry, key)
+
+
+# ----------------------------------------------------------------------------------- applications
+
+
+def remove_application(state: PartitionState, removal: ApplicationRemoval) -> None:
+    """Remove an application with all that it has; an unknown one is gone already."""
+    entry = state.entries.get(removal.application_id)
+    if entry is None:
+        ended = forget_quarantined(state, removal.application_id, removal.outcome)
+        if removal.outcome is not None:
+            state.dependencies.note(removal.application_id, removal.outcome)
+        _announce_end(state, removal.application_id, ended)
+        return
+    entry.outcome = removal.outcome
+    serial = state.serials[removal.application_id]
+    now_ns = state.now_ns()
+    answer = entry.application.allocations.leave(now_ns)
+    if answer is None:
+        dropped = entry.application.asks.remove_all(now_ns)
+        drop_asks(state, entry, dropped)
+        apply(state, entry, dropped)
+        if removal.application_id in state.entries:
+            answer = entry.application.allocations.remove_all(now_ns, leaving=True)
+    if answer is not None:
+        for allocation in answer.allocations:
+            leave_node(state, allocation)
+        for real in answer.swaps:
+            leave_swap(state, real)
+        count_ended(state, entry, answer, TerminationType.STOPPED_BY_RM)
+        apply(state, entry, answer)
+        _announce_end(state, removal.application_id, answer.allocations)
+    state.forget(entry, serial)
+
+
+def _announce_end(state: PartitionState, application_id: str, allocations: Sequence[Allocation]) -> None:
+    releases = [
+        Release(
+            partition=state.name,
+            application_id=application_id,
+            allocation_key=allocation.ask.allocation_key,
+            termination=TerminationType.STOPPED_BY_RM,
+            message=f"Application {application_id} Removed",
+        )
+        for allocation in allocations
+    ]
+    if releases:
+        state.host.announce(AllocationsReleased(tuple(releases)))

@@ -25,6 +25,7 @@ from ..state.expected_ends import assumed_walltime_ns
 from ..state.partition_state import PartitionState
 from ..state.rates import report_of_ask
 from ..values.allocation import WALLTIME_TAG, Ask
+from ..values.dependencies import TermsError, terms_of
 from ..values.domains import DomainTerms
 from ..values.messages import ApplicationSubmission, RejectionCode, RejectionReason, User, invalid
 
@@ -168,6 +169,16 @@ def slices_refusal(whose: str, settings: GangSettings, first: Ask, ask: Ask) -> 
     if not count % each and equals(announced, multiple):
         return None
     return invalid(f"{gang}: the announced {describe(announced)} is no multiple of {each} x {describe(size)}")
+
+
+def waits_refusal(state: PartitionState, submission: ApplicationSubmission) -> RejectionReason | None:
+    """Return why what an application waits for is refused, `None` if it is not."""
+    terms = terms_of(submission.tags)
+    name = submission.application_id
+    if isinstance(terms, TermsError):
+        return invalid(f"application {name} cannot wait for others: {terms.text}")
+    cycle = state.dependencies.cycle_of(name, terms)
+    return invalid(f"application {name} would wait for itself: {' after '.join(cycle)}" if cycle else None)
 
 
 def gang_sum_refusal(

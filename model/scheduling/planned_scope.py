@@ -44,6 +44,7 @@ from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import user_headroom
 from ..state.counters import TimedPart
 from ..state.expected_ends import NEVER_PASSED, Delays, PassedBy, assumed_walltime_ns
+from ..state.node_windows import are_kept
 from ..state.partition_state import PartitionState, promises_all
 from ..state.placing import count_accepted, reserve
 from ..values.allocation import Ask, Refusal
@@ -156,6 +157,7 @@ class PlannedScope:
             or self.settings.promises_word
             or state.ends.run_times.is_used
             or state.claims.by_key
+            or state.windows.all
         )
 
     def to_try(self, leaf: Queue, now_ns: int) -> Iterator[ApplicationEntry]:
@@ -349,7 +351,7 @@ class PlannedPreemption:
             if entry.facts.gang_waits:
                 done = self._gang_preempts(scope, entry, promises)
             else:
-                has_room = has_room_for(self._state, entry, ask.resource)
+                has_room = has_room_for(self._state, entry, ask)
                 done = not has_room and self.preempts(scope, entry, ask, promises)
             if done:
                 kept.keep(started=key)
@@ -440,9 +442,14 @@ def _walltime_ns(entry: ApplicationEntry, ask: Ask) -> int:
     return NEVER_NS if walltime_ns is None else walltime_ns
 
 
-def has_room_for(state: PartitionState, entry: ApplicationEntry, size: Resource) -> bool:
-    """Return whether a size fits the queues of an application, the limits of its user and a node."""
-    return _has_room(state, entry.queue, size) and fits_undefined_unlimited(user_headroom(state, entry), size)
+def has_room_for(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> bool:
+    """Return whether an ask fits its queues, the limits of its user and a node without a window now."""
+    size = ask.resource
+    return (
+        _has_room(state, entry.queue, size)
+        and fits_undefined_unlimited(user_headroom(state, entry), size)
+        and not are_kept(state, ask)
+    )
 
 
 def _has_room(state: PartitionState, leaf: Queue, size: Resource) -> bool:

@@ -56,6 +56,7 @@ _PROMISED = NO_GANG_ROOM | {
     RefusalReason.USER_QUOTA,
     RefusalReason.QUEUE_QUOTA,
     RefusalReason.WOULD_DELAY,
+    RefusalReason.WINDOW,
 }
 """The refusals of a gang that is promised a start."""
 _LATER_NS = 1_000_000_000
@@ -268,7 +269,7 @@ class PlannedWalk:
         if not scope.later or (kept is not None and kept.by_key):
             return False
         entry, ask = scope.later[0].entry, scope.later[0].ask
-        if entry.facts.gang_waits or not has_room_for(self._state, entry, ask.resource):
+        if entry.facts.gang_waits or not has_room_for(self._state, entry, ask):
             return False
         return self._place(scope, entry, ask, frozenset())
 
@@ -282,10 +283,7 @@ class PlannedWalk:
                 tried = self._place_gang(scope, entry, GangStart(kept, lambda: job))
                 scope.awaits_answer = tried is GangTry.LATER
                 return tried is GangTry.PLACED
-            if (
-                not has_room_for(self._state, entry, ask.resource)
-                or kept.plan.exceeded_limit(job) is not None
-            ):
+            if not has_room_for(self._state, entry, ask) or kept.plan.exceeded_limit(job) is not None:
                 return False
             fitting = [node.node_id for node in self._state.nodes.fitting(ask.resource)]
             without = frozenset(node_id for node_id in fitting if not kept.plan.fits_on(job, (node_id,)))
@@ -299,7 +297,7 @@ class PlannedWalk:
         If it is placed, whom it passes is counted.
         """
         scope.note_try(ask.allocation_key)
-        has_room = not entry.facts.gang_waits and has_room_for(self._state, entry, ask.resource)
+        has_room = not entry.facts.gang_waits and has_room_for(self._state, entry, ask)
         if has_room and scope.delays.holds(entry, ask):
             return False
         may_start = has_room or entry.facts.gang_waits or self._preemption.may(entry.queue)
@@ -391,9 +389,9 @@ class PlannedWalk:
             return True
         scope.awaits_answer = search.pending
         if checks is not None and search.node is None:
-            scope.is_unclear = True
+            scope.is_unclear = scope.is_unclear or search.keeping is None
             report_refusals(state, entry.application, ask, search.refusals)
-            if search.denied:
+            if search.denied and search.keeping is None:
                 scope.denied[ask.allocation_key] = denied_by_rm(ask, "", search.denied, self._now_ns)
         return False
 
@@ -459,7 +457,7 @@ def _keep(state: PartitionState, scope: PlannedScope, kept: KeptPlan) -> None:
     kept.keep()
     scope.until_ns = kept.next_change_ns()
     for entry, ask in ((each.entry, each.ask) for each in scope.later if not each.entry.facts.gang_waits):
-        if ask.allocation_key in kept.promises and has_room_for(state, entry, ask.resource):
+        if ask.allocation_key in kept.promises and has_room_for(state, entry, ask):
             _note_delay(state, entry, ask.allocation_key)
 
 

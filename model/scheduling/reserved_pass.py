@@ -273,7 +273,7 @@ class _ReservedVisit:
         """Return whether the RM has not answered about an ask; what it has refused is tried again later."""
         if search.pending:
             self.always_retry = self.waits = True
-        elif search.refusals:
+        elif search.refusals and search.keeping is None:
             self.always_retry = True
             self._retry_at(self._now_ns + _RETRY_INTERVAL_NS)
             if search.node is None:

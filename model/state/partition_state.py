@@ -25,6 +25,7 @@ from ..nodes.entry import NodeEntry
 from ..nodes.node_orders import node_order
 from ..nodes.order import NodeOrder
 from ..nodes.topology import Topology
+from ..nodes.windows import Windows
 from ..placement.placement import usable_rules
 from ..placement.rules import RuleOutcome
 from ..predicates.avoided_nodes import AvoidedNodes
@@ -45,6 +46,7 @@ from .applying import Expiries
 from .ask_parts import AskParts
 from .claims import PreemptionClaims, ReservedAsks
 from .counters import CycleTimes, EndedApplication, Endings, PlacedCounts, Setbacks
+from .dependencies import Dependencies
 from .expected_ends import ExpectedEnds
 from .host import ApplicationTimer, PartitionHost, PartitionTimers, checks_of
 from .preemption_log import DisruptionLog, PreemptionLog
@@ -206,6 +208,8 @@ class PartitionState:
     """When the policies were last asked for all keys because of time alone."""
     class_orders: ClassOrders | None = None
     """The orders of nodes by classes of asks, `None` if the policy of nodes has none."""
+    node_changes: int = 0
+    """Counts what may make a node reservable."""
     nodes_removed: int = 0
     local_changes: int = 0
     """Counts what has ended, which may turn a refusal on its own path or for its user into a placement."""
@@ -230,7 +234,7 @@ class PartitionState:
             config.node_sort_policy.resource_weights,
         )
         self.class_orders = class_orders(self.nodes, config.node_sort_policy.word, host.policies)
-        self.topology = Topology(config.topology)
+        self.topology, self.windows = Topology(config.topology), Windows(config.windows)
         self.capacity = EMPTY
         self.entries: dict[str, ApplicationEntry] = {}
         self.serials: dict[str, int] = {}
@@ -252,13 +256,12 @@ class PartitionState:
         """Counts what may turn any refusal into a placement, other than a node that gains room."""
         self.reserved_sleep: Sleep | None = None
         """Why the reserved asks need not be tried now."""
-        self.node_changes = 0
-        """Counts what may make a node reservable."""
         self.preemptions = PreemptionLog()
         self.failed_preemptions = FailedAttempts()
         self.closed_gangs = ClosedGangs()
         self.disruption = DisruptionLog()
         self.quarantine = Quarantine()
+        self.dependencies = Dependencies(self.tree)
         self.node_checks: NodeChecks | None = checks_of(host, self.nodes, config.policies.filters)
         """Filters, the RM's predicates, and the nodes that asks avoid; `None` if every node is taken."""
         self.event_rates = EventRates()
@@ -338,6 +341,7 @@ class PartitionState:
             level.forget_accepted(entry.application_id)
         queue.entries.remove(entry)
         self.tree.refresh(queue)
+        self.dependencies.end(entry)
         self.local_changes += 1
         report = self.events.sink.report
         if report is not None:
@@ -423,6 +427,8 @@ class PartitionState:
         self.class_orders = class_orders(self.nodes, self.config.node_sort_policy.word, self.host.policies)
         if self.topology.levels != self.config.topology:
             self.topology = Topology.of(self.config.topology, self.nodes)
+        if self.windows.configs != self.config.windows:
+            self.windows = Windows.of(self.config.windows, self.nodes)
         self.tree.limits_changed()
         backfilling = [queue for queue in self.tree if queue.settings.backfill is not None]
         keeping = {queue.path for queue in backfilling if promises_all(queue)}

@@ -228,6 +228,7 @@ class RefusalReason(Enum):
     QUEUE_QUOTA = "Not enough queue quota"  # preemption is tried where allowed, then the next shape
     NO_NODE_FITS = "No node has room"  # a reservation is made once the ask is old enough
     PREDICATES = "Predicates refused every node with room"  # tried again in the next cycle
+    WINDOW = "A window keeps every node with room"  # until time alone lets it start, or after any change
     GANG_ROOM = "No room was found for all of the gang"  # until a node, queue, user or group gains room
     DOMAIN_ROOM = "No domain of nodes has room for all of the gang"  # as above
     GANG_INCOMPLETE = "Not all of the gang has been asked for"  # until the rest is
@@ -239,6 +240,8 @@ class RefusalReason(Enum):
     QUEUE_APPLICATIONS = "The queue runs its maximum of applications"  # until one of them ends
     USER_APPLICATIONS = "The user runs the maximum of applications"  # until one of them ends
     POLICY = "A policy holds it"  # asked again at the time that it names, else after any change
+    DEPENDENCY = "It waits for the end of others"  # until they have ended
+    ARRAY_LIMIT = "Its array runs the maximum of applications"  # until one of them ends
     BACKOFF = "Too many asks could not be placed"  # after the back-off delay
     QUEUE_KIND = (
         "The configuration has made the queue another kind"  # it is not visited until it is changed back

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 from ..resources.resource import Resource
 from .allocation import Allocation
+from .dependencies import ApplicationOutcome
 
 
 class RejectionCode(Enum):
@@ -145,10 +146,11 @@ class ApplicationSubmission:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationRemoval:
-    """The removal of an application with all it has."""
+    """The removal of an application with all it has; without an outcome it counts as ended well."""
 
     application_id: str
     partition: str
+    outcome: ApplicationOutcome | None = None
 
 
 @final

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..applications.effects import ApplicationState
@@ -17,12 +18,14 @@ from ..limits.usage_tree import UsageRow, UsageView
 from ..limits.user_limits import holder_names, usage_views
 from ..nodes.node import NodeFacts
 from ..placement.rules import PlacementRule
+from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue, QueueTemplate
 from ..queues.use_order import KeptUse
 from ..queues.users import path_of_user
 from ..resources.decayed_use import decayed_means, rounded
 from ..resources.resource import EMPTY, Resource
 from ..state.partition_state import PartitionState, Quarantined
+from ..values.dependencies import AFTER_TAGS, tags_for
 from ..values.messages import ApplicationSubmission
 from ..values.states import ObjectState
 
@@ -344,11 +347,19 @@ def saved_partition(state: PartitionState) -> SavedPartition:
         state.now_ns(),
         tuple(entry.node.facts() for entry in state.nodes.by_name()),
         tuple(
-            SavedApplication(entry.submission, entry.application.shown())
+            SavedApplication(_as_it_waits(entry, entry.submission), entry.application.shown())
             for entry in state.entries.values()
             if entry.submission is not None
         ),
     )
+
+
+def _as_it_waits(entry: ApplicationEntry, submission: ApplicationSubmission) -> ApplicationSubmission:
+    """Return a submission without the names of applications that it waits for no longer."""
+    if AFTER_TAGS.isdisjoint(submission.tags):
+        return submission
+    left = () if entry.waits is None else (*entry.waits.unmet, entry.waits.never)
+    return replace(submission, tags=tags_for(submission.tags, lambda name: name in left))
 
 
 def use_to_keep(state: PartitionState) -> KeptUse:

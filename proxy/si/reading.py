@@ -13,7 +13,9 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final, final
 
+from ...model.errors import RequestError
 from ...model.resources.resource import EMPTY, Resource
+from ...model.values.dependencies import ApplicationOutcome
 from ...model.values.messages import (
     AllocationSubmission,
     ApplicationRemoval,
@@ -40,6 +42,7 @@ RESOURCE_SIZES_MAX: Final = 4096
 """How many different sizes a reader keeps before it drops them all."""
 
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
+_OUTCOMES: Final = {outcome.value: outcome for outcome in ApplicationOutcome}
 _ACTIONS: Final = {action.value: action for action in NodeAction}
 
 
@@ -61,12 +64,26 @@ def registration(
 
 
 def application_removals(request: si.ApplicationRequest) -> tuple[ApplicationRemoval, ...]:
-    """Read the applications that end, in order."""
+    """Read the applications that end, in order.
+
+    Raises:
+        RequestError: An outcome is none.
+    """
     rm_id = request.rmID
     return tuple(
-        ApplicationRemoval(removal.applicationID, full_partition_name(removal.partitionName, rm_id))
+        ApplicationRemoval(
+            removal.applicationID, full_partition_name(removal.partitionName, rm_id), _outcome(removal)
+        )
         for removal in request.remove
     )
+
+
+def _outcome(removal: si.RemoveApplicationRequest) -> ApplicationOutcome | None:
+    text = removal.outcome
+    if text and text not in _OUTCOMES:
+        what = f"the outcome of application {removal.applicationID}"
+        raise RequestError(f"{what} is {text[:60]!r}: it must be {' or '.join(_OUTCOMES)}")
+    return _OUTCOMES.get(text)
 
 
 def releases(request: si.AllocationRequest, generation: Generation) -> tuple[Release, ...]:

@@ -309,12 +309,14 @@ class AddApplicationRequest(_message.Message):
     def __init__(self, applicationID: _Optional[str] = ..., queueName: _Optional[str] = ..., partitionName: _Optional[str] = ..., ugi: _Optional[_Union[UserGroupInformation, _Mapping[str, object]]] = ..., tags: _Optional[_Mapping[str, str]] = ..., executionTimeoutMilliSeconds: _Optional[int] = ..., placeholderAsk: _Optional[_Union[Resource, _Mapping[str, object]]] = ..., gangSchedulingStyle: _Optional[str] = ...) -> None: ...
 
 class RemoveApplicationRequest(_message.Message):
-    __slots__ = ("applicationID", "partitionName")
+    __slots__ = ("applicationID", "partitionName", "outcome")
     APPLICATIONID_FIELD_NUMBER: _ClassVar[int]
     PARTITIONNAME_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
     applicationID: str
     partitionName: str
-    def __init__(self, applicationID: _Optional[str] = ..., partitionName: _Optional[str] = ...) -> None: ...
+    outcome: str
+    def __init__(self, applicationID: _Optional[str] = ..., partitionName: _Optional[str] = ..., outcome: _Optional[str] = ...) -> None: ...
 
 class ApplicationResponse(_message.Message):
     __slots__ = ("rejected", "accepted", "updated")

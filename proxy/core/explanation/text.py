@@ -45,6 +45,7 @@ _CHANGES: Final = {
     RefusalReason.DOMAIN_ROOM: "domains must gain room for all of it at once, or nodes must come there",
     RefusalReason.GANG_INCOMPLETE: "the rest of the gang must be asked for",
     RefusalReason.PREDICATES: f"{_AGREEING}: asked again in every cycle",
+    RefusalReason.WINDOW: "the window must end, or a node without one must gain room, or it must run shorter",
     RefusalReason.WAITS_FOR_PLACEHOLDER: "a placeholder must be placed, or all of them must end",
     RefusalReason.POLICY: "the policy must let it start: it is asked again after each change",
     RefusalReason.NO_CAPACITY: "a node must come",
@@ -153,7 +154,7 @@ def _other_change(blocker: Blocker, now_ns: int) -> str:
         case RefusalReason.PROTECTED:
             assert blocker.until_ns is not None, "protection has an end: please report"
             return f"nothing: preemption is tried again {_in_time(blocker.until_ns - now_ns)}"
-        case RefusalReason.WOULD_DELAY:
+        case RefusalReason.WOULD_DELAY | RefusalReason.DEPENDENCY | RefusalReason.ARRAY_LIMIT:
             return blocker.change
         case RefusalReason.QUEUE_STOPPED:
             return f"queue {blocker.subject} must be started"

@@ -33,6 +33,7 @@ from ....model.values.allocation import (
     START_TIME_TAG,
     WALLTIME_TAG,
 )
+from ....model.values.dependencies import ARRAY_LIMIT_TAG, NAMES_TAGS
 from ....model.values.documents import Document, Json
 from ....model.values.messages import Announcement, short_partition_name
 from ...si.constants import NODE_PARTITION
@@ -326,7 +327,7 @@ class TurnRecorder:
 
 _KEPT_TAGS: Final = frozenset(
     {APPLICATION_CREATION_TAG, CHECKPOINT_TIME_TAG, CREATION_TIME_TAG, FOREIGN_TAG, START_TIME_TAG}
-    | {*GANG_TAGS, *TOPOLOGY_TAGS, WALLTIME_TAG}
+    | {*GANG_TAGS, *TOPOLOGY_TAGS, WALLTIME_TAG, ARRAY_LIMIT_TAG}
     | {APPLICATIONS_TAG, CREATE_FORCE_TAG, CREATE_IF_MISSING_TAG, GUARANTEED_TAG, QUOTA_TAG}
 )
 """Tags that affect the scheduler and contain no name: times, flags, quantities, attributes of nodes."""
@@ -432,6 +433,8 @@ class AnonymousLines:
     def _tag(self, name: str, text: str) -> str:
         if name in _KEPT_TAGS or name.lower() in _KEPT_TAGS:
             return text
+        if name in NAMES_TAGS:
+            return ",".join(self._pseudonyms.hashed("app", each.strip()) for each in text.split(","))
         if name == REQUIRED_NODE_TAG:
             return self._pseudonyms.node(text)
         if name.lower() in self._queue_tags:

@@ -119,7 +119,11 @@ def application_request(
     if removals:
         request["remove"] = [
             compact(
-                {"applicationID": gone.application_id, "partitionName": short_name(gone.partition, rm_id)}
+                {
+                    "applicationID": gone.application_id,
+                    "partitionName": short_name(gone.partition, rm_id),
+                    "outcome": "" if gone.outcome is None else gone.outcome.value,
+                }
             )
             for gone in removals
         ]

@@ -26,6 +26,7 @@ from ....model.values.allocation import (
     REQUIRED_NODE_TAG,
     WALLTIME_TAG,
 )
+from ....model.values.dependencies import AFTER_TAGS
 from ...play.simulation.si_messages import resource_message
 from ...si import constants
 from ...si import si_pb2 as si
@@ -210,9 +211,22 @@ class ClusterRecord:
             raise RecordError(f"{key} is placed on {node}, and may run on {task.required_node} only")
         task.node = node
         self._check_domain(task)
+        self._check_links(task)
         self.running[key] = task
         self._check_room(node)
         return True
+
+    def _check_links(self, task: Task) -> None:
+        """Check that what an application waits for has ended.
+
+        Raises:
+            RecordError: It has not.
+        """
+        application = self.applications.get(task.application)
+        tags = {} if application is None else application.tags
+        awaited = {tags[tag] for tag in AFTER_TAGS if tag in tags} & self.applications.keys()
+        if awaited:
+            raise RecordError(f"{task.key} is placed before the end of {awaited}")
 
     def released(self, release: si.AllocationRelease, *, asks: bool = False) -> bool:
         """Record a release by the scheduler; return whether the scheduler expects a confirmation.

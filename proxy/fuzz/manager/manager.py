@@ -279,6 +279,10 @@ class SimulatedManager(NodeActions, ResourceManager):
         leaves = self.configuration.leaves
         application.queue = self._submissions.queue(application.name, application.queue, leaves)
         tasks = self._submissions.begin(application, rng)
+        known = self.record.applications.values()
+        self._submissions.link(
+            application, [each.name for each in known if each.partition == application.partition]
+        )
         self.record.applications[application.name] = application
         self.record.partitions[application.name] = application.partition
         self.send(si.ApplicationRequest(new=[application.message()]))
@@ -385,7 +389,11 @@ class SimulatedManager(NodeActions, ResourceManager):
         if application is None:
             return  # It has ended meanwhile.
         self.record.end(self.record.tasks_of(name))
-        removal = si.RemoveApplicationRequest(applicationID=name, partitionName=application.partition)
+        removal = si.RemoveApplicationRequest(
+            applicationID=name,
+            partitionName=application.partition,
+            outcome=self._submissions.outcome(name),
+        )
         self.send(si.ApplicationRequest(remove=[removal]))
 
     def reload(self, rng: random.Random) -> None:

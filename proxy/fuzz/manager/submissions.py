@@ -21,6 +21,7 @@ from ....model.requests.submission_terms import (
     TOPOLOGY_SLICE_TAG,
 )
 from ....model.values.allocation import WALLTIME_TAG
+from ....model.values.dependencies import AFTER_TAGS, ARRAY_LIMIT_TAG, ARRAY_TAG
 from ...si import si_pb2 as si
 from ..configurations import GANGS, LEVELS, SPARE, node_size, task_size
 from ..plans import one_of
@@ -62,6 +63,8 @@ class Submissions:
         """How likely an application or an ask has a walltime."""
         self._gangs = one_of(rng, (0.0, 0.0, 0.5))
         """How likely an application states whether its gang is placed whole."""
+        self._links = one_of(rng, (0.0, 0.0, 0.4))
+        """How likely an application waits for another one, or for its turn in an array."""
 
     def queue(self, name: str, drawn: str, leaves: Sequence[str]) -> str:
         """Return the queue of a new application: the drawn one, or one for gangs and their victims."""
@@ -91,6 +94,18 @@ class Submissions:
         sizes = self._say_placing(application)
         self._say_domains(application)
         return tasks + [self.task(application, size) for size in sizes]
+
+    def link(self, application: KnownApplication, others: Sequence[str]) -> None:
+        """Perhaps have a new application wait for one of some others, or for its turn in an array."""
+        rng, tags = self._dice(f"links {application.name}"), application.tags
+        if others and rng.random() < self._links:
+            tags[one_of(rng, sorted(AFTER_TAGS))] = one_of(rng, others)
+        if rng.random() < self._links:
+            tags |= {ARRAY_TAG: one_of(rng, "xy"), ARRAY_LIMIT_TAG: one_of(rng, ("0", "1", "2", "2", "3"))}
+
+    def outcome(self, name: str) -> str:
+        """Return how an application of this name ends, the empty text if its manager does not tell."""
+        return one_of(self._dice(f"outcome {name}"), ("", "ok", "failed")) if self._links else ""
 
     def task(self, application: KnownApplication, size: Size, kind: str = "k") -> Task:
         """Return a new task of an application."""

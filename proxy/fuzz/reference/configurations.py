@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias, final
 from ....model.configuration.reader import inspect
 from ..configurations import DYNAMIC_PARENT, LEVELS, USERS, random_configuration
 from ..plans import one_of
+from .windows import random_windows
 
 Json: TypeAlias = "dict[str, Any]"
 
@@ -67,6 +68,8 @@ class ReferenceConfigurations:
         if "promises" in features:
             self._base["queues"][0] = _backfilling(rng)
             self.leaves = ("root.a",)
+        if "windows" in features:
+            self._base["windows"] = random_windows(rng)
         self._holders = {
             id_of: (_holders(rng, USERS), _holders(rng, _GROUPS))
             for id_of, _ in _walk(self._base["queues"][0])

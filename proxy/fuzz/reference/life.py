@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ..manager.cluster_record import Size
 from .asked import AskedPolicies
+from .links import ReferenceLinks
 from .queues import (
     ReferenceApplication,
     ReferenceAsk,
@@ -18,6 +19,7 @@ from .queues import (
     fits_within,
     rack_of,
 )
+from .windows import ReferenceWindow
 
 _SECOND_NS: Final = 1_000_000_000
 _COMPLETING_NS: Final = 30 * _SECOND_NS
@@ -51,6 +53,8 @@ class ReferenceLife:
         self.ended: dict[str, tuple[str, int]] = {}
         """Applications that have ended, with their states, and the time until which they are shown."""
         self.now_ns = 0
+        self.windows: list[ReferenceWindow] = []
+        self.links = ReferenceLinks()
         self._arrivals = 0
         self._order_nodes(partition)
 
@@ -66,6 +70,7 @@ class ReferenceLife:
 
     def _order_nodes(self, partition: dict[str, Any]) -> None:
         self.policies.configure(partition)
+        self.windows = [ReferenceWindow.of(each) for each in partition.get("windows", ())]
         document = partition.get("nodesortpolicy", {})
         self._policy: tuple[str, dict[str, float]] = (
             document.get("type", "fair"),
@@ -161,6 +166,8 @@ class ReferenceLife:
         self.applications[application.name] = application
         application.queue.applications.append(application)
         application.group = application.queue.group_for(application.groups)
+        self.links.come(application.name, application.tags)
+        self.links.tell(self.applications)
 
     def ask(self, name: str, ask: ReferenceAsk) -> None:
         """Add an ask of an application."""
@@ -194,8 +201,8 @@ class ReferenceLife:
         if not application.placeholders:
             self._complete_if_idle(application)
 
-    def remove(self, name: str) -> list[str]:
-        """Forget an application with all its tasks; return the tasks that have ended."""
+    def remove(self, name: str, outcome: str = "") -> list[str]:
+        """Forget an application with all its tasks, and note how it ended; return the tasks that have."""
         application = self.applications[name]
         keys = [key for key, task in self.running.items() if task.application is application]
         for key in [*application.asks]:
@@ -205,7 +212,8 @@ class ReferenceLife:
         for key in keys:
             self.swaps.pop(key, None)
             self._take_off(key)
-        self._forget(application)
+        has_failed = application.state in ("Failing", "Failed")
+        self._forget(application, outcome or ("failed" if has_failed else "ok"))
         return keys
 
     def application_asking(self, key: str) -> ReferenceApplication:
@@ -346,11 +354,13 @@ class ReferenceLife:
             application.runs = application.runs and bool(application.placeholders)
         elif state in ("Completed", "Failed"):
             self.ended[application.name] = (state, self.now_ns + _KEPT_NS)
-            self._forget(application)
+            self._forget(application, "ok" if state == "Completed" else "failed")
 
-    def _forget(self, application: ReferenceApplication) -> None:
+    def _forget(self, application: ReferenceApplication, outcome: str) -> None:
         del self.applications[application.name]
         application.queue.applications.remove(application)
+        self.links.end(application.name, outcome)
+        self.links.tell(self.applications)
 
     def advance(self, to_ns: int) -> list[tuple[str, str]]:
         """Let time pass, and carry out due events; return the ends that the RM is asked for, with reasons."""

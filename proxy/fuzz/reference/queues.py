@@ -155,9 +155,13 @@ class ReferenceApplication:
     """The key of a policy that depends on the submission alone, once it was asked."""
     is_held: bool = False
     """Whether a policy held it when it was last tried."""
+    waits_for: str = ""
+    """Why it waits besides for room: the name of the reason."""
 
     def priority(self) -> int:
-        """Return the highest priority of its waiting asks."""
+        """Return the highest priority of its waiting asks, unless it waits for others."""
+        if self.waits_for:
+            return LOWEST
         return max((ask.priority for ask in self.asks.values()), default=LOWEST)
 
     def in_order(self) -> list[ReferenceAsk]:

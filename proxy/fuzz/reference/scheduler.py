@@ -34,6 +34,7 @@ from .queues import (
     mean_of,
     part_of,
 )
+from .windows import is_kept
 
 _ATTEMPTS_MAX: Final = 10
 """The maximum number of attempts to preempt in a visit of a leaf."""
@@ -126,7 +127,7 @@ class ReferenceScheduler(ReferenceLife):
         self._without_node += has_quota and not is_limited
         if self._reserves and has_quota and not is_limited:
             reserved = self._node_to_reserve(ask)
-            if reserved is not None:
+            if reserved is not None and not is_kept(self, application, ask, reserved):
                 self.reserve(application, ask.key, reserved)
                 return ReferenceDecision(ask.key, reserved.name, kind="reserve")
         users = (application.user,) if is_limited else None
@@ -159,7 +160,7 @@ class ReferenceScheduler(ReferenceLife):
             blockers = [*self.quota_blockers(application.queue, ask.size, ask.key)]
             if self._is_barred(application, ask):
                 self.unreserve(key)
-            elif not blockers and node.has_room_for(ask.size):
+            elif not blockers and node.has_room_for(ask.size) and not is_kept(self, application, ask, node):
                 return ReferenceDecision(key, node.name)
             elif not blockers:
                 elsewhere.append(ask)
@@ -175,6 +176,8 @@ class ReferenceScheduler(ReferenceLife):
         """Place an ask on the node that it needs and has reserved, or choose a victim there."""
         if self._is_barred(application, ask):
             self.unreserve(ask.key)
+            return None
+        if is_kept(self, application, ask, node):
             return None
         if fits_within(self._room_on(node, ask.key), ask.size):
             return ReferenceDecision(ask.key, node.name)
@@ -214,6 +217,8 @@ class ReferenceScheduler(ReferenceLife):
         """Place an ask on the node that it needs, drained or not, or reserve the node."""
         node = self.nodes.get(ask.required_node)
         if node is None or not fits_within(node.size, ask.size) or self._is_barred(application, ask):
+            return None
+        if is_kept(self, application, ask, node):
             return None
         held = bool(node.reserved_for) and ask.key not in node.reserved_for
         if not held and fits_within(self._room_on(node, ask.key), ask.size):
@@ -376,7 +381,7 @@ class ReferenceScheduler(ReferenceLife):
         return max(parts, default=0.0)
 
     def applications_of(self, leaf: ReferenceQueue) -> list[ReferenceApplication]:
-        """Return the applications with waiting asks, in order."""
+        """Return the applications with waiting asks that wait for room alone, in order."""
         by_priority = leaf.sorts_by_priority()
         possible = self._possible(leaf)
 
@@ -402,12 +407,14 @@ class ReferenceScheduler(ReferenceLife):
             )
             return (*((priority, parts) if by_priority else (parts, priority)), name)
 
-        return sorted((each for each in leaf.applications if each.asks), key=place)
+        there = (each for each in leaf.applications if each.asks and not each.waits_for)
+        return sorted(there, key=place)
 
     def node_for(self, application: ReferenceApplication, ask: ReferenceAsk) -> ReferenceNode | None:
         """Return the first node in order that has room, is not reserved, and is not refused by a policy."""
         possible = (node for node in self.nodes_in_order() if not node.reserved_for)
-        with_room = (node for node in possible if node.has_room_for(ask.size))
+        with_room = [node for node in possible if node.has_room_for(ask.size)]
+        with_room = [node for node in with_room if not is_kept(self, application, ask, node)]
         return next((node for node in with_room if not self.policies.refuse(application, ask, node)), None)
 
     # ------------------------------------------------------------------------------------ blockers

@@ -19,6 +19,7 @@ from ..manager.cluster_record import KnownApplication, KnownNode, Size, Task, do
 from ..plans import BEGIN, Plan, PlannedStep, one_of
 from ..tried_policies import TriedPolicies
 from .configurations import LARGE
+from .links import drawn_links
 from .plan import Submission, queue_for
 from .queues import ReferenceApplication, ReferenceAsk
 from .run import MILLISECOND_NS, PARTITION, RM_ID, SECOND_NS, WAITS, ReferenceRun
@@ -195,6 +196,10 @@ class _World(ReferenceRun):
                 application.gang[group] = (1 + int(rng.random() * 3), self._size(rng))
             application.hard = rng.random() < 0.4
             application.timeout_ms = one_of(rng, (0, 0, 2_000, 20_000))
+        refuses = False
+        if "links" in self.features:
+            application.tags |= drawn_links(name, self.serial, self.text)
+            refuses = self.reference.links.refuses(name, application.tags)
         announced: Size = {}
         for count, size in application.gang.values():
             for kind, value in size.items():
@@ -205,8 +210,8 @@ class _World(ReferenceRun):
         request = si.ApplicationRequest(rmID=RM_ID, new=[application.message()])
         self.note("says", request)
         self.scheduler.update_application(request)
-        self.expect_refused(set() if queue else {name})
-        if queue is None:
+        self.expect_refused(set() if queue and not refuses else {name})
+        if queue is None or refuses:
             return
         timeout_ns = application.timeout_ms * MILLISECOND_NS
         known = ReferenceApplication(
@@ -254,7 +259,7 @@ class _World(ReferenceRun):
             sizes = [each.ask.size for each in places if each.ask.group == task.group]
             if sizes and rng.random() < 0.6:
                 task.size = dict(sizes[0])
-        if "promises" in features or ("overruns" in features and rng.random() < 0.5):
+        if features & {"promises", "windows"} or ("overruns" in features and rng.random() < 0.5):
             task.walltime = _walltime(rng)
         if features & {"preempts", "daemons", "quotas"}:
             task.preemptible, task.preempts = rng.random() < 0.7, rng.random() < 0.8
@@ -332,11 +337,12 @@ class _World(ReferenceRun):
         if not names:
             return
         name = one_of(rng, names)
-        removal = si.RemoveApplicationRequest(applicationID=name, partitionName=PARTITION)
+        outcome = one_of(rng, ("", "ok", "failed")) if "links" in self.features else ""
+        removal = si.RemoveApplicationRequest(applicationID=name, partitionName=PARTITION, outcome=outcome)
         request = si.ApplicationRequest(rmID=RM_ID, remove=[removal])
         self.note("says", request)
         self.scheduler.update_application(request)
-        self.expect_gone(self.reference.remove(name))
+        self.expect_gone(self.reference.remove(name, outcome))
 
     def _reload(self, rng: random.Random) -> None:
         """Load a configuration with other settings."""

@@ -30,6 +30,7 @@ _LIMITING: Final = frozenset(
     {"resources", "limits", "maxapplications", "properties", "childtemplate", "policies"}
 )
 """The limits that are removed from a configuration before everything is placed."""
+_WAITS_FOR_OTHERS: Final = frozenset({RefusalReason.DEPENDENCY, RefusalReason.ARRAY_LIMIT})
 _LARGE: Final = {"memory": 100_000, "vcore": 1_000_000}
 _QUIET_SECONDS: Final = 45.0
 """The time without requests after which no work is in progress: applications complete within 30 s."""
@@ -135,6 +136,11 @@ class RunEnding:
             held_back = applications_that_are_held_back(snapshot) | manager.record.gangs_without_their_node()
             for task in manager.record.waiting.values():
                 if task.required_node in manager.record.gone_nodes or task.application in held_back:
+                    continue
+                found = self._scheduler.explain(
+                    task.application, rm_id=manager.rm_id, partition=task.partition
+                )
+                if any(each.reason in _WAITS_FOR_OTHERS for each in found.blockers):
                     continue
                 why = self._scheduler.explain_ask(
                     task.application, task.key, rm_id=manager.rm_id, partition=task.partition

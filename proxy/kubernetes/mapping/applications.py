@@ -53,6 +53,7 @@ from .settings import (
     TOPOLOGY_TAGS,
     UNIQUE_ID_SUFFIX,
     USER_INFO,
+    WAITING_TAGS,
     KubernetesSettings,
     UnsignedUsers,
     creation_seconds,
@@ -232,7 +233,13 @@ def application_tags(pod: Pod, namespace: Namespace | None) -> dict[str, str]:
         tags[IMAGE_PULL_SECRETS_TAG] = ",".join(each.name for each in pod.spec.image_pull_secrets)
     if namespace is not None:
         tags |= namespace_tags(namespace).tags
-    return tags
+    return tags | waiting_tags(pod)
+
+
+def waiting_tags(pod: Pod) -> dict[str, str]:
+    """Return the tags for what the application of a pod waits for."""
+    annotations = pod.metadata.annotations
+    return {tag: annotations[name] for name, tag in WAITING_TAGS.items() if name in annotations}
 
 
 def topology_tags(pod: Pod) -> dict[str, str]:

@@ -33,6 +33,13 @@ from ....model.requests.submission_terms import (
     TOPOLOGY_SLICE_SIZE_TAG,
     TOPOLOGY_SLICE_TAG,
 )
+from ....model.values.dependencies import (
+    AFTER_FAILED_TAG,
+    AFTER_OK_TAG,
+    AFTER_TAG,
+    ARRAY_LIMIT_TAG,
+    ARRAY_TAG,
+)
 from ..objects import ConfigMap, Pod
 from .user_signatures import UserAndGroups, UserSigner
 
@@ -75,6 +82,14 @@ TOPOLOGY_TAGS: Final = {
     "licorne.io/topology-slice-size": TOPOLOGY_SLICE_SIZE_TAG,
 }
 """The annotations of pods for the domain of their gang, and the tags of its application."""
+WAITING_TAGS: Final = {
+    "licorne.io/after": AFTER_TAG,
+    "licorne.io/after-ok": AFTER_OK_TAG,
+    "licorne.io/after-failed": AFTER_FAILED_TAG,
+    "licorne.io/array": ARRAY_TAG,
+    "licorne.io/array-limit": ARRAY_LIMIT_TAG,
+}
+"""The annotations of pods for what their application waits for, and its tags."""
 NAMESPACE_ENABLED: Final = f"{_DOMAIN}namespace.enableYuniKorn"
 """Whether the pods of the namespace are given to the scheduler when they are created."""
 NAMESPACE_GENERATES_ID: Final = f"{_DOMAIN}namespace.generateAppId"

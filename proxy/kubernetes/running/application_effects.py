@@ -8,8 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 from ....model.requests.submission_terms import GANG_SIZE_TAG
+from ....model.values.dependencies import ApplicationOutcome, Terms, terms_of
 from ...si import si_pb2 as si
-from ..mapping.applications import add_application_request, application_warnings, topology_tags
+from ..mapping.applications import (
+    add_application_request,
+    application_warnings,
+    topology_tags,
+    waiting_tags,
+)
 from ..mapping.gangs import RefusedTaskGroups, task_groups
 from ..mapping.pod_groups import PodGroupName, gang_of, gang_size, missing_group
 from ..mapping.settings import PARTITION
@@ -35,6 +41,7 @@ _NAMESPACE_SECONDS: Final = 5.0
 _LATER_SECONDS: Final = 5.0
 """After how long an application is submitted again whose id is still in use."""
 _EMPTY_SECONDS: Final = 90.0
+_FAILED_MAX: Final = 10_000
 """After how long an application without pods is removed that the scheduler has not completed itself."""
 
 # ------------------------------------------------------------------------------------------------- submitting
@@ -92,7 +99,21 @@ def submit(parts: SharedParts, application: PodApplication, _: str) -> None:
     It is not forced, also if pods of it run: a pod that names its node must not admit the others.
     """
     _warn(parts, application.first)
+    for name in _waits_for_outcome(application.first):
+        if name in parts.failed and name not in parts.applications:
+            parts.requests.add(_removal(name, ApplicationOutcome.FAILED.value))
     parts.requests.add(_request_of(parts, application))
+
+
+def _waits_for_outcome(pod: Pod) -> frozenset[str]:
+    """Return the applications that must end in a certain way before that of a pod starts."""
+    terms = terms_of(waiting_tags(pod))
+    names = terms.names.items() if isinstance(terms, Terms) else ()
+    return frozenset(name for name, outcome in names if outcome is not None)
+
+
+def _is_awaited(parts: SharedParts, application_id: str) -> bool:
+    return any(application_id in _waits_for_outcome(each.first) for each in parts.applications.values())
 
 
 def _request_of(parts: SharedParts, application: PodApplication) -> si.AddApplicationRequest:
@@ -246,10 +267,13 @@ def tasks_ended(parts: SharedParts, application: PodApplication) -> None:
     """Handle the end of the last task.
 
     The scheduler completes an application itself, after a time in which more pods may arrive. It would
-    keep an application without any pod for ever, and a gang starts again with the next pod.
+    keep an application without any pod for ever, and a gang starts again with the next pod. An application
+    that has failed, and whose outcome others wait for, is removed at once: the scheduler would complete it.
     """
     application.emptied += 1
-    if application.phase is PodApplicationPhase.RUNNING and application.has_asked:
+    if application.has_failed and _is_awaited(parts, application.application_id):
+        parts.application_event(application, PhaseEvent.DROP)
+    elif application.phase is PodApplicationPhase.RUNNING and application.has_asked:
         parts.loop.later(_EMPTY_SECONDS, _drop_if_empty, parts, application, application.emptied)
     else:
         parts.application_event(application, PhaseEvent.DROP)
@@ -261,11 +285,21 @@ def _drop_if_empty(parts: SharedParts, application: PodApplication, emptied: int
 
 
 def forget(parts: SharedParts, application: PodApplication, _: str) -> None:
-    """Forget an application without tasks."""
-    del parts.applications[application.application_id]
+    """Forget an application without tasks, but not that it has failed."""
+    name, failed = application.application_id, parts.failed
+    del parts.applications[name]
+    failed.pop(name, None)
+    if application.has_failed:
+        failed[name] = None
+        if len(failed) > _FAILED_MAX:
+            del failed[next(iter(failed))]
 
 
 def remove(parts: SharedParts, application: PodApplication, _: str) -> None:
     """Make the scheduler forget an application."""
-    identity = application.application_id
-    parts.requests.add(si.RemoveApplicationRequest(applicationID=identity, partitionName=PARTITION))
+    outcome = ApplicationOutcome.FAILED.value if application.has_failed else ""
+    parts.requests.add(_removal(application.application_id, outcome))
+
+
+def _removal(name: str, outcome: str) -> si.RemoveApplicationRequest:
+    return si.RemoveApplicationRequest(applicationID=name, partitionName=PARTITION, outcome=outcome)

@@ -147,6 +147,8 @@ class ClusterEvents:
         if task is not None and task.has_node and pod.status.reason.startswith("OutOf"):
             note = f"node {task.node_name} has refused the pod: {pod.status.reason}"
             self._reporter.event(pod, "NodeRefusedPod", "Scheduling", note, is_warning=True)
+        if task is not None and pod.is_terminal:
+            task.application.has_failed = pod.status.phase == "Failed"
         self._life.pod_gone(uid)
         self._reconsidering.neighbours_changed()
 

@@ -72,6 +72,8 @@ class SharedParts:
     """The applications with pods, and those that the scheduler has not completed yet, by id."""
     rejections: dict[str, LastRejection] = field(default_factory=dict)
     """The last rejections of applications by id, also of those whose pods are gone."""
+    failed: dict[str, None] = field(default_factory=dict)
+    """The last applications that have failed, by id, for those that wait for how they end."""
     has_begun: bool = False
     """Whether objects may arrive that were not listed at the start: an unknown namespace, for example."""
     random: random.Random = field(default_factory=random.Random)

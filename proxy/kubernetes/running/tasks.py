@@ -191,6 +191,8 @@ class PodApplication:
     """When a gang was last tried again after a timeout, in seconds since 1970."""
     emptied: int = 0
     """How often its last task has ended."""
+    has_failed: bool = False
+    """Whether the last of its pods that ran to an end has failed."""
 
     @property
     def placeholders(self) -> list[PodTask]:

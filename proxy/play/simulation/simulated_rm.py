@@ -12,18 +12,18 @@ Callbacks only write the record and add to the pending requests, which `send` se
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from itertools import count
 from typing import Final, final
 
 from ....model.values.allocation import PREDICATE_CLASS_TAG
+from ....model.values.dependencies import ApplicationOutcome
 from ...si import si_pb2 as si
-from ...si.api import ResourceManager, SchedulerAPI
+from ...si.api import ResourceManager
 from .accounts import Account, Accounts, Owner
 from .core import CallbackGuard, Core, PoolGuard
+from .event_queue import EventQueue, PendingRequests, PiecesOfWork
 from .node_changes import NodeChanges
 from .record import AskEntry, SimulationRecord, without_names
 from .si_messages import ask_message, new_application_message, release_message, resource_message
@@ -55,6 +55,12 @@ class SubmittedApplication:
     phase: ApplicationPhase = ApplicationPhase.SUBMITTED
     held: list[str] = field(default_factory=list)
     reason: str = ""
+
+    @property
+    def outcome(self) -> ApplicationOutcome:
+        """How it ends."""
+        has_failed = self.application.fails or self.phase is ApplicationPhase.ENDED
+        return ApplicationOutcome.FAILED if has_failed else ApplicationOutcome.OK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +106,12 @@ class SimulatedRM(ResourceManager):
         self._configuration = configuration
         self._origin_ns = core.now_ns()
         self._tasks_total = workload.task_count()
-        self._steps_done = 0
         self._nodes = NodeChanges(workload, core.api, record, RM_ID)
         self._applications: dict[str, SubmittedApplication] = {}
         self._work: dict[str, Work] = {}
         self._event_queue = EventQueue(workload)
         self._pending_requests = PendingRequests(core.api, RM_ID)
+        self._pieces = PiecesOfWork(workload, self._event_queue, self._pending_requests)
         self._guard = _guarded(self, workload, record)
 
     # ----------------------------------------------------------------------------------- traffic
@@ -160,7 +166,7 @@ class SimulatedRM(ResourceManager):
 
     def progress(self) -> tuple[int, int]:
         """Return the number of submitted and ended tasks, and twice the number of all."""
-        return self._steps_done, 2 * self._tasks_total
+        return self._pieces.steps_done, 2 * self._tasks_total
 
     def suppose(self, run_ns: Callable[[str, int], int | None]) -> None:
         """Submit nothing more, and let all work run as long as is expected.
@@ -225,7 +231,7 @@ class SimulatedRM(ResourceManager):
         group = task.key if application.gang is not None and is_first else ""
         message = resource_message(task.resources)
         for key in task.allocation_keys():
-            self._steps_done += 1
+            self._pieces.steps_done += 1
             self._ask(Work(base_key=key, task=task, message=message, task_group=group), entry)
 
     def _ask(self, work: Work, entry: AskEntry) -> None:
@@ -299,9 +305,10 @@ class SimulatedRM(ResourceManager):
         if key not in self._record.waiting:
             self._record.remarks.surprises["rejection of something that does not wait"] += 1
             return
-        self._steps_done += 1
+        application_id = self._record.waiting[key].application_id
         self._record.rejected(key, self._now_ns(), reason)
         del self._work[key]
+        self._pieces.over(application_id, self._applications[application_id].outcome, self._now_ns())
 
     def _placed(self, key: str, node_id: str) -> None:
         """Start a task; a placeholder does not run."""
@@ -318,10 +325,12 @@ class SimulatedRM(ResourceManager):
         """End a task whose time is over, if it still runs under this key."""
         entry = self._record.running.get(key)
         if entry is not None:
-            self._steps_done += 1
             self._record.completed(key, now_ns)
             self._pending_requests.add_release(release_message(key, entry.application_id))
             del self._work[key]
+            self._pieces.over(
+                entry.application_id, self._applications[entry.application_id].outcome, self._now_ns()
+            )
 
     def _released(self, release: si.AllocationRelease) -> None:
         """Confirm a requested release, and ask again for work that the scheduler took."""
@@ -345,7 +354,11 @@ class SimulatedRM(ResourceManager):
     def _overran(self, key: str) -> None:
         """Record the end of a task that has run for its walltime: it completed if it ends at this moment."""
         now_ns, duration_ns = self._now_ns(), self._work.pop(key).task.duration_ns
-        self._steps_done += 1
+        self._pieces.over(
+            self._record.running[key].application_id,
+            self._applications[self._record.running[key].application_id].outcome,
+            self._now_ns(),
+        )
         if duration_ns is not None and self._record.running[key].placed_at_ns + duration_ns <= now_ns:
             self._record.completed(key, now_ns)
         else:
@@ -357,8 +370,10 @@ class SimulatedRM(ResourceManager):
         if entry.is_placeholder:
             return
         if not is_due or self._applications[entry.application_id].phase is ApplicationPhase.ENDED:
-            self._steps_done += 1
             self._record.given_up(entry)
+            self._pieces.over(
+                entry.application_id, self._applications[entry.application_id].outcome, self._now_ns()
+            )
             return
         again = replace(work, repetition=work.repetition + 1)
         self._ask(again, replace(entry, is_repeated=True))
@@ -383,111 +398,3 @@ def _guarded(
         return nodes[node_id].is_of(pools.get(record.waiting[key].application_id, ""))
 
     return PoolGuard(manager, is_allowed)
-
-
-@final
-class EventQueue:
-    """The events of one workload; equal times keep the order of the workload, and of the placements."""
-
-    def __init__(self, workload: SimulatedWorkload) -> None:
-        self._submissions = _submissions(workload)
-        self._submissions_done = 0
-        self._ends: list[tuple[int, int, str]] = []
-        self._serial = count()
-
-    def next_ns(self) -> int | None:
-        """Return the time of the next event, `None` without one."""
-        moments_ns = [self._ends[0][0]] if self._ends else []
-        if self._submissions_done < len(self._submissions):
-            moments_ns.append(self._submissions[self._submissions_done][0])
-        return min(moments_ns, default=None)
-
-    def add_end(self, key: str, at_ns: int) -> None:
-        """Note the end of the work with that key."""
-        heapq.heappush(self._ends, (at_ns, next(self._serial), key))
-
-    def replace_by(self, ends_ns: Mapping[str, int]) -> None:
-        """Forget all events, and note these ends by key."""
-        self._submissions_done = len(self._submissions)
-        self._ends = [(at_ns, next(self._serial), key) for key, at_ns in ends_ns.items()]
-        heapq.heapify(self._ends)
-
-    def pop_end(self, now_ns: int) -> str | None:
-        """Remove and return the key of work that ends by now, `None` without one."""
-        if not self._ends or self._ends[0][0] > now_ns:
-            return None
-        return heapq.heappop(self._ends)[2]
-
-    def pop_submission(self, now_ns: int) -> tuple[SimulatedApplication, SimulatedTask | None] | None:
-        """Remove and return the next due submission: an application, or a task of one."""
-        if self._submissions_done == len(self._submissions):
-            return None
-        at_ns, application, task = self._submissions[self._submissions_done]
-        if at_ns > now_ns:
-            return None
-        self._submissions_done += 1
-        return application, task
-
-
-def _submissions(workload: SimulatedWorkload) -> list[tuple[int, SimulatedApplication, SimulatedTask | None]]:
-    """Return all submissions in the order of their times, an application before its tasks."""
-    submissions: list[tuple[int, SimulatedApplication, SimulatedTask | None]] = []
-    for application in workload.applications:
-        submissions.append((application.submit_at_ns, application, None))
-        submissions.extend((task.submit_at_ns, application, task) for task in application.tasks)
-    return sorted(submissions, key=lambda submission: submission[0])
-
-
-@final
-class PendingRequests:
-    """The messages of one resource manager on their way to the scheduler, in order within each kind.
-
-    A callback only adds: the scheduler is never called from inside its own callback.
-    """
-
-    def __init__(self, api: SchedulerAPI, rm_id: str) -> None:
-        self._api = api
-        self._rm_id = rm_id
-        self._releases = si.AllocationRequest(rmID=rm_id)
-        self._applications = si.ApplicationRequest(rmID=rm_id)
-        self._asks = si.AllocationRequest(rmID=rm_id)
-        self._count = 0
-
-    def add_application(self, application: si.AddApplicationRequest) -> None:
-        """Keep the submission of an application."""
-        self._applications.new.append(application)
-        self._count += 1
-
-    def add_ask(self, ask: si.Allocation) -> None:
-        """Keep an ask."""
-        self._asks.allocations.append(ask)
-        self._count += 1
-
-    def add_release(self, release: si.AllocationRelease) -> None:
-        """Keep a release; it is copied, so that it may be part of a callback's message."""
-        self._releases.releases.allocationsToRelease.append(release)
-        self._count += 1
-
-    def is_empty(self) -> bool:
-        """Return whether there is nothing to send."""
-        return not self._count
-
-    def send(self) -> None:
-        """Send releases, then applications, then asks: at most one request for each kind.
-
-        Additions by callbacks in the meantime are sent with a later kind in this order, or the next time.
-        """
-        if not self._count:
-            return
-        if self._releases.HasField("releases"):
-            releases, self._releases = self._releases, si.AllocationRequest(rmID=self._rm_id)
-            self._count -= len(releases.releases.allocationsToRelease)
-            self._api.update_allocation(releases)
-        if self._applications.new:
-            applications, self._applications = self._applications, si.ApplicationRequest(rmID=self._rm_id)
-            self._count -= len(applications.new)
-            self._api.update_application(applications)
-        if self._asks.allocations:
-            asks, self._asks = self._asks, si.AllocationRequest(rmID=self._rm_id)
-            self._count -= len(asks.allocations)
-            self._api.update_allocation(asks)

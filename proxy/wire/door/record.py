@@ -11,7 +11,7 @@ It serves RMs of the current generation of `si.v1`: fields of the older one are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, final
@@ -19,7 +19,9 @@ from typing import Any, Final, TypeAlias, final
 from ....model.applications.effects import ApplicationEvent, ApplicationState
 from ....model.nodes.node import CORDONED
 from ....model.requests.nodes import update_refusal
+from ....model.state.dependencies import ENDED_MAX
 from ....model.values.allocation import WALLTIME_TAG
+from ....model.values.dependencies import AFTER_TAG, ARRAY_TAG, ApplicationOutcome, Terms, terms_of
 from ....model.values.messages import RejectionCode, full_partition_name
 from ...si import si_pb2 as si
 from ...si.messages import message_batches
@@ -44,6 +46,8 @@ _WAY: Final = {
 """The states that an application enters again on a new worker before the one that the RM has."""
 _NUDGE: Final = "licorne-door "
 """The prefix of the keys of asks that are withdrawn in the request that sends them, see `_nudges`."""
+_LINKS: Final = tuple(tag.encode() for tag in (AFTER_TAG, ARRAY_TAG))
+"""What the entry of an application contains that waits for others, or is an element of an array."""
 _C = RejectionCode
 _INVALID_NODE: Final = frozenset(code.value for code in (_C.INVALID, _C.NODE_UNKNOWN, _C.PARTITION_UNKNOWN))
 """The codes of rejected changes of nodes, and of entries without a partition."""
@@ -100,6 +104,8 @@ class PartitionRecord:
         self._partition = partition
         self._gone = RecentNames()
         """The applications that are gone."""
+        self._ends: dict[str, str] = {}
+        """How the last applications have ended, and the arrays of which one has, by name."""
 
     @property
     def accepted(self) -> tuple[Collection[str], Collection[str]]:
@@ -141,10 +147,35 @@ class PartitionRecord:
             self._applications.create(new.applicationID, entry, is_change=changed is not None)
         for removal in request.remove:
             name = removal.applicationID
+            self._note_end(name, removal.outcome or ApplicationOutcome.OK.value)
             self._applications.end(name)
             self._gone.add(name)
             self._states.pop(name, None)
             self._allocations.end_application(name)
+
+    def _note_end(self, name: str, outcome: str) -> None:
+        """Note how an application has ended, for those that wait for it or its array on another worker."""
+        entry = self._applications.there.get(name, b"")
+        array = _tags(entry).get(ARRAY_TAG, "") if ARRAY_TAG.encode() in entry else ""
+        for each in {name, array} - {""}:
+            self._ends.pop(each, None)
+            self._ends[each] = outcome
+        while len(self._ends) > ENDED_MAX:
+            del self._ends[next(iter(self._ends))]
+
+    def _ends_to_tell(self) -> list[si.RemoveApplicationRequest]:
+        """Return how those have ended that applications wait for: a new worker does not know it."""
+        entries = self._applications.there
+        linked = [_tags(entry) for entry in entries.values() if any(tag in entry for tag in _LINKS)]
+        live = {*entries, *(tags.get(ARRAY_TAG, "") for tags in linked)}
+        terms = [terms_of(tags) for tags in linked]
+        names = {name for each in terms if isinstance(each, Terms) for name in each.names} - live
+        return [
+            si.RemoveApplicationRequest(
+                applicationID=name, partitionName=self._partition, outcome=self._ends[name]
+            )
+            for name in sorted(names & self._ends.keys())
+        ]
 
     def _with_walltime(self, new: si.AddApplicationRequest) -> bytes | None:
         """Return a known application with the walltime of the request, `None` if that does not change it."""
@@ -279,6 +310,8 @@ class PartitionRecord:
         if state == _S.NEW.value:  # It is not a change, but a warning about the request.
             return not known.repeats
         if state in _OVER:
+            outcome = ApplicationOutcome.FAILED if state == _S.FAILED.value else ApplicationOutcome.OK
+            self._note_end(name, outcome.value)
             self._applications.forget(name)
             self._gone.add(name)
             self._forget_state(name)
@@ -307,13 +340,17 @@ class PartitionRecord:
         nodes = self._nodes.begin_recovery()
         failed = [name for name, known in self._states.items() if self._has_failed(name, known)]
         for name in failed:
+            self._note_end(name, ApplicationOutcome.FAILED.value)
             self._applications.forget(name)
             del self._states[name]
         applications = self._applications.begin_recovery()
         held = self._allocations.begin_recovery(self._applications.is_known)
         for known in self._states.values():
             known.repeats = bool(known.state)
-        late: list[_Request] = []
+        late: list[_Request] = [
+            si.ApplicationRequest(rmID=self._rm_id, remove=batch)
+            for batch in message_batches(self._ends_to_tell(), BATCH_MAX)
+        ]
         late_nodes = [*map(si.NodeInfo.FromString, nodes.late)]
         late += [
             si.NodeRequest(rmID=self._rm_id, nodes=batch) for batch in message_batches(late_nodes, BATCH_MAX)
@@ -427,6 +464,11 @@ def _without_nudges(response: si.AllocationResponse) -> si.AllocationResponse:
     for place in reversed(nudges):
         del rest.rejectedAllocations[place]
     return rest
+
+
+def _tags(entry: bytes) -> Mapping[str, str]:
+    """Return the tags of an application."""
+    return si.AddApplicationRequest.FromString(entry).tags
 
 
 def _folded(entry: bytes, change: si.NodeInfo) -> bytes:

@@ -121,7 +121,11 @@ MESSAGES: Final = {
         "Resource placeholderAsk": 7,
         "string gangSchedulingStyle": 8,
     },
-    "RemoveApplicationRequest": {"string applicationID": 1, "string partitionName": 2},
+    "RemoveApplicationRequest": {
+        "string applicationID": 1,
+        "string partitionName": 2,
+        "string outcome": 1000,
+    },
     "ApplicationResponse": {
         "repeated RejectedApplication rejected": 1,
         "repeated AcceptedApplication accepted": 2,

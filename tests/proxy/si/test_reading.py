@@ -10,7 +10,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from licorne.model.errors import RequestError
 from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.values.dependencies import ApplicationOutcome
 from licorne.model.values.messages import (
     AllocationSubmission,
     ApplicationRemoval,
@@ -439,6 +441,17 @@ def test_removed_applications_are_read_in_order() -> None:
     expected = (ApplicationRemoval("b", "[rm]default"), ApplicationRemoval("a", "[rm]default"))
 
     assert expected == application_removals(request)
+
+
+def test_a_removal_may_name_how_an_application_ended() -> None:
+    """As one word of two; an old client names none."""
+    removals = [si.RemoveApplicationRequest(applicationID="a", outcome=text) for text in ("", "ok", "failed")]
+    read = application_removals(si.ApplicationRequest(rmID="rm", remove=removals))
+
+    assert [None, ApplicationOutcome.OK, ApplicationOutcome.FAILED] == [each.outcome for each in read]
+    bad = [si.RemoveApplicationRequest(applicationID="a", outcome="well")]
+    with pytest.raises(RequestError, match="outcome of application a is 'well': it must be ok or failed"):
+        application_removals(si.ApplicationRequest(rmID="rm", remove=bad))
 
 
 def test_what_others_use_of_a_node_is_read() -> None:

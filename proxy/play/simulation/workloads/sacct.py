@@ -14,6 +14,11 @@ Columns may be in any order, and only those below are read:
 | devices, each kind a resource | `gres/...` of `AllocTRES` or `ReqTRES` |
 | user, group, queue | `User`, `Account`, the first name of `Partition` |
 | tags `account` and `qos` | `Account`, `QOS` |
+| what it waits for | `Dependency`, or `--dependency` in `SubmitLine` |
+| limit of its array | `JobID` of elements that wait (`123_[5-9%2]`), or `--array` in `SubmitLine` |
+
+Of dependencies `afterany`, `afterok`, `afternotok` and `aftercorr` count, where all must be met; others are
+ignored and noted. An array is named by its number.
 
 Rows of steps belong to their job. Jobs that have not started or still run are left out and counted: their
 elapsed time is not a run time.
@@ -23,15 +28,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
 from typing import Final
 
+from .....model.values.dependencies import (
+    AFTER_FAILED_TAG,
+    AFTER_OK_TAG,
+    AFTER_TAG,
+    ARRAY_LIMIT_TAG,
+    ARRAY_TAG,
+)
 from ....base.files.input_files import NANOSECONDS_IN_SECOND, InputError
 from .csv_log import ColumnDocument, JobRecord, MappingDocument, TimeColumnDocument, records_of
-from .swf_log import UNKNOWN, SwfJob, SwfLog
+from .swf_log import COMPLETED, FAILED, UNKNOWN, SwfJob, SwfLog
 
 _MILLI: Final = 1000
 _MINUTE_NS: Final = 60 * NANOSECONDS_IN_SECOND
@@ -52,6 +65,15 @@ _RUNS: Final = frozenset(
 _MEMORY: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTP]?)B?([cn]?)")
 _DEVICES: Final = "gres/"
 _COUNT: Final = re.compile(r"[0-9]{1,9}")
+_AT_ONCE: Final = re.compile(r"%([1-9][0-9]{0,6})")
+_ARRAY: Final = re.compile(r"(?:--array[= ]|(?<!\S)-a ?)(\S+)")
+_DEPENDENCY: Final = re.compile(r"(?:--dependency[= ]|(?<!\S)-d ?)(\S+)")
+_AFTER: Final = {
+    "afterany": AFTER_TAG,
+    "afterok": AFTER_OK_TAG,
+    "aftercorr": AFTER_OK_TAG,
+    "afternotok": AFTER_FAILED_TAG,
+}
 
 
 def is_sacct(text: str) -> bool:
@@ -73,7 +95,10 @@ def read_sacct(path: Path) -> SwfLog:
     )
     jobs: dict[str, SwfJob] = {}
     notes: Counter[str] = Counter()
+    limits: dict[str, str] = {}
+    waits: dict[str, dict[str, str]] = {}
     for number, row in enumerate(records_of(path, document, _check_header), start=1):
+        _note_links(row, limits, waits, notes)
         reason = _reason_to_leave_out(row)
         if reason:
             notes[reason] += 1
@@ -86,7 +111,58 @@ def read_sacct(path: Path) -> SwfLog:
             notes["job of several partitions: the first counts"] += 1
     if not jobs:
         raise InputError(path, f"there is no job that has ended below the header: {dict(notes)}")
-    return SwfLog(path, tuple(jobs.values()), notes=notes)
+    return SwfLog(path, tuple(_linked(jobs, limits, waits)), notes=notes)
+
+
+def _note_links(
+    row: JobRecord, limits: dict[str, str], waits: dict[str, dict[str, str]], notes: Counter[str]
+) -> None:
+    """Note the limit of the array of a row, and the tags by which its job waits for others."""
+    name, line = row.first_text(_JOB), row.first_text("SubmitLine")
+    if "." in name:
+        return
+    array, _, element = name.partition("_")
+    found = _AT_ONCE.search(element) or (
+        (array_option := _ARRAY.search(line)) and _AT_ONCE.search(array_option[1])
+    )
+    if element and found:
+        limits[array] = found[1]
+    option = _DEPENDENCY.search(line)
+    text = row.first_text("Dependency") or (option[1] if option else "")
+    if text:
+        waits[name] = _after_tags(text, element, notes)
+
+
+def _after_tags(text: str, element: str, notes: Counter[str]) -> dict[str, str]:
+    """Return a dependency such as `afterok:12:13,afterany:14` as tags."""
+    names: dict[str, list[str]] = {}
+    for part in () if "?" in text else text.split(","):
+        kind, *jobs = re.sub(r"\([^)]*\)|_\*", "", part).split(":")
+        tag = _AFTER.get(kind)
+        if tag is None or not jobs:
+            notes[f"dependency {kind!r}: ignored"] += 1
+        else:
+            names.setdefault(tag, []).extend(
+                f"{job}_{element}" if kind == "aftercorr" and element else job for job in jobs
+            )
+    if "?" in text:
+        notes["dependency of which one of several parts is enough ('?'): ignored"] += 1
+    return {tag: ",".join(found) for tag, found in names.items()}
+
+
+def _linked(
+    jobs: Mapping[str, SwfJob], limits: Mapping[str, str], waits: Mapping[str, Mapping[str, str]]
+) -> Iterator[SwfJob]:
+    """Yield the jobs with tags of what they wait for, and of arrays with a limit or that are waited for."""
+    named = {name for tags in waits.values() for names in tags.values() for name in names.split(",")}
+    for name, job in jobs.items():
+        array, _, element = name.partition("_")
+        tags = dict(waits.get(name, {}))
+        if element and (array in limits or array in named):
+            tags[ARRAY_TAG] = array
+        if element and array in limits:
+            tags[ARRAY_LIMIT_TAG] = limits[array]
+        yield replace(job, tags={**job.tags, **tags}) if tags else job
 
 
 def _check_header(header: list[str], path: Path) -> None:
@@ -134,6 +210,7 @@ def _job(number: int, row: JobRecord) -> SwfJob:
         tasks=nodes,
         resources={name: amount for name, amount in resources.items() if amount} if cpus else {},
         start_ns=_time_ns(row, "Start"),
+        status=COMPLETED if row.first_text("State") in {"", "COMPLETED"} else FAILED,
     )
 
 

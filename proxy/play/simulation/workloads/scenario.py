@@ -38,7 +38,10 @@ from .workload import (
     configuration_for,
 )
 
-_PARTITION_KEYS: Final = ("placementrules", "limits", "nodesortpolicy", "preemption", "topology", "queues")
+_PARTITION_KEYS: Final = (
+    *("placementrules", "limits", "nodesortpolicy", "preemption", "windows", "topology"),
+    "queues",
+)
 _TASKS_MAX: Final = 1_000_000
 _SECTIONS: Final[dict[str, type[BaseModel]]] = {
     "nodes": NodesDocument,
@@ -178,6 +181,7 @@ def _applications(document: ScenarioDocument, random: Random) -> Iterator[Simula
                 tasks=tuple(_tasks(one, application_id, submit_at_ns, random)),
                 gang=GangStyle[one.gang.upper()] if one.gang else None,
                 tags=one.tags,
+                fails=one.fails,
             )
 
 

@@ -7,7 +7,7 @@ nodes:
     resources: {vcore: 16, memory: 64Gi}
     attributes: {rack: r1}       # optional
 queues: [...]                    # optional, as in queues.yaml below a partition; so are
-nodesortpolicy: {...}            # placementrules, limits, preemption and topology
+nodesortpolicy: {...}            # placementrules, limits, windows, preemption and topology
 applications:
   - name: etl                    # application ids are etl-1, etl-2, ...
     count: 12                    # default 1
@@ -17,7 +17,8 @@ applications:
     submit: 30m                  # submission of the first one, default 0
     every: 10m                   # interval to the next ones, default all at once
     gang: soft                   # or hard; by default tasks start one by one
-    tags: {topologyRequired: rack}   # optional, each a text
+    tags: {array: etl, arrayLimit: 4}   # optional
+    fails: true                  # how it ends, for those that wait for it; default false
     tasks:
       - count: 8                 # default 1
         resources: {vcore: 500m, memory: 4Gi}
@@ -187,7 +188,8 @@ class ApplicationsDocument(_ScenarioMapping):
     submit: _Duration = 0
     every: _Duration = 0
     gang: Literal["soft", "hard"] | None = None
-    tags: dict[str, str] = {}
+    tags: dict[str, Annotated[str, BeforeValidator(_text)]] = {}
+    fails: bool = False
     tasks: Annotated[list[TasksDocument], Field(min_length=1)]
 
 
@@ -221,6 +223,7 @@ class ScenarioDocument(_ScenarioMapping):
     nodesortpolicy: JsonValue = None
     preemption: JsonValue = None
     topology: JsonValue = None
+    windows: JsonValue = None
     applications: Annotated[list[ApplicationsDocument], Field(min_length=1)]
     events: list[NodeEventDocument] = []
 

@@ -23,7 +23,8 @@ The rules, each counted in the notes of the workload if it was used:
   number, or else `queue<number>`, or else `default`.
 * A job with more processors than the whole machine is kept unless it must start as a whole: its tasks run as
   room is found.
-* Dependencies between jobs (preceding job, think time) are ignored.
+* A job with a preceding one waits for the end of that. With a think time as well it is submitted that long
+  after that end, as the format defines it, and not at its own time. None waits for a job that is not there.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ from pathlib import Path
 from typing import Final
 
 from .....model.resources.quantities import INT64_MAX
+from .....model.values.dependencies import AFTER_TAG
 from ....base.files.input_files import NANOSECONDS_IN_SECOND, InputError, unpacked_name
 from ....base.terminal.standard_output import counted
 from .machines import MACHINES_SUFFIX, machines_of_header, nodes_of, read_machines
 from .slurm_nodes import Machine
-from .swf_log import BYTES_IN_KILOBYTE, CANCELLED, UNKNOWN, SwfJob, SwfLog, read_swf_log
+from .swf_log import BYTES_IN_KILOBYTE, CANCELLED, FAILED, UNKNOWN, SwfJob, SwfLog, read_swf_log
 from .workload import (
     GangStyle,
     InputNote,
@@ -49,6 +51,7 @@ from .workload import (
     SimulatedWorkload,
     configuration_for,
     queue_name,
+    without_absent,
     without_what_never_starts,
 )
 
@@ -105,6 +108,10 @@ class _Reading:
         known = (machine.partitions.split(",") for machine in self.machines)
         return job.queue_name if any(job.queue_name in each for each in known) else ""
 
+    def name_of(self, number: int) -> str:
+        """Return the name of the job with a number."""
+        return f"job-{number:0{self.number_width}}"
+
     @property
     def smallest(self) -> Machine:
         """The machine with the fewest processors."""
@@ -152,6 +159,7 @@ def workload_of_log(log: SwfLog, machines_path: Path | None, options: JobOptions
         name=unpacked_name(path).name, nodes=nodes, applications=_joined(made), default_configuration=""
     )
     work, left_out = without_what_never_starts(work)
+    work, absent = without_absent(work)
     if left_out:
         reading.notes["job skipped: there is no room for the whole of it on the empty machine"] += left_out
     return replace(
@@ -159,7 +167,7 @@ def workload_of_log(log: SwfLog, machines_path: Path | None, options: JobOptions
         default_configuration=configuration_for(
             (application.queue for application in work.applications), has_whole_gangs=options.whole
         ),
-        notes=tuple(InputNote(count, text) for text, count in reading.notes.items()),
+        notes=(*(InputNote(count, text) for text, count in reading.notes.items()), *absent),
     )
 
 
@@ -230,7 +238,9 @@ def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
     if processors > reading.processors and not reading.options.whole:
         text = f"job larger than the machine, which has {counted(reading.processors, 'processor')}"
         reading.notes[f"{text}: its tasks never run all at once"] += 1
-    name = job.name or f"job-{job.number:0{reading.number_width}}"
+    name = job.name or reading.name_of(job.number)
+    follows = reading.name_of(job.preceding) if job.preceding > 0 else ""
+    has_think_time = bool(follows) and job.think_ns != UNKNOWN
     key = f"{name}-{job.part}" if job.part else name
     tasks = tuple(
         SimulatedTask(
@@ -257,7 +267,10 @@ def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
         gang=GangStyle.SOFT if whole else None,
         placeholder_timeout_ns=PLACEHOLDER_TIMEOUT_NS if whole else None,
         walltime_ns=_walltime_ns(job, reading),
-        tags=job.tags,
+        tags={AFTER_TAG: follows, **job.tags} if follows and not has_think_time else job.tags,
+        follows=follows if has_think_time else "",
+        think_ns=job.think_ns if has_think_time else 0,
+        fails=job.status in {FAILED, CANCELLED},
         recorded_start_ns=None if job.start_ns == UNKNOWN else job.start_ns - reading.start_ns,
     )
 

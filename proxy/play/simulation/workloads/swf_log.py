@@ -3,7 +3,7 @@
 Lines that start with `;` are comments; from the header in them the size of the machine (`MaxNodes`,
 `MaxProcs`) and the names of queues (`Queue: 3 batch`) are used. Up to three extra columns are read, as in the
 logs of MetaCentrum: the nodes of a job (in braces; ignored), the name of its queue, and the text of its
-request.
+request. Logs with these have no preceding jobs: the same number is in all their lines.
 
 This module only reads; `swf` converts jobs for a simulation.
 
@@ -23,6 +23,8 @@ from .....model.resources.quantities import INT64_MAX
 from ....base.files.input_files import NANOSECONDS_IN_SECOND, InputError, read_text
 
 UNKNOWN: Final = -1
+FAILED: Final = 0
+COMPLETED: Final = 1
 CANCELLED: Final = 5
 _COLUMNS: Final = (
     "job number",
@@ -84,6 +86,8 @@ class SwfJob:
     tasks: int = 0
     resources: Mapping[str, int] = field(default_factory=dict)
     start_ns: int = UNKNOWN
+    preceding: int = UNKNOWN
+    think_ns: int = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,15 @@ class _Line:
             raise InputError(self.path, f"{name}: {text!r} is too large", line=self.line, column=column)
         return nanoseconds if nanoseconds >= 0 else UNKNOWN
 
+    def preceding(self) -> int:
+        """Return the number of the preceding job, which is another one."""
+        number = self.whole("preceding job")
+        if number > 0 and number == self.whole("job number"):
+            column = self._fields[_COLUMNS.index("preceding job")][0]
+            message = f"preceding job: {number} is the job itself"
+            raise InputError(self.path, message, line=self.line, column=column)
+        return number
+
     def extra_texts(self) -> list[str]:
         """Return the extra columns without the list of nodes."""
         extra = [text for _, text in self._fields[len(_COLUMNS) :]]
@@ -199,5 +212,7 @@ def _read_job(line: _Line) -> SwfJob:
         queue=line.whole("queue"),
         queue_name=extra[0] if extra else "",
         request=extra[1] if len(extra) > 1 else "",
+        preceding=UNKNOWN if extra else line.preceding(),
+        think_ns=line.seconds_ns("think time"),
         start_ns=UNKNOWN if UNKNOWN in {submit_ns, wait_ns} else submit_ns + wait_ns,
     )

@@ -19,6 +19,7 @@ import yaml
 
 from .....model.configuration.policies import GangPlacing
 from .....model.configuration.queue_properties import GANG_PLACING
+from .....model.values.dependencies import ARRAY_TAG, tags_for
 
 POOLS: Final = "partitions"
 """The attribute of a node with the names of its pools, separated by commas."""
@@ -107,7 +108,8 @@ class SimulatedApplication:
     `placeholder_timeout_ns` is the time for which placeholders may wait for the others, `None` for the
     default of the scheduler. `walltime_ns` is the maximum run time of each task by its owner, `None` if it is
     unknown. `tags` are the other tags of the application. `recorded_start_ns` is its start in the log. It
-    runs only on nodes of its `pool`, unless that is empty.
+    runs only on nodes of its `pool`, unless that is empty. If it `follows` an application, it is submitted
+    `think_ns` after the end of that, instead of at its time. It `fails` where others wait for how it ends.
     """
 
     application_id: str
@@ -122,6 +124,9 @@ class SimulatedApplication:
     tags: Mapping[str, str] = field(default_factory=dict)
     recorded_start_ns: int | None = None
     pool: str = ""
+    follows: str = ""
+    think_ns: int = 0
+    fails: bool = False
 
     def __post_init__(self) -> None:
         assert all(task.submit_at_ns >= self.submit_at_ns for task in self.tasks), (
@@ -307,6 +312,8 @@ def cut_workload(workload: SimulatedWorkload, cut: WorkloadCut) -> SimulatedWork
         applications=tuple(_moved(each, start_ns, cut) for each in taken),
         node_events=tuple(_moved_events(workload, nodes, cut)),
     )
+    result, absent = without_absent(result)
+    notes += absent
     if cut.nodes != _ONE or cut.size != _ONE:
         result, too_large = without_what_never_starts(result)
         if too_large:
@@ -369,6 +376,21 @@ def _scaled_nodes(nodes: tuple[SimulatedNode, ...], factor: Fraction) -> Iterato
             node = alike[number % len(alike)]
             copy = number // len(alike)
             yield replace(node, node_id=f"{node.node_id}-copy{copy}") if copy else node
+
+
+def without_absent(workload: SimulatedWorkload) -> tuple[SimulatedWorkload, list[InputNote]]:
+    """Return a workload in which no application waits for one that is not in it, and a note about these."""
+    there = {each.application_id for each in workload.applications}
+    there |= {array for each in workload.applications if (array := each.tags.get(ARRAY_TAG))}
+    applications = []
+    for application in workload.applications:
+        tags = tags_for(application.tags, there.__contains__)
+        follows = application.follows if application.follows in there else ""
+        is_changed = tags != application.tags or follows != application.follows
+        applications.append(replace(application, tags=tags, follows=follows) if is_changed else application)
+    count = sum(new is not old for new, old in zip(applications, workload.applications, strict=True))
+    notes = [InputNote(count, "job that waits for jobs that are not there: not for these")] if count else []
+    return replace(workload, applications=tuple(applications)), notes
 
 
 def without_what_never_starts(workload: SimulatedWorkload) -> tuple[SimulatedWorkload, int]:

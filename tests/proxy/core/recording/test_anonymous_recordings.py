@@ -233,6 +233,26 @@ def test_tags_that_steer_the_scheduler_keep_what_they_say() -> None:
     assert hidden["other"].startswith("tag-")
 
 
+def test_tags_that_name_applications_name_the_same_ones() -> None:
+    """With the pseudonyms of these applications; how many of an array run at once is kept."""
+    lines = AnonymousLines()
+    hidden: Any = lines.hidden(
+        {
+            "new": [
+                {"applicationID": "ultra", "tags": {"array": "ultra", "arrayLimit": "2"}},
+                {"applicationID": "b", "tags": {"after": "ultra, b", "afterOk": "ultra", "afterFailed": "b"}},
+            ],
+            "remove": [{"applicationID": "ultra", "outcome": "failed"}],
+        }
+    )
+    first, second = hidden["new"]
+    ultra, b = first["applicationID"], second["applicationID"]
+    assert {"ultra", "b"}.isdisjoint({ultra, b})
+    assert first["tags"] == {"array": ultra, "arrayLimit": "2"}
+    assert second["tags"] == {"after": f"{ultra},{b}", "afterOk": ultra, "afterFailed": b}
+    assert hidden["remove"] == [{"applicationID": ultra, "outcome": "failed"}]
+
+
 @pytest.mark.parametrize("name", ["tags", "groups", "refused", "attributes", "memory"])
 def test_a_resource_may_have_the_name_of_anything(name: str) -> None:
     """Its quantity stays, and its name."""

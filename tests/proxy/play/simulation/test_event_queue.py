@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from support.proxy.simulation_builders import SECOND, a_task, a_workload, an_application
 
-from licorne.proxy.play.simulation.simulated_rm import EventQueue
+from licorne.proxy.play.simulation.event_queue import EventQueue
 
 
 def test_the_agenda_tells_what_is_due_next() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from support.proxy.fake_core import FakeCore
 
-from licorne.proxy.play.simulation.simulated_rm import PendingRequests
+from licorne.proxy.play.simulation.event_queue import PendingRequests
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
 

@@ -205,3 +205,42 @@ def test_a_queue_that_a_reload_made_a_parent_is_a_leaf_while_applications_come()
         "      parent: true\n    submitacl: '*'\n  placementrules:\n  - name: provided\n    create: true\n"
         "  preemption:\n    enabled: false\n"
     ) == opened
+
+
+def test_a_saved_application_waits_for_what_it_still_waits_for() -> None:
+    """What has ended is not in the file: it is no longer named."""
+
+    def line(verb: str, **body: object) -> str:
+        return json.dumps({verb: {"rmID": "rm", **body}})
+
+    def came(name: str, **tags: str) -> list[str]:
+        size = {"resources": {"memory": {"value": 1}}}
+        ask = {"allocationKey": f"{name}-1", "applicationID": name, "resourcePerAlloc": size}
+        new = {"applicationID": name, "queueName": "root.q", "ugi": {"user": "ada"}, "tags": tags}
+        return [line("application", new=[new]), line("allocation", allocations=[ask])]
+
+    config = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
+    first = Played(
+        [
+            line("register", config=config),
+            *came("a"),
+            *came("b"),
+            *came("c", afterOk="a,b", namespace="x"),
+            *came("d", after="a"),
+            *came("e", afterOk="a"),
+            line("application", remove=[{"applicationID": "a", "outcome": "failed"}]),
+        ]
+    )
+    copy = first.fork()
+    node = {"nodeID": "n", "action": "CREATE", "schedulableResource": {"resources": {"memory": {"value": 9}}}}
+    after = [
+        line("application", remove=[{"applicationID": "b"}]),
+        line("node", nodes=[node]),
+        '{"schedule": 9}',
+    ]
+    for played in (first, copy):
+        played.play(after)
+    assert first.had() == copy.had()
+    assert first.had()["default d"][2] == [("d-1", "n")]  # type: ignore[index]
+    first.core.stop()
+    copy.core.stop()

@@ -22,8 +22,10 @@ from support.proxy.manager_requests import (
 from support.waiting import wait_until
 
 from licorne import LicorneError, RequestError, Scheduler
+from licorne.model.values.allocation import RefusalReason
 from licorne.model.values.states import ManagerState
 from licorne.proxy.base.process import is_compiled
+from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.wire.door.door import Door
 from licorne.proxy.wire.door.workers import LinkState
 
@@ -105,6 +107,23 @@ def test_each_partition_is_on_a_worker_of_its_own(
         workers.scheduler_of(name).resource_managers()[0].partitions for name in BOTH
     ]
     assert [LinkState.RUNNING] * 2 == [place.state for place in door.places()]
+
+
+def test_how_an_application_ended_reaches_those_on_its_worker_that_wait_for_it(
+    door: Door, listener: Listener
+) -> None:
+    """One of another partition waits on."""
+    for name in BOTH:
+        request = application_request(f"late-{name}", partition=name)
+        request.new[0].tags["afterFailed"] = "app-second"
+        door.update_application(request)
+        door.update_allocation(ask_request(name, application=f"late-{name}", memory=10, partition=name))
+    ended = si.RemoveApplicationRequest(applicationID="app-second", partitionName="second", outcome="failed")
+    door.update_application(si.ApplicationRequest(rmID="rm", remove=[ended]))
+
+    listener.wait_for("placed second")
+    found = door.explain("late-default", rm_id="rm")
+    assert [RefusalReason.DEPENDENCY] == [each.reason for each in found.blockers]
 
 
 def test_what_names_no_partition_of_the_manager_is_refused_as_one_scheduler_does(
