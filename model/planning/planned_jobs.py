@@ -47,7 +47,7 @@ from ..state.partition_state import PartitionState
 from ..values.allocation import Allocation, Ask
 from ..values.domains import DomainTerms
 from ..values.messages import User
-from .plan import JobInPlan, LimitKey, NoPlan, Promise, StartPlan, has_room_now
+from .plan import JobInPlan, LimitKey, NoPlan, Promise, StartPlan, has_room_now, left_beside
 
 
 class JobOwner(NamedTuple):
@@ -99,13 +99,7 @@ def job_of(state: PartitionState, owner: JobOwner, *asks: Ask) -> JobInPlan:
     A gang ends with its last member, and never if one has no walltime.
     """
     leaf, user = owner.leaf, owner.user
-    limits: dict[LimitKey, Resource] = {}
-    beside = kept_beside(leaf)
-    for level in leaf.above[:-1]:  # The root's maximum is what the nodes have.
-        left = level.room(beside.get(level, EMPTY))
-        if level.maximum is not None and left is not None:
-            limited = {name: quantity for name, quantity in left.items() if level.maximum.has(name)}
-            limits[LimitKey("queue", "", level.path)] = Resource(limited)
+    limits = limits_of_queues(leaf)
     held = held_of_holders(state, leaf.path, owner.application_id, user, "") if state.claims.by_key else None
     for kind, holder, path, room in rooms_of_levels(state.limits, leaf.path, owner.application_id, user):
         taken = None if held is None else held[kind != "user"].get(path)
@@ -132,6 +126,18 @@ def job_of(state: PartitionState, owner: JobOwner, *asks: Ask) -> JobInPlan:
     )
 
 
+def limits_of_queues(leaf: Queue) -> dict[LimitKey, Resource]:
+    """Return what the maxima of a leaf and the queues above leave; the root's is what the nodes have."""
+    limits: dict[LimitKey, Resource] = {}
+    beside = kept_beside(leaf)
+    for level in leaf.above[:-1]:
+        left = level.room(beside.get(level, EMPTY))
+        if level.maximum is not None and left is not None:
+            limited = {name: quantity for name, quantity in left.items() if level.maximum.has(name)}
+            limits[LimitKey("queue", "", level.path)] = Resource(limited)
+    return limits
+
+
 def orders_by_key(settings: BackfillSettings) -> bool:
     """Return whether jobs behind those with promises are tried by keys instead of as they wait."""
     return bool(settings.order_word) or settings.order.is_shortest_first
@@ -148,8 +154,8 @@ def key_behind_promises(
 
 def may_be_promised(state: PartitionState, settings: BackfillSettings, job: JobInPlan) -> bool:
     """Return whether a policy lets a job be promised a start; one of an unknown application may be."""
-    entry = state.entries.get(job.application_id)
-    if not settings.promises_word or entry is None:
+    entry = state.entries.get(job.application_id) if settings.promises_word else None
+    if entry is None:
         return True
     return state.host.policies.named(settings.promises_word).promises(_view_of_job(entry, job))
 
@@ -282,7 +288,7 @@ class PlannedJobs:
 
     def left_beside(self, job: JobInPlan) -> Mapping[str, Resource]:
         """Return what promises leave a job for its walltime of the nodes that they are for."""
-        return self._plan.left_beside(self.promises, job)
+        return left_beside(self._plan, self.promises, job)
 
     def _fits_elsewhere(self, job: JobInPlan, delaying: Collection[str]) -> bool:
         return any(

@@ -11,8 +11,9 @@ from functools import cache
 from typing import Final, NamedTuple, final
 
 from ..applications.ask_walk import Candidate, CandidateKind
-from ..planning.kept_plan import (
-    KeptPlan,
+from ..applications.effects import ApplicationFacts
+from ..planning.kept_plan import KeptPlan
+from ..planning.passing import (
     PassWatch,
     PromisedJob,
     next_standing_ns,
@@ -20,7 +21,7 @@ from ..planning.kept_plan import (
     passes_left,
     promised_jobs,
 )
-from ..planning.plan import JobInPlan, NoPlan, Promise
+from ..planning.plan import JobInPlan, LimitKey, NoPlan, Promise
 from ..planning.planned_jobs import (
     JobBesidePromises,
     JobOwner,
@@ -28,6 +29,7 @@ from ..planning.planned_jobs import (
     backfilling_queue,
     gang_members,
     job_of,
+    limits_of_queues,
     may_be_promised,
     next_correction_ns,
     running_work,
@@ -65,6 +67,27 @@ class WaitingJob(NamedTuple):
     job: JobInPlan
 
 
+class JobsOf(NamedTuple):
+    """The jobs of an application, as one walk has found them."""
+
+    facts: ApplicationFacts
+    """It has no others as long as it has these."""
+    jobs: tuple[WaitingJob, ...]
+
+
+@final
+class LeafJobs:
+    """The jobs of a leaf by their applications: of those of which nothing else decides which they are.
+
+    Args:
+        limits: What the maxima of its queues leave.
+    """
+
+    def __init__(self, limits: Mapping[LimitKey, Resource]) -> None:
+        self.limits = limits
+        self.of: dict[ApplicationEntry, JobsOf] = {}
+
+
 @final
 class PlannedScope:
     """One queue with backfilling, in one walk."""
@@ -88,6 +111,8 @@ class PlannedScope:
         """The last ask was not placed since the RM has not answered about it."""
         self.keeps = promises_all(queue)
         """All jobs are promised a start when they come."""
+        self.has_gangs = False
+        """Some of `later` are whole gangs."""
         self.until_ns: int | None = None
         self.held_until_ns: int | None = None
         """When the first job may start that a policy holds."""
@@ -159,6 +184,18 @@ class PlannedScope:
             or state.claims.by_key
             or state.windows.all
         )
+
+    def leaf_jobs(self, leaf: Queue) -> tuple[LeafJobs, LeafJobs]:
+        """Return the jobs of a leaf that the walk before has found, and those that this one is to find.
+
+        They are none where anything else may decide which are tried, or limits have other room.
+        """
+        state, found = self._state, LeafJobs(limits_of_queues(leaf))
+        known = state.ends.collected.get(leaf.path)
+        is_decided_anew = state.claims.by_key or state.ends.run_times.is_used or state.windows.all
+        if is_decided_anew or may_hold_starts(state, leaf):
+            return LeafJobs({}), found
+        return known if isinstance(known, LeafJobs) and known.limits == found.limits else LeafJobs({}), found
 
     def to_try(self, leaf: Queue, now_ns: int) -> Iterator[ApplicationEntry]:
         """Walk the applications of a leaf; once enough have promises, only those that may have room."""
@@ -344,8 +381,10 @@ class PlannedPreemption:
 
     def preempts_beside(self, scope: PlannedScope, kept: KeptPlan) -> bool:
         """End work for the first job that may preempt beside all promises; return whether that was done."""
-        for entry, ask, key in ((each.entry, each.ask, each.job.key) for each in scope.later):
-            if not self.may(entry.queue) or kept.starts_now(key):
+        leaves = {leaf for leaf in scope.visited if self.may(leaf)}
+        for each in scope.later if leaves else ():
+            entry, ask, key = each.entry, each.ask, each.job.key
+            if entry.queue not in leaves or kept.starts_now(key):
                 continue
             promises = [promise for name, promise in kept.promises.items() if name != key]
             if entry.facts.gang_waits:

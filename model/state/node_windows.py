@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from ..nodes.entry import NodeEntry
-from ..nodes.windows import KeepingWindows, WindowRefusal
+from ..nodes.windows import KeepingWindows, WindowRefusal, Windows
 from ..predicates.avoided_nodes import AvoidedNodes
 from ..queues.queue import Queue
 from ..values.allocation import Ask
@@ -15,7 +15,9 @@ from .partition_state import PartitionState
 
 
 def keep_windows(state: PartitionState) -> None:
-    """Have the checks of nodes refuse those of windows, while the configuration has some."""
+    """Have the checks of nodes refuse those of the windows of the configuration, while it has some."""
+    if state.windows.configs != state.config.windows:
+        state.windows = Windows.of(state.config.windows, state.nodes)
     if state.windows.all or isinstance(state.node_checks, AvoidedNodes):
         checks = state.avoided_nodes()
         checks.windows, checks.window_refusal = state.windows, partial(window_refusal, state)

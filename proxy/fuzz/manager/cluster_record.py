@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
@@ -417,12 +417,21 @@ class ClusterRecord:
         tasks = (*self.waiting.values(), *self.running.values())
         return [task.key for task in tasks if task.application == application]
 
-    def gangs_without_their_node(self) -> set[str]:
-        """Return the applications of gangs that wait forever: a member needs a node that is gone."""
+    def gangs_that_never_fit(self) -> set[str]:
+        """Return the applications of gangs that wait forever.
+
+        A member needs a node that is gone, or the members of slices have several sizes.
+        """
         waiting = self.waiting.values()
         stuck = {task.application for task in waiting if task.required_node in self.gone_nodes}
+        sizes = defaultdict[str, set[tuple[tuple[str, int], ...]]](set)
+        for task in waiting:
+            sizes[task.application].add(tuple(sorted(task.size.items())))
         return {
-            name for name, each in self.applications.items() if name in stuck and GANG_SIZE_TAG in each.tags
+            name
+            for name, each in self.applications.items()
+            if GANG_SIZE_TAG in each.tags
+            and (name in stuck or (TOPOLOGY_SLICE_TAG in each.tags and len(sizes[name]) > 1))
         }
 
     # ----------------------------------------------------------------------------------- comparison

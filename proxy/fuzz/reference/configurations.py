@@ -17,7 +17,7 @@ Json: TypeAlias = "dict[str, Any]"
 LARGE: Final = 2**53
 """How much more memory everything has in worlds near the bound of 64 bits."""
 _GROUPS: Final = ("analysts", "builders", "cooks", "drivers")
-_UNKNOWN: Final = frozenset({"maxapplications", "childtemplate", "placementrules", "preemption"})
+_UNKNOWN: Final = frozenset({"maxapplications", "childtemplate", "placementrules", "preemption", "windows"})
 """Properties that are drawn again here, if at all."""
 _KNOWN_PROPERTIES: Final = frozenset(
     {

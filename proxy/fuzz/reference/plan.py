@@ -102,7 +102,7 @@ def _start(
         for queue in scheduler.root.tree()
     ):
         return None
-    for node in scheduler.nodes_in_order():
+    for node in scheduler.node_places.in_order():
         if is_kept(scheduler, scheduler.application_asking(ask.key), ask, node):
             continue
         if node.drained or not _fits(scheduler, node, ask.size, scheduler.now_ns, running):
@@ -131,7 +131,7 @@ def _earliest(scheduler: ReferenceScheduler, ask: ReferenceAsk, works: list[_Wor
     moments |= {end_ns for window in scheduler.windows for end_ns in window.ends_after(scheduler.now_ns)}
     for begin_ns in sorted(moments):
         possible: list[tuple[int, int, _Work]] = []
-        for node in scheduler.nodes_in_order():
+        for node in scheduler.node_places.in_order():
             if any(window.keeps(application, ask, node, begin_ns) for window in scheduler.windows):
                 continue
             work = _work(node, ask, begin_ns)

@@ -61,12 +61,6 @@ class ReferenceNode:
         self.place = usage if policy == "fair" else 1.0 - usage
 
 
-def rack_of(nodes: Mapping[str, ReferenceNode], node: ReferenceNode) -> list[ReferenceNode]:
-    """Return the nodes of the rack of a node, with itself if it is there."""
-    rack = node.attributes.get("rack")
-    return [each for each in nodes.values() if each.attributes.get("rack") == rack]
-
-
 @final
 @dataclass(slots=True, eq=False)
 class ReferenceAsk:

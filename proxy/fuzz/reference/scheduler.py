@@ -232,7 +232,9 @@ class ReferenceScheduler(ReferenceLife):
         """Return the node with the least use for others; among equals the first in the order of nodes."""
         if ask.key in self.reserved or self.now_ns - ask.since_ns <= _RESERVATION_DELAY_NS:
             return None
-        possible = [node for node in self.nodes_in_order() if not node.drained and not node.reserved_for]
+        possible = [
+            node for node in self.node_places.in_order() if not node.drained and not node.reserved_for
+        ]
 
         def beyond(node: ReferenceNode) -> float:
             left = node.available()
@@ -412,7 +414,7 @@ class ReferenceScheduler(ReferenceLife):
 
     def node_for(self, application: ReferenceApplication, ask: ReferenceAsk) -> ReferenceNode | None:
         """Return the first node in order that has room, is not reserved, and is not refused by a policy."""
-        possible = (node for node in self.nodes_in_order() if not node.reserved_for)
+        possible = (node for node in self.node_places.in_order() if not node.reserved_for)
         with_room = [node for node in possible if node.has_room_for(ask.size)]
         with_room = [node for node in with_room if not is_kept(self, application, ask, node)]
         return next((node for node in with_room if not self.policies.refuse(application, ask, node)), None)

@@ -168,7 +168,7 @@ class KubernetesSettings:
     instance_type_label: str = "node.kubernetes.io/instance-type"
     """The label of a node with its instance type."""
     topology_labels: tuple[str, ...] = ()
-    """The labels of nodes that are sent as attributes: the levels of the topology in `queues.yaml`."""
+    """The labels of nodes that are sent as attributes: those that the topology and windows name."""
     signer: UserSigner | None = None
     """Tells whether the webhook has written the user of a pod; `None` without a webhook."""
     unsigned_users: UnsignedUsers | None = None
@@ -254,12 +254,22 @@ def settings_from_config_maps(
 
 
 def _levels(queue_yaml: str) -> tuple[str, ...]:
-    """Return the levels of the topology; none if the configuration is invalid, which its user reports."""
+    """Return the labels that the topology and windows name; none if the configuration is invalid.
+
+    The user of the configuration reports that.
+    """
     try:
         partitions = load(queue_yaml).partitions if queue_yaml else ()
     except ConfigurationError:
         return ()
-    return next((each.topology for each in partitions if each.name == PARTITION), ())
+    return tuple(
+        dict.fromkeys(
+            label
+            for each in partitions
+            if each.name == PARTITION
+            for label in (*each.topology, *(name for window in each.windows for name in window.attributes))
+        )
+    )
 
 
 def values_of_config_maps(defaults: ConfigMap | None, configs: ConfigMap | None) -> dict[str, ConfigValue]:

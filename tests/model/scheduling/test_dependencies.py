@@ -208,6 +208,14 @@ def test_the_newest_element_sets_the_limit() -> None:
     assert placed(h) == "e0 e1 e2 e3"
 
 
+def test_the_limit_that_an_element_names_holds_for_itself() -> None:
+    h = a_cluster()
+    work(h, "first", array="x", arrayLimit="3")
+    work(h, "second", array="x", arrayLimit="1")
+
+    assert placed(h) == "first"
+
+
 def test_an_array_is_waited_for_as_a_whole() -> None:
     h = a_cluster()
     for name in ("e0", "e1"):

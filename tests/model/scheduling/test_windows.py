@@ -6,10 +6,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from support.model.builders import START_NS, a_resource, memory
+from support.model.builders import (
+    START_NS,
+    a_resource,
+    an_application_submission,
+    an_ask_submission,
+    memory,
+)
 from support.model.harness import Harness
 
+from licorne.model.explanation.dry_run import dry_run_application, dry_run_ask
 from licorne.model.explanation.explain import explain
+from licorne.model.explanation.first_blockers import first_blockers
 from licorne.model.values.allocation import RefusalReason
 from licorne.model.values.messages import NodeAction
 from licorne.proxy.core.explanation.text import what_blocks
@@ -208,3 +216,39 @@ def test_a_member_that_would_run_into_a_window_replaces_no_placeholder() -> None
     h.ask("m", tags={"walltime": "3h"}, **options)
     h.settle()
     assert set(h.placements) == {"p"}
+
+
+def test_a_dry_run_and_the_list_of_blockers_know_windows() -> None:
+    h = a_node(window(2, 4))
+    h.ask("k", resource=memory(1), tags={"walltime": "3h"})
+    h.run_until_idle()
+    (first,) = first_blockers(h.state, ["app"])
+    assert first.words == "nodes reserved by a window"
+    new = an_application_submission("new", "root.leaf", tags={"walltime": "1h"})
+    for key, tags, reasons in (
+        ("fits", {}, []),
+        ("long", {"walltime": "3h"}, [RefusalReason.WINDOW]),
+    ):
+        ask = an_ask_submission(key, "new", resource=memory(1), tags=tags)
+        run = dry_run_application(h.state, new, ask)
+        assert run.ask is not None
+        assert [each.reason for each in run.ask.blockers] == reasons
+    known = dry_run_ask(h.state, an_ask_submission("own", "app", resource=memory(1)))
+    assert known is not None
+    assert known.ask is not None
+    assert [each.reason for each in known.ask.blockers] == [RefusalReason.WINDOW]
+
+
+def test_a_promise_is_planned_behind_the_window_and_explained() -> None:
+    h = Harness(root='properties: {backfill.reservations: "1"}', partition=window(2, 4))
+    h.nodes("n1", capacity=a_resource(memory=10))
+    h.submit()
+    h.ask("long", resource=memory(10), tags={"walltime": "3h"})
+    h.ask("short", resource=memory(10), tags={"walltime": "2h"})
+    h.run_until_idle()
+    assert h.placements == {"short": "n1"}
+    found = explain(h.state, "app")
+    assert found is not None
+    planned = found.waiting[0].planned_start
+    assert planned is not None
+    assert (planned.start_ns, planned.is_promised) == (START_NS + 4 * 3600 * 10**9, True)

@@ -38,6 +38,18 @@ FAULTS: Final = (
         "domains = None",
     ),
     Fault(
+        "an ask starts on a node although it runs into a window",
+        "model/nodes/windows.py",
+        "self.config.drain_ns if run_ns is None else run_ns)",
+        "1)",
+    ),
+    Fault(
+        "a plan promises a start during a window",
+        "model/planning/plan.py",
+        "        if found_ns is None or not windows:",
+        "        if True:",
+    ),
+    Fault(
         "the other nodes of a rack keep their places when its first work begins",
         "model/nodes/node_orders.py",
         "return domain if (before > 0) != (len(used) > 0) else None",
