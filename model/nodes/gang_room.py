@@ -121,7 +121,8 @@ def _assign_in(
         return None
     largest = sizes[groups[0][0]]
     slots_of = slots_of_each(largest, rooms)
-    for order in domains.orders([room.node_id for room in rooms], slots_of, len(groups[0])):
+    ids, is_exact = [room.node_id for room in rooms], may_run is None and len(groups) == 1
+    for order in domains.orders(ids, slots_of, len(groups[0]), only_used=is_exact):
         inside = [rooms[index]._replace(key=(place, "")) for place, (index, _) in enumerate(order)]
         if domains.terms.balanced and len(groups) == 1:
             parts = zip(inside, order, strict=True)
@@ -147,6 +148,8 @@ def _fill_slices(
     size, count = sizes[0], domains.terms.slice_size
     placed: list[str] = []
     for domain, inside in groupby(rooms, key=lambda room: domains.slice_domain(room.node_id)):
+        if len(placed) == len(sizes):
+            break
         left = list(inside)
         while domain is not None and len(placed) < len(sizes):
             first = len(placed)

@@ -190,9 +190,11 @@ class Domains(NamedTuple):
 
     def has_slots(self, node_ids: Sequence[str], slots: Sequence[int], members: int) -> bool:
         """Return whether some domain has slots for all members, see `orders`."""
-        return next(self.orders(node_ids, slots, members), None) is not None
+        return next(self.orders(node_ids, slots, members, only_used=True), None) is not None
 
-    def orders(self, node_ids: Sequence[str], slots: Sequence[int], members: int) -> Iterator[Order]:
+    def orders(
+        self, node_ids: Sequence[str], slots: Sequence[int], members: int, *, only_used: bool = False
+    ) -> Iterator[Order]:
         """Walk the domains that have slots for all members of a gang, the best first.
 
         The first choice is the narrowest level that the gang may have; there the domain with the fewest
@@ -203,9 +205,10 @@ class Domains(NamedTuple):
             node_ids: The nodes.
             slots: The slots of each of them.
             members: The number of members.
+            only_used: Leave out the nodes that no member gets by the slots.
         """
         if self.depths and not members % self.terms.slice_size:
-            tree = _SlotTree(self, node_ids, slots)
+            tree = _SlotTree(self, node_ids, slots, only_used=only_used)
             for depth in self.depths:
                 yield from tree.orders_at(depth, members)
 
@@ -247,9 +250,12 @@ def evenly(slots: Mapping[str, int], members: int) -> list[tuple[str, int]]:
 class _SlotTree:
     """The slots of all domains, for one search."""
 
-    def __init__(self, domains: Domains, node_ids: Sequence[str], slots: Sequence[int]) -> None:
+    def __init__(
+        self, domains: Domains, node_ids: Sequence[str], slots: Sequence[int], *, only_used: bool
+    ) -> None:
         self._terms = domains.terms
         self._slice_depth = domains.slice_depth
+        self._only_used = only_used
         self._node_ids = node_ids
         self._slots = slots
         paths = domains.paths
@@ -332,7 +338,7 @@ class _SlotTree:
         return parts
 
     def _order(self, domain: Path, members: int) -> Order:
-        """Return all nodes of a domain: those that members get, then the others.
+        """Return the nodes of a domain: those that members get, then the others.
 
         Above the slices `members` are the slices.
         """
@@ -342,9 +348,11 @@ class _SlotTree:
         if domain in self._nodes:
             index_of = {self._node_ids[index]: index for index in self._nodes[domain]}
             order = [(index_of.pop(node_id), count) for node_id, count in counts.items()]
+            if self._only_used:
+                return order
             rest = sorted(index_of.values(), key=lambda index: (-self._slots[index], self._node_ids[index]))
             return order + [(index, 0) for index in rest]
-        unused = [name for name in self._parts[domain] if name not in counts]
+        unused = [] if self._only_used else [name for name in self._parts[domain] if name not in counts]
         each = self._terms.slice_size if len(domain) + 1 == self._slice_depth else 1
         for name in (*counts, *sorted(unused)):
             order += self._order((*domain, name), counts.get(name, 0) * each)

@@ -38,7 +38,10 @@ from .workload import (
     configuration_for,
 )
 
-_PARTITION_KEYS: Final = ("placementrules", "limits", "nodesortpolicy", "preemption", "windows", "queues")
+_PARTITION_KEYS: Final = (
+    *("placementrules", "limits", "nodesortpolicy", "preemption", "windows", "topology"),
+    "queues",
+)
 _TASKS_MAX: Final = 1_000_000
 _SECTIONS: Final[dict[str, type[BaseModel]]] = {
     "nodes": NodesDocument,

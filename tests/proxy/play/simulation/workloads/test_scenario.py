@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from support.proxy.simulation_builders import SECOND, written
 
+from licorne import simulate
 from licorne.model.configuration.problems import ConfigurationError
 from licorne.model.configuration.reader import load
 from licorne.model.errors import LicorneError
@@ -261,3 +263,28 @@ def test_the_bundled_example_is_a_scenario() -> None:
     assert 4 <= len({application.user for application in workload.applications})
     assert any(application.gang for application in workload.applications)
     load(workload.default_configuration)
+
+
+def test_a_scenario_has_racks_and_gangs_in_slices(tmp_path: Path) -> None:
+    """Each pair of members is in one rack, and the last node of the first rack has no pair."""
+    rows = "".join(
+        f"- {{prefix: {prefix}, count: 1, resources: {{vcore: {cores}}}, attributes: {{rack: {rack}}}}}\n"
+        for prefix, cores, rack in (("a", 3, "r1"), ("b", 3, "r2"))
+    )
+    text = f"""
+nodes:
+{rows}
+topology: [rack]
+queues: [{{name: batch, submitacl: "*", properties: {{gang.placing: whole}}}}]
+applications:
+  - name: train
+    queue: root.batch
+    user: anna
+    gang: hard
+    tags: {{topologySlice: rack, topologySliceSize: "2"}}
+    tasks: [{{count: 4, resources: {{vcore: 1}}, duration: 1m}}]
+"""
+    run = simulate(written(tmp_path / "racks.yaml", text))
+
+    placed = [each["node"] for each in run.decisions if each["kind"] == "placed" and "node" in each]
+    assert {"a-1": 2, "b-1": 2} == Counter(placed[:4]), run.decisions
