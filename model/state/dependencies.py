@@ -70,8 +70,9 @@ class Dependencies:
             elif wanted not in {None, outcome}:
                 waits.never = waits.never or name
         array = self.arrays.get(terms.array)
-        places = None if array is None else array.places()
-        return waits if not waits.is_ready or (places is not None and places <= 0) else None
+        limit = None if array is None else terms.limit or array.limit
+        is_turn = array is None or not (array.waiting or (limit is not None and len(array.running) >= limit))
+        return None if is_turn and waits.is_ready else waits
 
     def cycle_of(self, application_id: str, terms: Terms) -> list[str]:
         """Return the names of a cycle in which an application would wait for itself, empty without one."""
