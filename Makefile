@@ -43,7 +43,7 @@ slapd:
 		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y \
 		--no-install-recommends slapd; } || echo 'slapd could not be installed: tests against it are skipped'
 
-# The browser that the page of lockcheck is tested in, likewise.
+# The browser that pages are tested in, likewise.
 chromium:
 	@test -x /usr/bin/chromium || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 		apt-get -qq -o DPkg::Lock::Timeout=300 update && \

@@ -27,6 +27,7 @@ ROOMS: Final = (
         "model/predicates",
         "model/scheduling",
         "model/requests",
+        "model/planning",
         "model/preemption",
         "proxy/si",
     ),

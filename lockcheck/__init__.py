@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from .order.order import Order, forbid, key, tree, try_only
     from .reports import diagrams as diagrams
     from .reports import documents as documents
-    from .reports import page as page
     from .reports import sarif as sarif
     from .sessions import summaries as summaries
     from .sessions.session import Session, session
@@ -116,7 +115,6 @@ _ROOMS: Final = {
     "confirmation": "confirming",
     "diagrams": "reports",
     "documents": "reports",
-    "page": "reports",
     "sarif": "reports",
     "summaries": "sessions",
 }

@@ -24,7 +24,7 @@ import pytest
 from .adoption.installation import Adoption
 from .adoption.naming import Scope
 from .checking.policy import NOTE_ALL, log_briefly
-from .commands.settings import ProjectSettings, described, project_settings
+from .commands.settings import ProjectSettings, project_settings
 from .findings.findings import Finding, counted
 from .findings.terms import Level, LockCheckError, LockUsageError, Rung, fault_said, level_of
 from .order.order import Order
@@ -140,7 +140,6 @@ def open_run(config: pytest.Config, options: Namespace) -> None:
     config.stash[_ADOPTION] = adopted = ExitStack()
     adopted.enter_context(adoption)
     try:  # Inside of the session, so that what the module of the order makes is checked too.
-        adopted.enter_context(described(project_settings(config.rootpath).descriptions))
         report_paths(options, "lockcheck_")
         opened.order = named_order(options.lockcheck_order) if options.lockcheck_order else None
     except LockUsageError as error:

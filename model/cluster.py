@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final, Protocol, final
 
 from .configuration.names import did_you_mean
 from .configuration.problems import ConfigurationError, Problem
-from .configuration.reader import DEFAULT_CONFIGURATION, checksum, load, unusable_rule_problems
+from .configuration.reader import (
+    DEFAULT_CONFIGURATION,
+    checksum,
+    load,
+    past_window_problems,
+    unusable_rule_problems,
+)
 from .configuration.schema import PartitionConfig, SchedulerConfig
 from .errors import RequestError
 from .identifiers import id_refusal
 from .marks import Marks
 from .partition import Partition
 from .requests.reconfiguring import Savepoint
+from .state.partition_state import PartitionState
 from .values.messages import Registration, full_partition_name, short_partition_name
 
 
@@ -48,6 +56,10 @@ class Reconfigured:
     """Partitions that it no longer has; they are to be shut down."""
     warnings: tuple[Problem, ...] = ()
     """Warnings about the configuration; none if it was in effect already."""
+
+
+def _now_ns(state: PartitionState) -> int:
+    return state.now_ns()
 
 
 def check_manager_id(rm_id: str) -> None:
@@ -142,6 +154,9 @@ class Cluster:
             return None
         config = config or load(text)
         unusable = unusable_rule_problems(config)
+        has_windows = any(partition.windows for partition in config.partitions)
+        for partition in islice(manager.partitions.values(), has_windows):
+            unusable += past_window_problems(config, manager.config, partition.read(_now_ns))
         if unusable:
             raise ConfigurationError(unusable)
         maker.prepare(_part_of(config, manager.subset, rm_id))

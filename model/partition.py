@@ -30,6 +30,7 @@ from .scheduling.timer_actions import (
 )
 from .state.applying import apply
 from .state.host import PartitionHost, TimerAction
+from .state.node_windows import keep_windows
 from .state.partition_state import BrokenKind, PartitionState
 from .values.messages import (
     AllocationsRejected,
@@ -81,6 +82,7 @@ class Partition:
         self.name = name
         self.rm_id = rm_id
         self._state = PartitionState(name, rm_id, config, host)
+        keep_windows(self._state)
         self.host = host
         """The host that it was given; never changes."""
         self._stopped = False

@@ -70,6 +70,8 @@ class Uninterrupted:
     """
 
     __slots__ = ("_frame", "_handler", "_interrupted")
+    _is_open = False
+    """Whether the main thread is in such a section, so that no other one has anything to do."""
 
     def __init__(self) -> None:
         self._handler: Callable[[int, FrameType | None], Any] | None = None
@@ -77,14 +79,15 @@ class Uninterrupted:
         self._frame: FrameType | None = None
 
     def __enter__(self) -> Uninterrupted:
-        if threading.current_thread() is not threading.main_thread():
+        if Uninterrupted._is_open or threading.current_thread() is not threading.main_thread():
             return self
         handler = _signal.getsignal(signal.SIGINT)
-        if not callable(handler) or isinstance(getattr(handler, "__self__", None), Uninterrupted):
+        if not callable(handler):
             return self
         self._handler = handler
         try:
             _signal.signal(signal.SIGINT, self._defer)
+            Uninterrupted._is_open = True
         except ValueError:  # the main thread of another interpreter than the first has no signals
             self._handler = None
         return self
@@ -103,6 +106,7 @@ class Uninterrupted:
     def __exit__(self, *_: object) -> None:
         if self._handler is None:
             return
+        Uninterrupted._is_open = False
         _signal.signal(signal.SIGINT, self._handler)
         if self._interrupted:
             self._handler(signal.SIGINT, self._frame)

@@ -14,6 +14,7 @@ import threading
 from types import TracebackType
 from typing import Final, final
 
+from ..checking.forks import made_anew
 from ..checking.knowledge import publish
 from ..checking.policy import log_own_wait
 from ..checking.slow_path import is_for_signal, take_out
@@ -192,6 +193,7 @@ class AdoptedLock(CheckedLock):
 
     def _at_fork_reinit(self) -> None:
         self._plain._at_fork_reinit()  # type: ignore[union-attr] # noqa: SLF001 - what threading calls in a child
+        made_anew(self.identity.serial)
         self._forget_holds()
 
     def _forget_holds(self) -> None:

@@ -232,6 +232,20 @@ def _release(
     method(self, n)
 
 
+def _light_acquire(original: Callable[..., bool], hooked: Callable[..., bool]) -> Callable[..., bool]:
+    """Return `acquire` without its hook where a semaphore is no lock, such as that of an idle pool."""
+
+    def acquire(self: threading.Semaphore, blocking: bool = True, timeout: float | None = None) -> bool:  # noqa: FBT001, FBT002 - as in threading
+        if _known.get(self) is not None:
+            return hooked(self, blocking, timeout)
+        try:
+            return original(self, blocking, timeout)
+        finally:
+            gets(self)
+
+    return acquire
+
+
 def put_all(hooks: Hooks, scope_now: Callable[[], Scope | None]) -> None:
     """Replace the methods of semaphores.
 
@@ -242,6 +256,7 @@ def put_all(hooks: Hooks, scope_now: Callable[[], Scope | None]) -> None:
     one, bounded = threading.Semaphore, threading.BoundedSemaphore
     hooks.wrap(one, "__init__", functools.partial(_init, scope_now))
     hooks.wrap(one, "acquire", _acquire)
+    hooks.skip(one, "acquire", _light_acquire)
     hooks.wrap(one, "__enter__", _enter)
     hooks.wrap(one, "release", _release)
     hooks.wrap(bounded, "release", _release)

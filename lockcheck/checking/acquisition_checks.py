@@ -37,6 +37,7 @@ from ..holding.chains import Acquisition, Execution, TrieNode, class_edge_text, 
 from ..holding.runtime import LATCH, fails_open, local, runtime
 from ..holding.stacks import RawStack, caller, capture, resolve
 from .cycles import Cycle, find_cycle
+from .forks import check_fork
 from .graph import Dependency, EndIdentity, HeldLock
 from .knowledge import Counts
 from .watch import Watch, current
@@ -175,7 +176,26 @@ def check_acquisition(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) ->
         sound = _keeps_order(watch, node, held) and sound
         if watch.policy.level >= Level.FULL:
             _learn(watch, node, held)
+            check_fork(watch, node)
+            wanted = node.acquisition
+            mine = [one for one in held if wanted and one.acquisition and one.acquisition.lock is wanted.lock]
+            if mine and wanted is not None and wanted.attempt == "block":
+                advise_two(watch, node, f"a permit of {wanted.lock}", mine[:1])
     return sound
+
+
+def advise_two(watch: Watch, node: TrieNode, what: str, holders: Sequence[TrieNode] = ()) -> None:
+    """Note that an execution takes a second one of what only so many executions can have at a time.
+
+    Args:
+        watch: takes the finding.
+        node: has the place where it does so.
+        what: one of them, in words.
+        holders: where it took the first one, if that is known.
+    """
+    text = f"{node.execution.name} takes {what} while it has one"
+    why = ("if all are taken by those that want a second one, each waits for another: take both at once",)
+    watch.report_step(Kind.RECURSION, text, node, holders, why=why, rung=Rung.R1)
 
 
 def _keeps_leaf(watch: Watch, node: TrieNode) -> bool:

@@ -23,16 +23,17 @@ import inspect
 import sys
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import FrameType, FunctionType
 from typing import Final
 
-from ..findings.findings import Edge, Finding, fingerprint_of, place_text
+from ..findings.findings import Finding, fingerprint_of, place_text
 from ..findings.terms import Kind, Rung
-from ..holding.chains import Acquisition, TrieNode, class_edge_text
+from ..holding.chains import Acquisition, TrieNode
 from ..holding.runtime import Interpreter, fails_open, handling_functions, runtime
-from ..holding.stacks import RawStack, resolve
+from ..holding.stacks import RawStack
 from .finalizers import AT_COLLECTED, collects, find_finalizers
+from .policy import edges_of_both
 from .watch import Watch, current
 
 FRAMES_MAX: Final = 256
@@ -167,21 +168,11 @@ def _report(watch: Watch, interruption: Interruption) -> bool:
     if wanted.lock.elsewhere is None or watch.policy.order_disabled:
         return True
     mode, stack, holder = wanted.lock.elsewhere
-    held = Acquisition(wanted.lock, mode)
-    edge = Edge(
-        execution=interruption.execution,
-        held=str(held),
-        wanted=str(wanted),
-        all_held=(str(held),),
-        hold_stack=resolve(stack),
-        want_stack=resolve(interruption.stack),
-        class_edge=class_edge_text(held, wanted),
-    )
-    places = place_text(edge.hold_stack), place_text(edge.want_stack)
-    edges: tuple[Edge, ...] = (edge,)
-    if holder != edge.execution:  # each did its own part
-        holding = replace(edge, execution=holder, wanted="None", want_stack=())
-        edges = holding, replace(edge, held=None, all_held=(), hold_stack=())
+    edges = edges_of_both(
+        Acquisition(wanted.lock, mode), wanted,
+        holder=holder, hold_stack=stack, execution=interruption.execution, stack=interruption.stack,
+    )  # fmt: skip
+    places = place_text(edges[0].hold_stack), place_text(edges[-1].want_stack)
     watch.report(
         Finding(
             Rung.R2,
@@ -193,7 +184,7 @@ def _report(watch: Watch, interruption: Interruption) -> bool:
                 *([_WHERE_IT_ENDS] if what != _HANDLER else []),
                 f"make the lock re-entrant, or let {what} take none",
             ),
-            fingerprint=fingerprint_of("interruption", edge.class_edge or "", *places),
+            fingerprint=fingerprint_of("interruption", edges[0].class_edge or "", *places),
         )
     )
     return False

@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -22,7 +22,7 @@ from ..findings.terms import (
     LockUsageError,
     Rung,
 )
-from ..holding.chains import Execution, TrieNode, class_edge_text, held_names, held_nodes
+from ..holding.chains import Acquisition, Execution, TrieNode, class_edge_text, held_names, held_nodes
 from ..holding.stacks import RawStack, caller, resolve
 from ..order.order import Order
 from .graph import Graph
@@ -152,6 +152,31 @@ def edge_of(node: TrieNode, holder: TrieNode | None, stack: RawStack) -> Edge:
         if holder and holder.acquisition and node.acquisition
         else None,
     )
+
+
+def edges_of_both(
+    held: Acquisition,
+    wanted: Acquisition,
+    *,
+    holder: str,
+    hold_stack: RawStack,
+    execution: str,
+    stack: RawStack,
+) -> tuple[Edge, ...]:
+    """Return the edges of a lock that one execution holds and another one, or the same, wants."""
+    edge = Edge(
+        execution=execution,
+        held=str(held),
+        wanted=str(wanted),
+        all_held=(str(held),),
+        hold_stack=resolve(hold_stack),
+        want_stack=resolve(stack),
+        class_edge=class_edge_text(held, wanted),
+    )
+    if holder == execution:
+        return (edge,)
+    holding = replace(edge, execution=holder, wanted="None", want_stack=())  # each does its own part
+    return holding, replace(edge, held=None, all_held=(), hold_stack=())
 
 
 def _warn(finding: Finding) -> None:

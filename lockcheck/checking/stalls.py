@@ -7,14 +7,13 @@ any thread may wait for the outside, or only for a time, or computes, there is n
 from __future__ import annotations
 
 import _thread
-import concurrent.futures
 import os
 import selectors
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from types import CodeType, FrameType
+from collections.abc import Iterator, Mapping
+from types import FrameType
 from typing import Final, Self, final
 
 from ..holding.chains import Execution
@@ -35,13 +34,12 @@ _HARMLESS: Final = frozenset({_IDLE, _CALL, _PROCESS})
 _start_new_thread: Final = _thread.start_new_thread
 _allocate_lock: Final = _thread.allocate_lock
 
-_Code = dict[CodeType, str]
-_WAITS_WITHIN: Final[_Code] = {
-    threading.Event.wait.__code__: "an event",
-    threading.Semaphore.acquire.__code__: "a semaphore",
-    threading.Barrier.wait.__code__: "a barrier",
-    concurrent.futures.Future.result.__code__: "a result",
-    concurrent.futures.Future.exception.__code__: "a result",
+WAITS: Final[Mapping[str, str]] = {
+    "Event.wait": "an event",
+    "Semaphore.acquire": "a semaphore",
+    "Barrier.wait": "a barrier",
+    "Future.result": "a result",
+    "Future.exception": "a result",
 }
 """The functions that wait on a condition, and what they wait for."""
 
@@ -167,7 +165,7 @@ def _notification(frame: FrameType) -> str:
         return "a notification"
     if at.f_globals.get("__name__") == "queue":
         return "an item of a queue, or room in it"
-    return _WAITS_WITHIN.get(at.f_code, "a notification")
+    return WAITS.get(at.f_code.co_qualname, "a notification")
 
 
 def _forked() -> None:

@@ -7,12 +7,13 @@ in it, the victim, raises where it waits.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Final, TypeAlias, cast, final
+from typing import Final, TypeAlias, final
 
 from ..findings.findings import (
     Edge,
@@ -37,7 +38,7 @@ from ..holding.chains import (
     modes_held,
 )
 from ..holding.runtime import LATCH, Interpreter, fails_open, runtime
-from ..holding.stacks import RawStack, caller, capture, resolve
+from ..holding.stacks import resolve
 from .acquisition_checks import blocked_execution, points_of_participants, witness_of
 from .knowledge import publish
 from .policy import VictimPolicy, log_finding, youngest
@@ -136,11 +137,11 @@ def wait_in_slices(
     stalls = isinstance(wait, LockWait) and watch is not None and watch.policy.timeout_seconds is not None
     outer = (
         execution.wait,
-        execution.stack,
+        execution.frame,
         execution.check_due,
     )  # a finalizer or a handler may wait in the middle of a wait
     execution.check_due = closes
-    execution.wait, execution.stack = wait, _stack(frame)
+    execution.wait, execution.frame = wait, frame or sys._getframe(1)  # noqa: SLF001 - the documented way
     try:
         if closes and watch is not None and not execution.inside and _may_close(execution, wait):
             _check_deadlock(watch, execution, lambda _: execution)
@@ -161,13 +162,7 @@ def wait_in_slices(
                 if stalls and watch.guarded(stalled, lambda: True):
                     stalls = False
     finally:
-        execution.wait, execution.stack, execution.check_due = outer
-
-
-@fails_open(cast("RawStack", ()))
-def _stack(frame: FrameType | None) -> RawStack:
-    """Return the stack of a wait, in a frame or where the program called lockcheck."""
-    return capture(frame or caller())
+        execution.wait, execution.frame, execution.check_due = outer
 
 
 @fails_open(False)

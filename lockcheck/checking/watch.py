@@ -21,6 +21,7 @@ from .knowledge import Knowledge
 from .policy import Policy, act_on, edge_of, log_finding
 
 if TYPE_CHECKING:
+    from .forks import SharedFile
     from .interruptions import Interruption
 
 FAULTS_MAX: Final = 1000
@@ -65,6 +66,8 @@ class Watch:
         """The names of locks that existed before locks were adopted, and that are not watched."""
         self.named_executions: dict[str, Execution] = {}
         self.running_executions: set[str] = set()
+        self.children: SharedFile | None = None
+        """The findings of the children of forks, if any was forked while other threads had taken locks."""
         self.deferred: list[LockCheckError] = []
         """Errors that cannot be raised where they were found: the session raises the first at its end."""
         self.tell: Callable[[Finding, str], None] = log_finding
@@ -169,11 +172,6 @@ class Watch:
     def act_on(self, finding: Finding) -> LockCheckError | None:
         """Carry out the policy of a finding's rung; return the error to raise, if any."""
         return act_on(self.policy, self.graph, finding, self.tell)
-
-    def amend(self, finding: Finding) -> None:
-        """Replace the finding with the same fingerprint, without counting it again."""
-        with LATCH:
-            self._found[finding.fingerprint] = finding
 
     def guarded(self, work: Callable[[], Result], fallback: Callable[[], Result]) -> Result:
         """Run a check; an error of the check itself switches the checks off, and the program goes on.

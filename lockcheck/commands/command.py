@@ -40,17 +40,19 @@ from ..findings.terms import (
 from ..reports.certificate import certify
 from ..reports.diagrams import dot, mermaid
 from ..reports.documents import read_document
-from ..reports.page import to_html
 from ..reports.several_runs import NO_REASON, Accepted, Baseline, read_baseline
 from ..reports.writing import add_report_options, report_paths, write_reports
 from ..sessions.running import refuse_missing, run_program
 from ..sessions.session import text_report
 from ..sessions.summaries import merged
+from .attach import add_attach_command
 from .confirm import TIMEOUT_SECONDS, Program, add_confirm_commands, confirmed
 from .settings import add_adopt_option, adopting, project_settings
 
 _COMMAND: Final = "licorne-lockcheck"
-_COMMANDS: Final = frozenset({"run", "confirm", "replay", "baseline", "graph", "prove", "steered-run"})
+_COMMANDS: Final = frozenset(
+    {"run", "confirm", "replay", "baseline", "graph", "prove", "attach", "steered-run"}
+)
 DAYS: Final = 90
 """For how long an entry is accepted without `--expires`."""
 FILE: Final = Path("lockcheck.toml")
@@ -142,7 +144,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     graph = commands.add_parser("graph", help="draw the learned graph of a report")
     graph.add_argument("report", help="what `run --json` wrote")
     form = graph.add_mutually_exclusive_group(required=True)
-    for name, draw in (("dot", dot), ("mermaid", mermaid), ("html", to_html)):
+    for name, draw in (("dot", dot), ("mermaid", mermaid)):
         form.add_argument(f"--{name}", dest="draw", action="store_const", const=draw)
     graph.set_defaults(work=_graph)
     prove = commands.add_parser("prove", help="print the certificate of a report")
@@ -150,6 +152,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     prove.set_defaults(work=_prove)
     add_baseline_command(commands)
     add_confirm_commands(commands)
+    add_attach_command(commands)
     return parser
 
 

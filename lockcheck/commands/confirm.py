@@ -27,9 +27,9 @@ from ..confirming.confirmation import (
 )
 from ..confirming.steering import PAUSE_SECONDS
 from ..findings.findings import Finding, Witness, finding_text
-from ..findings.json_files import FOLDER, read_text, read_witness, write_witness
+from ..findings.json_files import FOLDER, read_witness, write_witness
 from ..findings.terms import CLEAN, FOUND, Level, LockUsageError, Rung
-from ..reports.documents import FORMAT, read_document, to_json
+from ..reports.documents import read_document, to_json
 from ..reports.writing import add_report_options, report_paths, write_reports
 from ..sessions.running import execute, run_program
 from ..sessions.session import text_report
@@ -187,16 +187,11 @@ TIMEOUT_SECONDS: Final = 60.0
 def add_confirm_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands; each sets `work`, which returns the exit code."""
     confirm = subparsers.add_parser("confirm", help="run a program again, steered into what was found")
-    confirm.add_argument(
-        "--witness", type=Path, action="append", default=[], metavar="FILE",
-        help="what to confirm: a witness, a folder of them, or a report as JSON; without any "
-        "the program runs unsteered first",
-    )  # fmt: skip
     _add_runs(confirm)
     confirm.add_argument(
         "--into", type=Path, default=FOLDER, metavar="DIR", help=f"for replay files ({FOLDER})"
     )
-    confirm.add_argument("program", help="the program, a file; before it may stand what to confirm")
+    confirm.add_argument("program", help="the program, a file")
     confirm.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     add_report_options(confirm)
     confirm.set_defaults(work=_confirm)
@@ -232,10 +227,9 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
 
 
 def _confirm(given: argparse.Namespace) -> int:
-    sources, program = _sources_and_program(given)
-    paths = report_paths(given)
+    program, paths = Program(given.program, tuple(given.arguments), given.as_module), report_paths(given)
     with adopting(given):
-        before = _found(sources, program, given.timeout)
+        before = first_run(program, given.timeout)
         after, message = confirmed(before, program, given)
     fails = project_settings(Path.cwd()).with_given((), given.fail_on, "").fail_on
     sys.stderr.write(f"{text_report(after)}\n{message}\n")
@@ -283,42 +277,6 @@ def _run_here(given: argparse.Namespace) -> int:
         return steer_here(
             program, given.folder, given.witness, given.kept, attempt=given.attempt, pause=given.pause
         )
-
-
-# ---------------------------------------------------------------------------------- what to confirm
-
-
-def _sources_and_program(given: argparse.Namespace) -> tuple[list[Path], Program]:
-    """Return the source of what is to be confirmed, if any, and the program."""
-    sources, words, as_module = list(given.witness), [given.program, *given.arguments], given.as_module
-    if not as_module and _is_source(Path(words[0])):
-        sources.append(Path(words.pop(0)))
-        if words[:1] == ["-m"]:
-            as_module = bool(words.pop(0))
-    if not words:
-        raise LockUsageError(f"{sources[-1]} is what to confirm, but by which program?")
-    return sources, Program(words[0], tuple(words[1:]), as_module)
-
-
-def _is_source(path: Path) -> bool:
-    return path.is_dir() or (path.is_file() and path.suffix == ".json")
-
-
-def _found(sources: Sequence[Path], program: Program, timeout_seconds: float) -> Summary:
-    """Return the findings to confirm, with all others that were found."""
-    if sources:
-        return Summary("confirm", tuple(one for path in sources for one in _findings_in(path)))
-    return first_run(program, timeout_seconds)
-
-
-def _findings_in(path: Path) -> Iterator[Finding]:
-    if path.is_dir():
-        for one in sorted(path.glob("*.json")):
-            yield finding_of(read_witness(one))
-    elif f'"{FORMAT}"' in read_text(path)[:200]:
-        yield from read_document(str(path)).findings
-    else:
-        yield finding_of(read_witness(path))
 
 
 # --------------------------------------------------------------------------------------- trying it

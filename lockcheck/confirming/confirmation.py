@@ -13,10 +13,10 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 from ..checking.acquisition_checks import points_of_participants, witness_of
 from ..checking.policy import NOTE_ALL
@@ -35,6 +35,8 @@ from ..order.order import Order
 from ..sessions.session import Session
 from .point_matching import ATTEMPTS_MAX, edges_of
 from .steering import PAUSE_SECONDS, Steering
+
+Result = TypeVar("Result")
 
 
 @final
@@ -57,11 +59,23 @@ class _ThingWait:
         return self.signal
 
 
+def _awaited(text: str, attempt: Callable[[float], Result]) -> Result:
+    """Wait for a thing by attempts of some seconds, until one returns something true; return that."""
+    found: list[Result] = []
+
+    def once(seconds: float) -> bool:
+        with suppress(queue.Empty, queue.Full):
+            found[:] = [attempt(seconds)]
+        return any(found)
+
+    wait_in_slices(local.execution, _ThingWait(text), once, -1)
+    return found[0]
+
+
 def _event_wait(method: Callable[..., bool], self: object, timeout: float | None = None) -> bool:
     if timeout is not None or not is_checked():
         return method(self, timeout)
-    waited = _ThingWait("an event")
-    return wait_in_slices(local.execution, waited, lambda seconds: method(self, seconds), -1)
+    return _awaited("an event", lambda seconds: method(self, seconds))
 
 
 _notified: Final[ByIdentity[int]] = ByIdentity()
@@ -80,11 +94,7 @@ def _condition_wait(
     if timeout is not None or not is_checked():
         return method(self, timeout)
     before = _notified.get(self)
-
-    def attempt(seconds: float) -> bool:
-        return method(self, seconds) or _notified.get(self) != before
-
-    return wait_in_slices(local.execution, _ThingWait(NOTIFICATION), attempt, -1)
+    return _awaited(NOTIFICATION, lambda seconds: method(self, seconds) or _notified.get(self) != before)
 
 
 def _wait_for(
@@ -95,14 +105,7 @@ def _wait_for(
 ) -> object:
     if timeout is not None or not is_checked():
         return method(self, predicate, timeout)
-    met: list[object] = []
-
-    def attempt(seconds: float) -> bool:
-        met[:] = [method(self, predicate, seconds)]
-        return bool(met[0])
-
-    wait_in_slices(local.execution, _ThingWait(NOTIFICATION), attempt, -1)
-    return met[0]
+    return _awaited(NOTIFICATION, lambda seconds: method(self, predicate, seconds))
 
 
 def _get(
@@ -113,17 +116,7 @@ def _get(
 ) -> object:
     if not block or timeout is not None or not is_checked():
         return method(self, block, timeout)
-    found: list[object] = []
-
-    def attempt(seconds: float) -> bool:
-        try:
-            found.append(method(self, timeout=seconds))
-        except queue.Empty:
-            return False
-        return True
-
-    wait_in_slices(local.execution, _ThingWait(ITEM), attempt, -1)
-    return found[0]
+    return _awaited(ITEM, lambda seconds: (method(self, timeout=seconds),))[0]
 
 
 def _put(
@@ -133,18 +126,14 @@ def _put(
     block: bool = True,  # noqa: FBT001, FBT002 - as in queue
     timeout: float | None = None,
 ) -> None:
-    if not block or timeout is not None or self.maxsize <= 0 or not is_checked():
-        method(self, item, block, timeout)
-        return
-
     def attempt(seconds: float) -> bool:
-        try:
-            method(self, item, timeout=seconds)
-        except queue.Full:
-            return False
+        method(self, item, timeout=seconds)
         return True
 
-    wait_in_slices(local.execution, _ThingWait(ROOM), attempt, -1)
+    if not block or timeout is not None or self.maxsize <= 0 or not is_checked():
+        method(self, item, block, timeout)
+    else:
+        _awaited(ROOM, attempt)
 
 
 def _join(method: Callable[[queue.Queue[object]], None], self: queue.Queue[object]) -> None:
@@ -153,7 +142,7 @@ def _join(method: Callable[[queue.Queue[object]], None], self: queue.Queue[objec
             return self.all_tasks_done.wait_for(lambda: self.unfinished_tasks == 0, seconds)
 
     if is_checked():
-        wait_in_slices(local.execution, _ThingWait(ALL_DONE), attempt, -1)
+        _awaited(ALL_DONE, attempt)
     method(self)
 
 

@@ -26,9 +26,5 @@ def level_for(check: Level | str | None) -> Level:
         from .ambient import open_ambient_session  # noqa: PLC0415
 
         environment = Environment.read()
-        opened = open_ambient_session(replace(environment, level=max(level, environment.level)))
-        if opened is not None and environment.level is Level.CONFIRM:
-            from .ambient import begin  # noqa: PLC0415 - likewise
-
-            begin()
+        open_ambient_session(replace(environment, level=max(level, environment.level)))
     return level

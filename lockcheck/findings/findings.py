@@ -13,6 +13,7 @@ from .terms import Frame, Kind, Mode, Rung
 
 _WORDS: Final[Mapping[tuple[Kind | None, Rung], str]] = {
     (Kind.CYCLE, Rung.R1): "No deadlock, since something guards it",
+    (Kind.RECURSION, Rung.R1): "Advice",
     (Kind.CYCLE, Rung.R2): "Possible deadlock, not seen yet",
     (Kind.CYCLE, Rung.R4): "Deadlock, confirmed",
     (Kind.DEADLOCK, Rung.R4): "Deadlock, confirmed",

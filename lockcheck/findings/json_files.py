@@ -1,4 +1,4 @@
-"""JSON with types, read with errors that name the place; and witnesses as files of it.
+"""Values of this package as JSON and back, with errors that name the place; and witnesses as files of it.
 
 The file of a witness has a version; its schema is `witness.schema.json`. Nothing in it belongs to one
 process, one run or one version of Python: no thread ids, no byte code, no counts of instructions. The field
@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from reprlib import Repr
-from typing import Final, TypeAlias, TypeVar, final
+from types import NoneType, UnionType
+from typing import Any, Final, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
-from .findings import Ending, Finding, SchedulingPoint, SourcePlace, Witness, WitnessLock
-from .terms import MODES, WITNESSES, Kind, LockUsageError, Rung
+from .findings import Finding, Witness
+from .terms import WITNESSES, Kind, LockUsageError, Rung
 
 SAID_MAX: Final = 20_000
 """How many characters of an error are shown; more is a value that it repeats."""
@@ -26,7 +28,6 @@ _PARTS: Final = Repr()
 _PARTS.maxstring = _PARTS.maxother = _PARTS.maxlong = SHOWN_MAX
 
 JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
-Value = TypeVar("Value")
 
 
 def read_text(path: Path) -> str:
@@ -54,11 +55,11 @@ def said(error: Exception) -> str:
     return text if len(text) <= SAID_MAX else f"{text[: SAID_MAX // 2]} ... {text[-SAID_MAX // 2 :]}"
 
 
-def _parse_object(text: str, where: str) -> Fields:
-    """Parse a JSON object.
+def open_document(text: str, where: str, form: str, version: int) -> dict[str, object]:
+    """Return the fields of a JSON document that has a format and a version.
 
     Raises:
-        LockUsageError: it is not one; the message begins with `where`, and so do those of its fields.
+        LockUsageError: it is not such a document, or one of another version; the message begins with `where`.
     """
     try:
         found: object = json.loads(text)
@@ -68,116 +69,126 @@ def _parse_object(text: str, where: str) -> Fields:
         raise LockUsageError(f"{where}: no JSON: it nests too deep") from None
     except ValueError:
         raise LockUsageError(f"{where}: no JSON: a number has thousands of digits") from None
-    return Fields(found, where)
-
-
-def open_document(text: str, where: str, form: str, version: int) -> Fields:
-    """Parse a document that has a format and a version.
-
-    Raises:
-        LockUsageError: it is not such a document, or one of another version; the message begins with `where`.
-    """
-    fields = _parse_object(text, where)
-    found = fields.text("format"), fields.number("version")
-    if found != (form, version):
+    has: _Form = value_of(_Form, found, where)
+    if (has.format, has.version) != (form, version):
         raise LockUsageError(
-            f"{where}: {_cut(found[0])} of version {found[1]} is not {form} of version {version}"
+            f"{where}: {_cut(has.format)} of version {has.version} is not {form} of version {version}"
         )
-    return fields
+    return cast("dict[str, object]", found)
 
 
-@final
-class Fields:
-    """The fields of an object, each read as the type that it must have.
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What each document has."""
+
+    format: str
+    version: int
+
+
+_NAMES: Final = {
+    "Edge.class_edge": "nesting",
+    "Edge.execution": "unit",
+    "Ending.role": "end_of",
+    "Ending.what": "signal",
+    "Finding.points": "stops",
+    "SchedulingPoint.execution": "unit",
+    "Summary.class_edges": "nestings",
+    "Witness.points": "stops",
+}
+"""The names of fields that have others in documents."""
+_MAY_LACK: Final = frozenset(
+    {"Ending.what", "Summary.acquisitions", "Summary.greenlets", "Summary.unwatched"}
+)
+"""Fields that a document need not have; they are left out where they are `None` or false."""
+_INSIDE: Final = "place"
+"""The field of a value of which the fields are among those of the value itself."""
+_TEXTS: Final[Mapping[object, str]] = {
+    str: "a string",
+    int: "a whole number from 0 on",
+    bool: "neither true nor false",
+    tuple[str, ...]: "a list of strings",
+    tuple[int, ...]: "a list of whole numbers from 0 on",
+}
+_types_of: Final = lru_cache(get_type_hints)
+
+
+def values_of(thing: object) -> Any:
+    """Return a value, made of the dataclasses of this package, as JSON values."""
+    if isinstance(thing, Rung):
+        return thing.name
+    if isinstance(thing, Kind):
+        return thing.value
+    if isinstance(thing, tuple):
+        return [values_of(one) for one in thing]
+    if not is_dataclass(thing):
+        return thing
+    found: dict[str, Any] = {}
+    for one in fields(thing):
+        full, value = f"{type(thing).__name__}.{one.name}", getattr(thing, one.name)
+        if one.name == _INSIDE:
+            found |= values_of(value)
+        elif (value is not None and value is not False) or full not in _MAY_LACK:
+            found[_NAMES.get(full, one.name)] = values_of(value)
+    return found
+
+
+def value_of(kind: Any, found: object, where: str) -> Any:
+    """Return the value of a type that JSON values stand for.
 
     Raises:
-        LockUsageError: from each method: the field is missing or is something else.
+        LockUsageError: they stand for no such value; the message begins with `where`, the place.
     """
-
-    def __init__(self, found: object, where: str) -> None:
-        if not isinstance(found, dict):
-            raise LockUsageError(f"{where}: {shown(found)} is not an object")
-        self._found: dict[str, object] = found
-        self.where = where
-
-    def has(self, name: str) -> bool:
-        """Return whether there is a field of this name."""
-        return name in self._found
-
-    def text(self, name: str) -> str:
-        """Return a string."""
-        found = self._get(name)
-        if not isinstance(found, str):
-            raise self.error(name, found, "a string")
-        return found
-
-    def text_or_none(self, name: str) -> str | None:
-        """Return a string, or `None` if it is null."""
-        return None if self._get(name) is None else self.text(name)
-
-    def number(self, name: str) -> int:
-        """Return a number that is whole and not negative."""
-        found = self._get(name)
-        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-            raise self.error(name, found, "a whole number from 0 on")
-        return found
-
-    def number_or_none(self, name: str) -> int | None:
-        """Return a number that is whole and not negative, or `None` if it is null."""
-        return None if self._get(name) is None else self.number(name)
-
-    def numbers(self, name: str) -> tuple[int, ...]:
-        """Return a list of numbers that are whole and not negative."""
-        found = self._list(name)
-        if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in found):
-            raise self.error(name, found, "a list of whole numbers from 0 on")
-        return tuple(one for one in found if isinstance(one, int))
-
-    def flag(self, name: str) -> bool:
-        """Return true or false."""
-        found = self._get(name)
-        if not isinstance(found, bool):
-            raise self.error(name, found, "neither true nor false")
-        return found
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of strings."""
-        found = self._list(name)
-        if not all(isinstance(one, str) for one in found):
-            raise self.error(name, found, "a list of strings")
-        return tuple(str(one) for one in found)
-
-    def one(self, name: str) -> Fields:
-        """Return the fields of an object in this one."""
-        return Fields(self._get(name), f"{self.where}: {name}")
-
-    def each(self, name: str, read: Callable[[Fields], Value]) -> tuple[Value, ...]:
-        """Return a list of objects, each read by a function."""
-        return tuple(
-            read(Fields(one, f"{self.where}: {name}[{at}]")) for at, one in enumerate(self._list(name))
-        )
-
-    def choice(self, name: str, choices: Mapping[str, Value]) -> Value:
-        """Return the value that a name stands for."""
-        found = self.text(name)
-        if found not in choices:
-            raise self.error(name, found, f"one of {', '.join(choices)}")
-        return choices[found]
-
-    def error(self, name: str, found: object, expected: str) -> LockUsageError:
-        """Return the error of a field with another value than expected."""
-        return LockUsageError(f"{self.where}: {name}: expected {expected}, got {shown(found)}")
-
-    def _get(self, name: str) -> object:
-        if name not in self._found:
-            raise LockUsageError(f"{self.where}: {name} is missing")
-        return self._found[name]
-
-    def _list(self, name: str) -> list[object]:
-        found = self._get(name)
+    if is_dataclass(kind):
+        return _object_of(kind, found, where)
+    if kind in {Rung, Kind}:
+        return _choice({one.name if kind is Rung else one.value: one for one in kind}, found, where)
+    if get_origin(kind) is Literal:
+        return _choice({one: one for one in get_args(kind)}, found, where)
+    if get_origin(kind) is tuple:
         if not isinstance(found, list):
-            raise self.error(name, found, "a list")
-        return found
+            raise _wrong(where, found, "a list")
+        of = get_args(kind)[0]
+        if not is_dataclass(of) and not all(_is(of, one) for one in found):
+            raise _wrong(where, found, _TEXTS[kind])
+        return tuple(value_of(of, one, f"{where}[{at}]") for at, one in enumerate(found))
+    if get_origin(kind) is UnionType:
+        first, other = get_args(kind)
+        if other is NoneType:
+            return None if found is None else value_of(first, found, where)
+        return value_of(other if isinstance(found, dict) and "end_of" in found else first, found, where)
+    if not _is(kind, found):
+        raise _wrong(where, found, _TEXTS[kind])
+    return found
+
+
+def _object_of(kind: Any, found: object, where: str) -> Any:
+    if not isinstance(found, dict):
+        raise LockUsageError(f"{where}: {shown(found)} is not an object")
+    given: dict[str, object] = {}
+    for one in fields(kind):
+        full, of = f"{kind.__name__}.{one.name}", _types_of(kind)[one.name]
+        name = _NAMES.get(full, one.name)
+        if one.name == _INSIDE:
+            given[one.name] = _object_of(of, found, where)
+        elif name in found:
+            given[one.name] = value_of(of, found[name], f"{where}: {name}")
+        elif full not in _MAY_LACK:
+            raise LockUsageError(f"{where}: {name} is missing")
+    return kind(**given)
+
+
+def _is(kind: type, found: object) -> bool:
+    return type(found) is kind and (kind is not int or cast("int", found) >= 0)
+
+
+def _choice(choices: Mapping[str, object], found: object, where: str) -> object:
+    if value_of(str, found, where) not in choices:
+        raise _wrong(where, found, f"one of {', '.join(choices)}")
+    return choices[cast("str", found)]
+
+
+def _wrong(where: str, found: object, expected: str) -> LockUsageError:
+    return LockUsageError(f"{where}: expected {expected}, got {shown(found)}")
 
 
 def shown(found: object) -> str:
@@ -196,13 +207,15 @@ VERSION: Final = 1
 POINTS_MAX: Final = 64
 """A file that names more threads is refused: no deadlock that is searched for has that many."""
 
-_RUNGS: Final = {rung.name: rung for rung in (Rung.R2, Rung.R4, Rung.R5)}
-_KINDS: Final = {kind.value: kind for kind in (Kind.CYCLE, Kind.DEADLOCK)}
-
 
 def to_json(witness: Witness) -> str:
     """Return a witness as a document; the same witness gives the same text."""
-    return json.dumps(_document(witness), indent=1, ensure_ascii=False) + "\n"
+    schedule = [
+        f"{witness.points[at].role} {'takes' if taken else 'waits for'} {lock} at {lock.place}"
+        for at, lock, taken in witness.steps
+    ]
+    document = {"format": FORMAT, "version": VERSION, **values_of(witness), "schedule": schedule}
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def from_json(text: str, where: str) -> Witness:
@@ -211,22 +224,17 @@ def from_json(text: str, where: str) -> Witness:
     Raises:
         LockUsageError: it is not such a document, or one of another version; the message begins with `where`.
     """
-    fields = open_document(text, where, FORMAT, VERSION)
-    points = fields.each("stops", read_point)
-    order = fields.numbers("order")
-    if not 2 <= len(points) <= POINTS_MAX:
-        raise fields.error("stops", len(points), f"a number of threads from 2 to {POINTS_MAX}")
-    if sorted(order) != list(range(len(points))):
-        raise fields.error("order", list(order), f"an order of the {len(points)} threads")
-    return Witness(
-        fingerprint=fields.text("fingerprint"),
-        rung=fields.choice("rung", _RUNGS),
-        kind=fields.choice("kind", _KINDS),
-        text=fields.text("text"),
-        points=points,
-        order=order,
-        aside=fields.texts("aside"),
-    )
+    witness: Witness = value_of(Witness, open_document(text, where, FORMAT, VERSION), where)
+    count = len(witness.points)
+    if witness.rung < Rung.R2:
+        raise _wrong(f"{where}: rung", witness.rung.name, "one of R2, R4, R5")
+    if witness.kind not in {Kind.CYCLE, Kind.DEADLOCK}:
+        raise _wrong(f"{where}: kind", witness.kind.value, "one of cycle, deadlock")
+    if not 2 <= count <= POINTS_MAX:
+        raise _wrong(f"{where}: stops", count, f"a number of threads from 2 to {POINTS_MAX}")
+    if sorted(witness.order) != list(range(count)):
+        raise _wrong(f"{where}: order", list(witness.order), f"an order of the {count} threads")
+    return witness
 
 
 def read_witness(path: Path) -> Witness:
@@ -266,85 +274,3 @@ def with_replay(finding: Finding, witness: Witness | None, folder: Path | None) 
         return replace(finding, replay=str(write_witness(folder, witness)))
     except (OSError, UnicodeError) as error:
         return replace(finding, why=(*finding.why, f"no replay file could be written: {error}"))
-
-
-def _document(witness: Witness) -> dict[str, JsonValue]:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "fingerprint": witness.fingerprint,
-        "rung": witness.rung.name,
-        "kind": witness.kind.value,
-        "text": witness.text,
-        "stops": [json_of_point(point) for point in witness.points],
-        "order": list(witness.order),
-        "aside": list(witness.aside),
-        "schedule": list(_schedule(witness)),
-    }
-
-
-def _schedule(witness: Witness) -> Iterable[JsonValue]:
-    for at, lock, taken in witness.steps:
-        yield f"{witness.points[at].role} {'takes' if taken else 'waits for'} {lock} at {lock.place}"
-
-
-def json_of_point(point: SchedulingPoint) -> dict[str, JsonValue]:
-    """Return a scheduling point as JSON values."""
-    return {
-        "unit": point.execution,
-        "role": point.role,
-        "held": [_lock(held) for held in point.held],
-        "wanted": _ending(point.wanted) if isinstance(point.wanted, Ending) else _lock(point.wanted),
-        "occurrence": point.occurrence,
-        "late": point.late,
-    }
-
-
-def read_point(fields: Fields) -> SchedulingPoint:
-    """Return the scheduling point of JSON values."""
-    return SchedulingPoint(
-        execution=fields.text("unit"),
-        role=fields.text("role"),
-        held=fields.each("held", _read_lock),
-        wanted=_read_wanted(fields.one("wanted")),
-        occurrence=fields.number_or_none("occurrence"),
-        late=fields.flag("late"),
-    )
-
-
-def _lock(witness_lock: WitnessLock) -> dict[str, JsonValue]:
-    return {
-        "number": witness_lock.number,
-        "lock": witness_lock.lock,
-        "key": witness_lock.key,
-        "mode": witness_lock.mode,
-        **asdict(witness_lock.place),
-    }
-
-
-def _ending(ending: Ending) -> dict[str, JsonValue]:
-    signal: dict[str, JsonValue] = {} if ending.what is None else {"signal": ending.what}
-    return {"end_of": ending.role, **signal, **asdict(ending.place)}
-
-
-def _read_wanted(fields: Fields) -> WitnessLock | Ending:
-    if fields.has("end_of"):
-        what = fields.text("signal") if fields.has("signal") else None
-        return Ending(fields.text("end_of"), _read_place(fields), what)
-    return _read_lock(fields)
-
-
-def _read_lock(fields: Fields) -> WitnessLock:
-    return WitnessLock(
-        number=fields.number("number"),
-        lock=fields.text("lock"),
-        key=fields.text_or_none("key"),
-        mode=fields.choice("mode", MODES),
-        place=_read_place(fields),
-    )
-
-
-def _read_place(fields: Fields) -> SourcePlace:
-    return SourcePlace(
-        fields.text("file"), fields.text("function"), fields.text("source"), fields.number("line")
-    )

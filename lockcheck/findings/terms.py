@@ -30,7 +30,6 @@ FAULT: Final = 3
 
 
 REPORT_FORMS: Final[Mapping[str, str]] = {
-    "html": "one HTML page",
     "sarif": "SARIF 2.1.0",
     "json": "JSON",
 }
@@ -90,8 +89,6 @@ _INSTALLED: Final = f"{os.sep}site-packages{os.sep}"
 _LIBRARY: Final = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 - likewise
 Mode: TypeAlias = Literal["R", "W"]
 """How a lock is held or requested; an exclusive lock has only W."""
-MODES: Final[Mapping[str, Mode]] = {"R": "R", "W": "W"}
-"""As documents name them."""
 RWPolicy: TypeAlias = Literal["writer", "reader"]
 """Whether readers or writers go first while a writer waits for a read/write lock."""
 
@@ -151,6 +148,7 @@ class Kind(Enum):
     ITERATION = "iteration under a lock"
     CONTRACT = "contract"
     CONDITION = "condition"  # waited on or notified without its lock
+    FORK = "fork"  # taken in a child of a fork, and by another thread of its parent
     STALL = "stall"  # waited longer than the session allows
     CYCLE = "cycle"
     DEADLOCK = "deadlock"

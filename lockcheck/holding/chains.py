@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from types import CodeType, MappingProxyType
+from types import CodeType, FrameType, MappingProxyType
 from typing import Final, Literal, Protocol, TypeAlias, cast, final
 from weakref import WeakValueDictionary
 
 from ..findings.foreign import shown
 from ..findings.terms import ClassEdge, DeadlockError, Mode, RWPolicy
-from .stacks import RawStack
+from .stacks import RawStack, capture
 
 Attempt: TypeAlias = Literal["block", "timed", "try"]
 """How long an acquisition waits: for ever, for a limited time, or not at all."""
@@ -241,13 +241,13 @@ class Execution:
     __slots__ = (
         "__weakref__",
         "check_due",
+        "frame",
         "inside",
         "leaf",
         "name",
         "node",
         "segment",
         "serial",
-        "stack",
         "victim_error",
         "wait",
     )
@@ -264,10 +264,15 @@ class Execution:
         self.wait: ExecutionWait | None = None
         self.check_due = False
         """Whether it still has to check its wait for a deadlock; no other one breaks that deadlock before."""
-        self.stack: RawStack = ()
-        """Where it waits."""
+        self.frame: FrameType | None = None
+        """Where it waits: only who reports that looks at all frames."""
         self.victim_error: tuple[ExecutionWait, DeadlockError] | None = None
         """The wait that it gives up as a victim, and the error to raise there."""
+
+    @property
+    def stack(self) -> RawStack:
+        """Where it waits."""
+        return capture(self.frame)
 
 
 def held_nodes(node: TrieNode, *, gone: bool = False) -> Iterator[TrieNode]:
@@ -361,6 +366,12 @@ def learn(segment: Segment, ended: Segment | None = None, cause: Cause | None = 
                 _keep(causes, line, cause)
     maybe = _latest(maybe, ended.maybe) if ended else maybe
     return Segment(segment.line, segment.number + 1, seen, causes, segment.silent, maybe, of=segment.of)
+
+
+def one_before(segment: Segment) -> Segment:
+    """Return the segment of a line that comes before one in which nothing was learned."""
+    number, seen, maybe = segment.number - 1, segment.seen, segment.maybe
+    return Segment(segment.line, number, seen, segment.causes, segment.silent, maybe, of=segment.of)
 
 
 def _going_on(known: Mapping[int, int]) -> dict[int, int]:

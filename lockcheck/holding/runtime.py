@@ -31,6 +31,7 @@ from .chains import (
     knows,
     learn,
     may_learn,
+    one_before,
 )
 from .stacks import waiting_frame
 
@@ -169,6 +170,14 @@ def _below(node: TrieNode) -> Iterator[TrieNode]:
         node = pending.pop()
         pending.extend(list(node.next.values()))
         yield node
+
+
+def nodes_of(execution: Execution) -> Iterator[TrieNode]:
+    """Yield the nodes of all that an execution took since it was checked anew."""
+    root = execution.node
+    while root.parent is not None:
+        root = root.parent
+    return _below(root)
 
 
 @final
@@ -395,7 +404,7 @@ def hand_over(execution: Execution) -> Segment:
     """
     segment = execution.segment
     if not segment.learned and segment.number:
-        return replace(segment, number=segment.number - 1)
+        return one_before(segment)
     next_segment(execution)
     return segment
 

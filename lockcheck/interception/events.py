@@ -265,7 +265,8 @@ def _is_of_queue() -> bool:
     return frame is not None and frame.f_globals.get("__name__") == queue.__name__
 
 
-_LIBRARIES: Final = frozenset({"queue", "threading", "concurrent.futures._base"})
+_FUTURES: Final = "concurrent.futures._base"
+_LIBRARIES: Final = frozenset({"queue", "threading", _FUTURES})
 """Modules with conditions of their own, which order nothing: what they tell is known by their own methods."""
 
 
@@ -281,7 +282,20 @@ def _light(original: Callable[..., object], hooked: Callable[..., object]) -> Ca
     return either
 
 
-LIGHT: Final = tuple((threading.Condition, name, _light) for name in ("notify", "notify_all"))
+def _light_wait(original: Callable[..., object], hooked: Callable[..., object]) -> Callable[..., object]:
+    """Return the wait of a condition that has no hook where a future calls it: its own method has one."""
+
+    def either(self: threading.Condition, timeout: float | None = None) -> object:
+        wait = original if sys._getframe(1).f_globals.get("__name__") == _FUTURES else hooked  # noqa: SLF001 - as above
+        return wait(self, timeout)
+
+    return either
+
+
+LIGHT: Final = (
+    *((threading.Condition, name, _light) for name in ("notify", "notify_all")),
+    (threading.Condition, "wait", _light_wait),
+)
 ROWS: Final[tuple[Row, ...]] = (
     (threading.Event, "set", _set),
     (threading.Event, "clear", _clear),

@@ -31,10 +31,17 @@ def _result(method: Callable[..., Result], self: _Future, timeout: float | None 
     try:
         return joins.result(method, self, timeout)
     finally:
-        if timeout is None:
-            awaited(ends.get(self))
-        gets(self)
-        _follows_task(self)
+        _looked_at(self, endless=timeout is None)
+
+
+@fails_open(None)
+def _looked_at(future: _Future, *, endless: bool) -> None:
+    """Note that the calling execution goes on after the end of a task, for which it may have waited."""
+    end = ends.get(future) if endless else None
+    if end is not None:
+        end.awaited()
+    gets(future)
+    _follows_task(future)
 
 
 def _light_result(original: Callable[..., Result], hooked: Callable[..., Result]) -> Callable[..., Result]:
@@ -43,10 +50,7 @@ def _light_result(original: Callable[..., Result], hooked: Callable[..., Result]
     def result(self: _Future, timeout: float | None = None) -> Result:
         if self._state != FINISHED or local.execution.node.acquisition is not None or joins.is_in_task():
             return hooked(self, timeout)
-        if timeout is None:
-            awaited(ends.get(self))
-        gets(self)
-        _follows_task(self)
+        _looked_at(self, endless=timeout is None)
         return original(self, timeout)
 
     return result
@@ -68,7 +72,6 @@ def _snapshot(method: Callable[..., tuple[bool, ...]], self: _Future) -> tuple[b
     return found
 
 
-@fails_open(None)
 def _follows_task(future: _Future) -> None:
     """Note that the calling execution goes on after the end of a task."""
     ended = end_of(future)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 import threading
 from types import FrameType
-from typing import Final, cast, final
+from typing import Final, final
 
 from ..findings.foreign import ByIdentity
 from ..holding.chains import Segment, together
@@ -50,7 +50,6 @@ _ends: Final[ByIdentity[Segment]] = ByIdentity()
 """The segment that comes before the result of each future."""
 
 
-@fails_open(cast("Segment | None", None))
 def end_of(future: object) -> Segment | None:
     """Return the segment that comes before the result of a future, if it is known."""
     return _ends.get(future)

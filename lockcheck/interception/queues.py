@@ -9,16 +9,19 @@ lock, only what one execution alone puts, or gets, counts; for the end of all ta
 from __future__ import annotations
 
 import queue
+import weakref
 from collections.abc import Callable
 from typing import Final, TypeVar, final
 
-from ..checking.acquisition_checks import End
+from ..checking.acquisition_checks import End, advise_two
 from ..checking.blocking import blocks, waits_with
 from ..checking.graph import Dependency
 from ..checking.knowledge import TAKEN_MAX, gets, gives, taken_by
+from ..checking.watch import current
 from ..findings.foreign import ByIdentity
-from ..holding.chains import Execution, Segment, together
-from ..holding.runtime import LATCH, local, next_segment
+from ..holding.chains import Execution, Segment, TrieNode, together
+from ..holding.runtime import LATCH, fails_open, local, next_segment
+from ..holding.stacks import caller, capture
 from .hand_overs import HAND_OVERS_MAX, is_checked
 from .hooks import Row, guarded
 
@@ -99,6 +102,8 @@ class _Known:
         self.room = _Counted(ROOM, begun=begun)
         self.taken: list[Dependency] = []
         """The locks that were taken before tasks were done, since all of them were waited for."""
+        self.lent: dict[int, list[_Lent]] = {}
+        """What each execution got, in this order, as far as it may be put back."""
 
     def orders_no_put(self) -> bool:
         """Return whether no further put counts: the first ones are by one producer, whatever follows."""
@@ -125,6 +130,52 @@ class _Known:
         if self.ordered and count < len(self.puts):
             self.gets[execution.serial] = count + 1
             next_segment(execution, self.puts[count], "by a queue with one producer")
+
+    @fails_open(None)
+    def note_lent(self, execution: Execution, item: object) -> None:
+        """Note that an execution has got an item, which it may put back."""
+        mine = self.lent.setdefault(execution.serial, [])
+        outer = next((one for one in reversed(mine) if not one.is_back), None)
+        if type(item) is object:  # a token, which has no finalizer to wait for
+            lent = _Lent(lambda: item, outer)
+        elif type(item).__weakrefoffset__:
+            lent = _Lent(weakref.ref(item), outer)
+        else:  # a number or a text is no resource
+            return
+        if outer is not None:
+            lent.node = TrieNode(execution, execution.node, None, None)
+            lent.node.stack = capture(caller())
+        mine.append(lent)
+
+    @fails_open(None)
+    def note_back(self, execution: Execution, item: object) -> None:
+        """Note that an execution is about to put an item; advise if it had two that it puts back."""
+        mine, watch = self.lent.get(execution.serial, ()), current()
+        for lent in mine:
+            lent.is_back = lent.is_back or lent.item() is item
+        for lent in mine:
+            outer, node = lent.outer, lent.node
+            if (
+                watch is not None
+                and node is not None
+                and outer is not None
+                and lent.is_back
+                and outer.is_back
+            ):
+                lent.node = None
+                advise_two(watch, node, "an item of a queue, which it puts back,")
+
+
+class _Lent:
+    """An item that an execution got from a queue."""
+
+    def __init__(self, item: Callable[[], object], outer: _Lent | None) -> None:
+        self.item = item
+        self.outer = outer
+        """What the execution got before, and had not put back."""
+        self.node: TrieNode | None = None
+        """Where it got this one, if it had one before."""
+        self.is_back = False
 
 
 _queues: Final[ByIdentity[_Known]] = ByIdentity()
@@ -158,6 +209,7 @@ def _put(
         method(self, item, block, timeout)
         return
     known = known or _known(self)
+    known.note_back(local.execution, item)
     known.note_put(local.execution)
     number, has_come = known.items.count, known.items.begins()
     try:
@@ -200,6 +252,7 @@ def _get(
     has_come()
     if block and timeout is None:
         known.items.awaited(number)
+        known.note_lent(execution, found)
     gets(self)
     known.note_got(execution)
     return found

@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from ..checking.acquisition_checks import End
 from ..checking.blocking import blocks, waits_with
+from ..checking.finalizers import collects
 from ..checking.knowledge import gives, known_by, learn_here, taken_by
 from ..findings.foreign import ByIdentity
 from ..holding.chains import Segment, together
@@ -41,9 +42,18 @@ def _start(method: Callable[[threading.Thread], None], self: threading.Thread) -
 
 
 def _join(method: Callable[..., None], self: threading.Thread, timeout: float | None = None) -> None:
-    if waits_with(timeout) and IS_ALIVE(self):
+    """Wrap `Thread.join`.
+
+    The garbage collector runs under any lock, and the program cannot release that first. So a join in it is
+    judged when it is over: a thread that was never seen, since it took nothing and waited for nothing that is
+    checked, has ended without whatever is held here.
+    """
+    waits, collecting = waits_with(timeout) and IS_ALIVE(self), collects()
+    if waits and not collecting:
         blocks("join", self.name)
     joins.join(method, self, timeout)
+    if waits and collecting and (IS_ALIVE(self) or runtime.threads.get(self) is not None):
+        blocks("join", self.name)
     if timeout is None:
         awaited(_end_of(self))
         if not last.ends_pool:

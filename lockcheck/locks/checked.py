@@ -12,6 +12,7 @@ from time import perf_counter_ns
 from types import TracebackType
 from typing import Final
 
+from ..checking.forks import made_anew
 from ..checking.slow_path import (
     entered,
     here,
@@ -147,6 +148,7 @@ class CheckedLock:
     def _at_fork_reinit(self) -> None:
         """Be free again: `logging` and others call this in a forked process, which has no other threads."""
         self._plain._at_fork_reinit()  # type: ignore[union-attr] # noqa: SLF001 - as in threading
+        made_anew(self.identity.serial)
         while take_out(local.execution, self.identity, "W"):
             pass
 

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 from ..findings.terms import REPORT_FORMS, LockUsageError
 from ..sessions.summaries import Summary
 from .documents import to_json
-from .page import to_html
 from .sarif import to_sarif
 
 
@@ -26,7 +25,6 @@ class ReportInput(NamedTuple):
 
 
 FORMS: Final[Mapping[str, Callable[[ReportInput], str]]] = {
-    "html": lambda it: to_html(it.summary),
     "sarif": lambda it: to_sarif(it.summary, it.root, suppressed=it.accepted),
     "json": lambda it: to_json(it.summary),
 }

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Final, Self, final
 
 from ..checking.finalizers import finalizers_noted
+from ..checking.forks import hear_children
 from ..checking.graph import Graph
 from ..checking.interruptions import report_survivors
 from ..checking.policy import DEFAULT_ACTIONS, FindingAction, Policy, VictimPolicy, edge_of, youngest
@@ -136,6 +137,7 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         find_greenlets(self.watch)
+        hear_children(self.watch)
         if self.level >= Level.FULL:
             finalizers_noted(wanted=False)
             report_finalized(self.watch)
@@ -167,6 +169,7 @@ class Session:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings, in the order in which they were found first."""
+        hear_children(self.watch)
         return self.watch.findings
 
     @property
@@ -191,6 +194,7 @@ class Session:
 
     def summary(self) -> Summary:
         """Return everything that was found and observed so far, as values."""
+        hear_children(self.watch)
         return summary_of(self.watch)
 
     def report_text(self, reported: Mapping[str, str] | None = None) -> str:

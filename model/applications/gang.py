@@ -52,9 +52,9 @@ class GangSettings:
     """The domains of nodes that a gang which is placed whole may have; `None` for all nodes."""
 
     @property
-    def required_level(self) -> str:
-        """The level of which it needs one domain, the empty text for none."""
-        return "" if self.domains is None else self.domains.required
+    def needed_level(self) -> str:
+        """The level of which it, or each slice of it, needs one domain; the empty text for none."""
+        return "" if self.domains is None else self.domains.needed
 
     @property
     def is_announced(self) -> bool:

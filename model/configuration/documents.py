@@ -7,8 +7,7 @@ values. Values are checked beyond their kind in `rules`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Final, TypeVar
 
@@ -16,6 +15,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     ModelWrapValidatorHandler,
     PrivateAttr,
     ValidationError,
@@ -28,7 +28,6 @@ from .names import did_you_mean
 from .problems import NOWHERE, Position, RuleFinding
 from .shares import ALL_TYPES
 from .yaml_nodes import (
-    Entry,
     MappingNode,
     Node,
     ScalarError,
@@ -42,12 +41,9 @@ from .yaml_nodes import (
     read_number,
     read_text,
 )
-from .yaml_text import compose
 
 _Value = TypeVar("_Value")
 _UNKNOWN_KEY: Final = "extra_forbidden"
-_PARTITIONS: Final = re.compile(r"^[ \t]*partitions:", re.MULTILINE)
-_KIND_MAX: Final = 60
 _NOTHING: Final = ScalarNode("", ScalarTag.NULL, NOWHERE)
 
 
@@ -189,7 +185,9 @@ class YamlNode(BaseModel):
             # inner call, with what the outer one made of the node.
             return read(value)
         entries = _entries(value)
-        _reading(info).known_keys[id(value)] = tuple(cls.model_fields)
+        _reading(info).known_keys[id(value)] = tuple(
+            field.alias or name for name, field in cls.model_fields.items()
+        )
         document = read(entries)
         if isinstance(value, MappingNode | ScalarNode):
             document._node = value  # noqa: SLF001 - the model made this document, which has no other user yet
@@ -318,6 +316,29 @@ class YamlPolicies(YamlNode):
     protection: _TextList = ()
 
 
+class YamlWindowHolders(YamlNode):
+    """`for` of a window."""
+
+    users: _TextList = ()
+    groups: _TextList = ()
+    applications: _TextList = ()
+    queues: _TextList = ()
+
+
+class YamlWindow(YamlNode):
+    """One entry of `windows` of a partition."""
+
+    name: _Text = ""
+    nodes: _TextList = ()
+    attributes: _Texts = {}
+    begin: Annotated[_Text, Field(alias="from")] = ""
+    end: Annotated[_Text, Field(alias="to")] = ""
+    zone: _Text = ""
+    every: _Text = ""
+    drain: _Text = ""
+    holders: Annotated[YamlWindowHolders, Field(alias="for")] = YamlWindowHolders.model_construct()
+
+
 class YamlUserGroupResolver(YamlNode):
     """`usergroupresolver` of a partition."""
 
@@ -334,6 +355,7 @@ class YamlPartition(YamlNode):
     preemption: YamlPreemption = YamlPreemption.model_construct()
     nodesortpolicy: YamlNodeSortPolicy = YamlNodeSortPolicy.model_construct()
     topology: _TextList = ()
+    windows: Annotated[tuple[YamlWindow, ...], BeforeValidator(_items)] = ()
     policies: YamlPolicies = YamlPolicies.model_construct()
     usergroupresolver: YamlUserGroupResolver = YamlUserGroupResolver.model_construct()
 
@@ -372,86 +394,6 @@ def read_document(node: Node | None, errors: list[RuleFinding], warnings: list[R
         document = YamlScheduler.model_validate(top, context=reading)
     warnings.extend(reading.warnings)
     return document
-
-
-def with_partitions(top: Node | None, text: str, errors: list[RuleFinding]) -> Node | None:
-    """Return the node of the partitions where the top level of a file is another one, which is an error.
-
-    That is a manifest of Kubernetes or the values of a Helm chart, with the configuration as a text in it, a
-    list of partitions, or the contents of one partition. Their contents are read at their places in the file.
-    Of a manifest without such a text nothing is read.
-
-    Args:
-        top: The top node of the file, or `None` for a file without a document.
-        text: The text of the file.
-        errors: Errors of the top level, and of an embedded text, are appended here.
-    """
-    if top is None or (isinstance(top, MappingNode) and "partitions" in top.entries):
-        return top
-    if isinstance(top, SequenceNode):
-        errors.append(RuleFinding(top.position, "partitions are listed under the key 'partitions'"))
-        return _mapping("partitions", top)
-    if not isinstance(top, MappingNode):
-        return top
-    kind = _kind_of(top)
-    embedded = next(_embedded(top), None)
-    if embedded is not None:
-        what = f"a {kind} of Kubernetes" if kind else "a file of installation settings"
-        place = embedded.position
-        errors.append(
-            RuleFinding(top.position, f"this is {what}: the configuration is the text of {place.path} alone")
-        )
-        alone = _alone(embedded, text)
-        return compose(alone, errors) if alone else None
-    if kind:
-        text = (
-            f"this is a {kind} of Kubernetes, and not a configuration of queues: that has a list 'partitions'"
-        )
-        errors.append(RuleFinding(top.position, text))
-        return None
-    if "queues" in top.entries:
-        position = top.entries["queues"].key_position
-        errors.append(RuleFinding(position, "queues belong to a partition, in the list 'partitions'"))
-        one = MappingNode({"name": _named(position), **top.entries}, top.position, top.size + 1, top.height)
-        return _mapping("partitions", SequenceNode((one,), top.position, one.size + 1, top.height + 1))
-    return top
-
-
-def _kind_of(top: MappingNode) -> str:
-    """Return the kind of a manifest of Kubernetes, empty if it is not one."""
-    entry = top.entries.get("kind")
-    if entry is None or not isinstance(entry.value, ScalarNode):
-        return ""
-    return " ".join(entry.value.text.split())[:_KIND_MAX]
-
-
-def _mapping(key: str, value: Node) -> MappingNode:
-    entry = Entry(value.position, value)
-    return MappingNode({key: entry}, value.position, value.size + 1, value.height + 1)
-
-
-def _named(position: Position) -> Entry:
-    return Entry(position, ScalarNode("default", ScalarTag.TEXT, position))
-
-
-def _embedded(node: Node) -> Iterator[ScalarNode]:
-    """Yield the texts below a node that are configurations."""
-    if isinstance(node, ScalarNode) and _PARTITIONS.search(node.text):
-        yield node
-    for entry in node.entries.values() if isinstance(node, MappingNode) else ():
-        yield from _embedded(entry.value)
-    for item in node.items if isinstance(node, SequenceNode) else ():
-        yield from _embedded(item)
-
-
-def _alone(embedded: ScalarNode, text: str) -> str:
-    """Return an embedded text alone, with its lines of the file; an empty one if it is not a block."""
-    lines = embedded.text.rstrip().splitlines()
-    first = embedded.position.line  # That of the sign `|`: the text begins in the next one.
-    there = text.splitlines()[first : first + len(lines)]
-    if [line.strip() for line in there] != [line.strip() for line in lines]:
-        return ""
-    return "\n" * first + "\n".join(there) + "\n"
 
 
 def _finding(top: Node, detail: ErrorDetails, reading: Reading) -> RuleFinding:

@@ -12,7 +12,7 @@ APPLICATION_ORDER_WORDS: Final = ("fifo", "fair", "users")
 """The built-in orders of applications; `licorne.model.queues.child_orders` defines them."""
 QUEUE_ORDER_WORDS: Final = ("fair",)
 """The built-in orders of sibling queues; `licorne.model.queues.child_orders` defines them."""
-NODE_ORDER_WORDS: Final = ("fair", "binpacking")
+NODE_ORDER_WORDS: Final = ("fair", "binpacking", "domainpacking")
 """The built-in orders of nodes; `licorne.model.nodes.node_orders` defines them."""
 
 VICTIM_ORDER_WORDS: Final = ("youngest", "least-work")

@@ -15,6 +15,7 @@ from .rules.all_rules import validate_documents, validate_partition
 from .rules.placement import rule_effects, unusable_rules
 from .rules.queue_warnings import GivenPoints, policies_are_given, queue_effects, type_effects
 from .schema import PartitionConfig, SchedulerConfig, build_partition
+from .windows import past_windows
 
 DEFAULT_SOURCE: Final = "queues.yaml"
 DEFAULT_CONFIGURATION: Final = """\
@@ -113,6 +114,26 @@ def unusable_rule_problems(config: SchedulerConfig, *, source: str = DEFAULT_SOU
     return _problems(findings, source)
 
 
+def past_window_problems(
+    config: SchedulerConfig, before: SchedulerConfig, now_ns: int, *, source: str = DEFAULT_SOURCE
+) -> tuple[Problem, ...]:
+    """Return which windows are new and in the past: a registration takes them, an update is refused.
+
+    Args:
+        config: The configuration.
+        before: The configuration before it.
+        now_ns: The time.
+        source: The name of the file, for messages.
+    """
+    known = {partition.name: partition.windows for partition in before.partitions}
+    findings = [
+        finding
+        for partition in config.partitions
+        for finding in past_windows(partition.windows, known.get(partition.name, ()), now_ns)
+    ]
+    return _problems(findings, source)
+
+
 def policy_problems(
     config: SchedulerConfig, points: GivenPoints, *, source: str = DEFAULT_SOURCE
 ) -> tuple[Problem, ...]:
@@ -130,7 +151,8 @@ def policy_problems(
 def _read(text: str, errors: list[RuleFinding], warnings: list[RuleFinding]) -> tuple[PartitionConfig, ...]:
     """Read the partitions as far as they can be read, and apply all rules to that."""
     # Only here, since Pydantic, its models and PyYAML take some 100 ms, and `Scheduler()` reads nothing.
-    from .documents import read_document, with_partitions  # noqa: PLC0415 - likewise
+    from .documents import read_document  # noqa: PLC0415 - likewise
+    from .top_levels import with_partitions  # noqa: PLC0415 - likewise
     from .yaml_nodes import ScalarNode, ScalarTag  # noqa: PLC0415 - likewise
     from .yaml_text import compose  # noqa: PLC0415 - see above
 

@@ -26,6 +26,7 @@ from ..resources.quantities import QuantityError, parse_quantity, parse_vcore
 from ..resources.resource import EMPTY, Resource
 from .problems import NOWHERE, Position, Problem, RuleFinding
 from .shares import ALL_TYPES, CLUSTER, Share, Whole, share_of
+from .windows import WindowConfig, build_windows
 
 if TYPE_CHECKING:  # Pydantic is loaded where a configuration is read.
     from .documents import YamlChildTemplate, YamlLimit, YamlPartition, YamlQueue, YamlRule
@@ -248,6 +249,8 @@ class PartitionConfig:
     node_sort_policy: NodeSortPolicyConfig = field(default_factory=NodeSortPolicyConfig)
     topology: tuple[str, ...] = ()
     """The attributes of nodes that name their domains, the widest level first."""
+    windows: tuple[WindowConfig, ...] = ()
+    """When nodes are reserved, for maintenance or for some users."""
     policies: PoliciesConfig = field(default_factory=PoliciesConfig)
     user_group_resolver: str = ""
     position: Position = field(default=NOWHERE, compare=False)
@@ -327,6 +330,7 @@ def build_partition(document: YamlPartition, findings: list[RuleFinding]) -> Par
             type=policy.type, resource_weights=MappingProxyType(policy.resourceweights)
         ),
         topology=document.topology,
+        windows=build_windows(document.windows, findings),
         policies=PoliciesConfig(
             admission=document.policies.admission,
             filters=document.policies.filters,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias, final
 
 from ..applications.ask_walk import Candidate, CandidateKind
 from ..applications.pending_asks import AskShape, shape_of
 from ..applications.report import ApplicationReport, WaitingAsk
 from ..nodes.entry import NodeEntry
+from ..nodes.windows import WindowRefusal
 from ..planning.planned_jobs import JobOwner, backfilling_queue, gang_members
 from ..preemption.guarantee.attempt import EXHAUSTED, PRECONDITIONS, Asking, plan_now
 from ..preemption.guarantee.attempt_budget import NoPreemption
@@ -21,6 +22,7 @@ from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import may_preempt
 from ..resources.resource import Resource, fits, resource_text
+from ..state.node_windows import refusal_for
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord
 from ..values.allocation import NO_GANG_ROOM, Ask, Refusal, RefusalReason
@@ -74,9 +76,20 @@ class AskChecker:
         user: The user that it runs for.
         refused: The nodes that the resource manager refuses and why, by the key of the first ask of a shape.
         summaries: The summaries of nodes that are shared with other applications, `None` for none.
+        tags: The tags of the application.
     """
 
-    __slots__ = ("_application_id", "_leaf", "_nodes", "_quotas", "_refused", "_state", "_summaries", "_user")
+    __slots__ = (
+        "_application_id",
+        "_leaf",
+        "_nodes",
+        "_quotas",
+        "_refused",
+        "_state",
+        "_summaries",
+        "_tags",
+        "_user",
+    )
 
     def __init__(
         self,
@@ -87,6 +100,7 @@ class AskChecker:
         refused: RefusedNodes = NOT_ASKED,
         *,
         summaries: SharedSummaries | None = None,
+        tags: Mapping[str, str],
     ) -> None:
         self._state = state
         self._leaf = leaf
@@ -94,6 +108,7 @@ class AskChecker:
         self._user = user
         self._refused = refused
         self._summaries = SharedSummaries() if summaries is None else summaries
+        self._tags = tags
         self._quotas: dict[AskShape, tuple[Blocker, ...]] = {}
         self._nodes: dict[AskShape, NodeSummary] = {}
 
@@ -103,6 +118,8 @@ class AskChecker:
         if waiting.waits_for_placeholder:
             return AskObstacles((_waits_for_placeholder(ask, report),), None)
         obstacles = self.check(ask, reserved_node=waiting.reserved_node)
+        if any(blocker.reason is RefusalReason.WINDOW for blocker in obstacles.blockers):
+            return obstacles
         refused = self._refused_by_predicates(waiting, obstacles)
         if refused is None:
             return obstacles
@@ -115,14 +132,15 @@ class AskChecker:
         """Check an ask without the RM's predicates; `reserved_node` is the empty text without one."""
         quotas = self._quotas_for(ask)
         if ask.required_node:
-            node = self._required_node(ask, reserved_node)
+            node = self._required_node(ask, reserved_node) or self._kept_node(ask)
             # Only a node with room shows that the root has no room: otherwise its victims may help.
             claim = self._state.claims.find(ask.allocation_key)
             root = () if node else queue_quota_blockers(self._leaf, self._leaf.above[-1:], ask, claim)
             return AskObstacles((*quotas, *node, *root), None)
         nodes = self._summary(ask, reserved_node)
         if nodes.with_room:
-            return AskObstacles(quotas, nodes)
+            kept = () if nodes.available else self._kept_nodes(ask, reserved_node)
+            return AskObstacles((*quotas, *kept), nodes)
         blocker = Blocker(reason=RefusalReason.NO_NODE_FITS, kind=SubjectKind.NODES, subject="")
         return AskObstacles((*quotas, blocker), nodes)
 
@@ -141,6 +159,12 @@ class AskChecker:
 
     def _summary(self, ask: Ask, reserved_node: str) -> NodeSummary:
         refused = self._refused.get(ask.allocation_key, _NONE_REFUSED)
+        windows = self._windows(ask)
+        if windows is not None:
+            of_windows = {node_id: windows.text_for(node_id) for node_id in windows.node_ids}
+            return summarise(
+                self._state.nodes, ask.resource, own_node=reserved_node, refused={**refused, **of_windows}
+            )
         own = self._state.nodes.get(reserved_node) if reserved_node else None
         if own is not None and obstacle_of(own, ask.resource, own=True) is None:
             return summarise(self._state.nodes, ask.resource, own_node=reserved_node, refused=refused)
@@ -151,6 +175,24 @@ class AskChecker:
             if ask.predicate_class or not refused:
                 self._nodes[shape] = known
         return known
+
+    def _windows(self, ask: Ask) -> WindowRefusal | None:
+        return refusal_for(self._state, ask, self._leaf, self._user, self._tags)
+
+    def _kept_nodes(self, ask: Ask, reserved_node: str) -> tuple[Blocker, ...]:
+        """Return the windows that keep an ask from nodes with room, if there are any."""
+        nodes = (
+            node
+            for node in self._state.nodes
+            if obstacle_of(node, ask.resource, own=node.node_id == reserved_node) is None
+        )
+        return _blocker_by(self._windows(ask), nodes, SubjectKind.NODES, "")
+
+    def _kept_node(self, ask: Ask) -> tuple[Blocker, ...]:
+        """Return the windows that keep an ask from the node that it needs, if there are any."""
+        node = self._state.nodes.get(ask.required_node)
+        nodes = () if node is None else (node,)
+        return _blocker_by(self._windows(ask), nodes, SubjectKind.NODE, ask.required_node)
 
     def _required_node(self, ask: Ask, reserved_node: str) -> tuple[Blocker, ...]:
         node = self._state.nodes.get(ask.required_node)
@@ -207,6 +249,19 @@ class AskChecker:
             return waiting.refusals
         refusal = self._state.ends.denied.get(backfills.path, {}).get(waiting.ask.allocation_key)
         return () if refusal is None else (refusal,)
+
+
+def _blocker_by(
+    windows: WindowRefusal | None, nodes: Iterable[NodeEntry], kind: SubjectKind, subject: str
+) -> tuple[Blocker, ...]:
+    kept = None if windows is None else windows.on(nodes)
+    if kept is None:
+        return ()
+    return (
+        Blocker(
+            reason=RefusalReason.WINDOW, kind=kind, subject=subject, detail=kept.text, until_ns=kept.until_ns
+        ),
+    )
 
 
 def _refused_where_reserved(waiting: WaitingAsk) -> Blocker | None:

@@ -189,7 +189,7 @@ def dry_run_ask(state: PartitionState, submission: AllocationSubmission) -> DryR
 def _checked(
     state: PartitionState, entry: ApplicationEntry, waiting: WaitingAsk, report: ApplicationReport
 ) -> AskExplanation:
-    checker = AskChecker(state, entry.queue, entry.application_id, entry.user)
+    checker = AskChecker(state, entry.queue, entry.application_id, entry.user, tags=entry.tags)
     obstacles = ProtectionChecker(state, entry).add_to(waiting, checker.check_waiting(waiting, report))
     starts = None if entry.waits is not None else StartChecker(state, JobOwner.of(entry))
     delay, planned_start = (None, None) if starts is None else starts.check(waiting.ask)
@@ -348,7 +348,7 @@ def prospects(state: PartitionState, application_id: str) -> tuple[Prospect, ...
         return ()
     report = entry.application.report(first_of_shapes=True)
     blocked = {blocker.reason for blocker in entry_blockers(state, entry)} if report.waiting else set()
-    checker = AskChecker(state, entry.queue, application_id, entry.user)
+    checker = AskChecker(state, entry.queue, application_id, entry.user, tags=entry.tags)
     shapes: dict[object, WaitingAsk] = {}
     for waiting in report.waiting:
         ask = waiting.ask

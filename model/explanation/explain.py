@@ -82,7 +82,9 @@ def explain(
     report = entry.application.report(only_key=only_key)
     leaf = entry.queue
     place = application_place(leaf, entry)
-    checker = AskChecker(state, leaf, application_id, entry.user, refused, summaries=summaries)
+    checker = AskChecker(
+        state, leaf, application_id, entry.user, refused, summaries=summaries, tags=entry.tags
+    )
     basis = _basis(state, entry.application, report, only_key)
     return replace(
         basis,
@@ -395,13 +397,13 @@ def _node_blockers(
     own = {each.reserved_node for each in entry.application.report().waiting if each.reserved_node}
     domains = state.topology.domains(entry.application.gang_settings.domains)
     if plan_on(state.nodes, [ask.resource for ask in members], may_run, own=own, domains=domains) is None:
-        if domains is not None and domains.terms.required:
+        if domains is not None and domains.terms.needed:
             yield _blocker(entry, RefusalReason.DOMAIN_ROOM, _domains_text(state, members, domains))
         else:
             yield _blocker(entry, RefusalReason.GANG_ROOM, _rooms_text(state, members))
         return
     for refusal in entry.application.asks.refusals():
-        if are_asked and refusal.reason is RefusalReason.PREDICATES:
+        if are_asked and refusal.reason in {RefusalReason.PREDICATES, RefusalReason.WINDOW}:
             yield Blocker(
                 reason=refusal.reason,
                 kind=SubjectKind.NODES,
@@ -427,23 +429,26 @@ def _rooms_text(state: PartitionState, members: Sequence[Ask]) -> str:
 
 def _domains_text(state: PartitionState, members: Sequence[Ask], domains: Domains) -> str:
     """Return for how many members each domain has room, now and when it is empty."""
-    level = domains.terms.required
+    level, slice_size = domains.terms.needed, domains.terms.slice_size
     if not domains.depths:
         return f"the partition has no level {level}"
     size, count = Counter(ask.resource for ask in members).most_common(1)[0]
-    empty = [NodeRoom(node.node_id, node.capacity) for node in state.nodes if node.schedulable]
+    if domains.slice_depth and count < len(members):
+        return f"its slices of {slice_size} members need one size, and they have several"
+    empty = [NodeRoom(node.node_id, node.capacity) for node in state.nodes]
     free, whole = (
         domains.slots_by_name([room.node_id for room in rooms], slots_of_each(size, rooms))
         for rooms in (usable_rooms(state.nodes), empty)
     )
+    can_hold = domains.has_slots([room.node_id for room in empty], slots_of_each(size, empty), count)
     most_first = sorted(whole, key=lambda name: (-free.get(name, 0), name))
     texts = [f"{name} {free.get(name, 0)} of {whole[name]}" for name in most_first[:_DOMAINS_MAX]]
     if len(whole) > _DOMAINS_MAX:
         texts.append(f"{len(whole) - _DOMAINS_MAX} more with no more room")
-    if max(whole.values(), default=0) < count:
-        texts.append(f"no {level} can ever hold them")
+    if not can_hold:
+        texts.append("they can never hold all" if domains.slice_depth else f"no {level} can ever hold them")
     different = "" if count == len(members) else f" of {resource_text(size)}"
-    return f"{count} members{different} in one {level}: " + ", ".join(texts)
+    return f"{domains.text(count, different)}: " + ", ".join(texts)
 
 
 def _blocker(entry: ApplicationEntry, reason: RefusalReason, detail: str) -> Blocker:

@@ -40,6 +40,7 @@ _WORDS: Final = {
     RefusalReason.USER_QUOTA: "user limit",
     RefusalReason.QUEUE_QUOTA: "queue max",
     RefusalReason.PREDICATES: "refused by the manager",
+    RefusalReason.WINDOW: "nodes reserved by a window",
     RefusalReason.GANG_ROOM: "gang",
     RefusalReason.DOMAIN_ROOM: "gang: domain",
     RefusalReason.GANG_INCOMPLETE: "gang incomplete",
@@ -156,7 +157,7 @@ class _Checker:
         """Return what blocks one ask."""
         state = self._state
         if ask.required_node:
-            checker = AskChecker(state, entry.queue, entry.application_id, entry.user)
+            checker = AskChecker(state, entry.queue, entry.application_id, entry.user, tags=entry.tags)
             blocker = next(iter(checker.check(ask, reserved_node=reserved_node).blockers), None)
             return self._of_last_walk(entry, ask) if blocker is None else self._words(blocker)
         return self._of_quotas(entry, ask) or (
@@ -188,7 +189,7 @@ class _Checker:
         else:
             denied = self._state.ends.denied.get(backfills.path, {}).get(ask.allocation_key)
             refusals = () if denied is None else (denied,)
-        reasons = {RefusalReason.PREDICATES, RefusalReason.WOULD_DELAY}
+        reasons = {RefusalReason.PREDICATES, RefusalReason.WINDOW, RefusalReason.WOULD_DELAY}
         return next((_WORDS[each.reason] for each in refusals if each.reason in reasons), "")
 
     def _of_gang(self, entry: ApplicationEntry) -> tuple[str, str]:
@@ -199,7 +200,7 @@ class _Checker:
             return _WORDS[RefusalReason.GANG_INCOMPLETE], ""
         whole = members[0].resized(total_of(ask.resource for ask in members))
         words = self._of_quotas(entry, whole)
-        is_one_domain = bool(entry.application.gang_settings.required_level)
+        is_one_domain = bool(entry.application.gang_settings.needed_level)
         of_room = _WORDS[RefusalReason.DOMAIN_ROOM if is_one_domain else RefusalReason.GANG_ROOM]
         if words or not self._with_counts or is_one_domain:
             return words or of_room, ""

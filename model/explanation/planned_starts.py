@@ -17,7 +17,8 @@ from ..applications.effects import ApplicationState
 from ..configuration.durations import short_duration_text
 from ..configuration.queue_properties import BACKFILL_RESERVATIONS, BackfillSettings
 from ..nodes.gang_room import plan_on
-from ..planning.kept_plan import PROMISES_MAX, KeptPlan, PassOrder, passes_left
+from ..planning.kept_plan import PROMISES_MAX, KeptPlan
+from ..planning.passing import PassOrder, passes_left
 from ..planning.plan import JobInPlan, NoPlan, Promise, StartPlan
 from ..planning.planned_jobs import (
     GangStart,

@@ -8,13 +8,16 @@ and a missing one means `no room was found`. A search over all assignments was r
 bound, and a cycle waits for it.
 
 A gang that names domains of nodes is tried in one domain after the other, on its nodes in their order there
-(`licorne.model.nodes.topology`).
+(`licorne.model.nodes.topology`). If it has slices, all members have one size.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import partial
 from heapq import heapify, heappop, heappush
+from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
 from ..resources.comparisons import prune
@@ -114,6 +117,8 @@ def _assign_in(
     may_run: MayRun | None,
 ) -> tuple[str, ...] | None:
     """Give the members nodes of the first domain that has room for all."""
+    if domains.slice_depth and len(groups) > 1:
+        return None
     largest = sizes[groups[0][0]]
     slots_of = slots_of_each(largest, rooms)
     for order in domains.orders([room.node_id for room in rooms], slots_of, len(groups[0])):
@@ -126,10 +131,45 @@ def _assign_in(
             placed = _fill(groups, sizes, even, None, may_run)
             if placed is not None:
                 return placed
-        placed = assign(sizes, inside, may_run=may_run)
+        if domains.slice_depth:
+            placed = _fill_slices(domains, sizes, inside, may_run)
+        else:
+            placed = assign(sizes, inside, may_run=may_run)
         if placed is not None:
             return placed
     return None
+
+
+def _fill_slices(
+    domains: Domains, sizes: Sequence[Resource], rooms: Sequence[NodeRoom], may_run: MayRun | None
+) -> tuple[str, ...] | None:
+    """Give each slice of members of one size the first of the domains for slices with room, in order."""
+    size, count = sizes[0], domains.terms.slice_size
+    placed: list[str] = []
+    for domain, inside in groupby(rooms, key=lambda room: domains.slice_domain(room.node_id)):
+        left = list(inside)
+        while domain is not None and len(placed) < len(sizes):
+            first = len(placed)
+            allowed = None if may_run is None else partial(_later_member, may_run, first)
+            found = _fill([range(count)], [size] * count, left, None, allowed)
+            if found is None:
+                break
+            placed += found
+            taken = Counter(found)
+            left = [
+                room._replace(
+                    available=prune(subtract(room.available, total_of([size] * taken[room.node_id])))
+                )
+                if room.node_id in taken
+                else room
+                for room in left
+            ]
+    return tuple(placed) if len(placed) == len(sizes) else None
+
+
+def _later_member(may_run: MayRun, first: int, member: int, node_id: str) -> bool:
+    """Return whether a member may run on a node, by its position after the `first` ones."""
+    return may_run(first + member, node_id)
 
 
 def slots(size: Resource, rooms: Sequence[NodeRoom]) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 # ruff: noqa: SLF001 - a search compares some hundred nodes with an ask; the dicts of the resources are only read.
 from bisect import bisect_left
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, final
 
 from ..marks import Marks
@@ -99,7 +99,7 @@ class NodeOrder:
         self._order_by(rule, weights)
 
     def _order_by(self, rule: NodeOrderRule, weights: Mapping[str, float]) -> None:
-        self.rule = rule
+        self.rule = rule.begun(self._entries.values())
         self.weights = dict(weights) or dict(DEFAULT_WEIGHTS)
         self.weighted = [(name, weight) for name, weight in self.weights.items() if weight]
         self._rebuild()
@@ -110,7 +110,7 @@ class NodeOrder:
         """Add a node."""
         assert entry.node_id not in self._entries, f"node {entry.node_id} is known: please report"
         self._entries[entry.node_id] = entry
-        entry.key = (self._score(entry), entry.node_id)
+        entry.key = (self.rule.score(self, entry), entry.node_id)
         self._insert(entry)
         self._open(entry)
 
@@ -121,6 +121,7 @@ class NodeOrder:
         self.ranked.clear()
         self.reserved_gains.pop(node_id, None)
         self._discard(entry)
+        self.rule.removed(self, entry)
         return entry
 
     def take(self, entry: NodeEntry, available: Resource) -> None:
@@ -221,9 +222,6 @@ class NodeOrder:
 
     # --------------------------------------------------------------------------------- the order
 
-    def _score(self, entry: NodeEntry) -> float:
-        return self.rule.key(entry, entry.available, self.weighted)
-
     def _reinsert(self, entry: NodeEntry) -> None:
         """Find the place of a node anew; one that is cordoned keeps its place until it is no longer."""
         self.changes += 1
@@ -231,7 +229,7 @@ class NodeOrder:
             self.ranked.clear()
         if not entry.schedulable:
             return  # No search takes it. While an RM recovers all its nodes are cordoned.
-        if (score := self._score(entry)) != entry.key[0]:
+        if (score := self.rule.score(self, entry)) != entry.key[0]:
             self._discard(entry)
             entry.key = (score, entry.node_id)
             self._insert(entry)
@@ -269,7 +267,7 @@ class NodeOrder:
     def _rebuild(self) -> None:
         entries = list(self._entries.values())
         for entry in entries:
-            entry.key = (self._score(entry), entry.node_id)
+            entry.key = (self.rule.score(self, entry), entry.node_id)
         entries.sort(key=lambda entry: entry.key)
         half = _BLOCK_SPLIT // 2
         chunks = [entries[start : start + half] for start in range(0, len(entries), half)]
@@ -291,6 +289,12 @@ class NodeOrder:
                 )
         for block in self._blocks:
             block.validate()
+
+
+def find_places(order: NodeOrder, entries: Iterable[NodeEntry]) -> None:
+    """Find the places of some nodes anew, whose keys have changed with those of others."""
+    for entry in entries:
+        order._reinsert(entry)
 
 
 def forget_closed(order: NodeOrder, waiting: Container[Resource]) -> None:

@@ -5,10 +5,13 @@ attributes down to its own level; the root, with the empty path, has all nodes. 
 in no domain of that level, but it is in the domains above.
 
 The *slots* of a node are the members that it has room for, the slots of a domain the sum of its nodes'.
+A gang may consist of *slices* of some members, each in one domain of a level. Above this level slots are the
+number of slices, and a domain has the sum of its parts' slots.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeAlias, final
@@ -89,17 +92,18 @@ class Topology:
 
 
 class KeptDomain(NamedTuple):
-    """The domain of nodes that a gang runs in."""
+    """The domain of nodes that a gang runs in, or those in which slices of it lack members."""
 
-    domain: Path
+    domains: tuple[Path, ...]
     paths: Mapping[str, Path]
     """The path of each node."""
     text: str
     """Why other nodes are refused."""
 
     def has(self, node_id: str) -> bool:
-        """Return whether a node is in the domain."""
-        return self.paths.get(node_id, ())[: len(self.domain)] == self.domain
+        """Return whether a node is in one of the domains."""
+        path = self.paths.get(node_id, ())
+        return any(path[: len(domain)] == domain for domain in self.domains)
 
 
 class Domains(NamedTuple):
@@ -117,34 +121,76 @@ class Domains(NamedTuple):
         It is empty if the partition has no such level.
         """
         required, preferred = self.terms.required, self.terms.preferred
-        if not {required, preferred} <= {"", *self.levels}:
+        if not {required, preferred, self.terms.slice_level} <= {"", *self.levels}:
             return ()
-        narrowest = self.levels.index(preferred or required) + 1
-        widest = self.levels.index(required) + 1 if required else 0
-        return range(narrowest, widest - 1, -1)
+        return range(self._depth_of(preferred or required), self._depth_of(required) - 1, -1)
+
+    @property
+    def slice_depth(self) -> int:
+        """The level of which each slice gets one domain, 0 if a gang has no slices."""
+        return self._depth_of(self.terms.slice_level)
+
+    def _depth_of(self, level: str) -> int:
+        return self.levels.index(level) + 1 if level in self.levels else 0
+
+    def slice_domain(self, node_id: str) -> Path | None:
+        """Return the domain of a slice with a member on this node, `None` if no slice can be there."""
+        domain = self.paths[node_id][: self.slice_depth]
+        return domain if domain and domain[-1] else None
 
     def required_domain(self, node_id: str) -> Path | None:
         """Return the domain of the required level that a node is in, `None` if it is in none."""
         domain = self.paths[node_id][: self.depths[-1]] if self.depths else ("",)
         return None if domain[-1:] == ("",) else domain
 
-    def kept(self, node_ids: Iterable[str]) -> KeptDomain | None:
-        """Return the domain of the required level that nodes are in, `None` without such nodes."""
-        for node_id in node_ids:
+    def kept(self, node_ids: Iterable[str], swapping: Iterable[str] = ()) -> KeptDomain | None:
+        """Return the domains that a further member may have, `None` for any.
+
+        These are the ones where slices lack members, if there are any, else the one of the required level.
+
+        Args:
+            node_ids: The node of each member that runs.
+            swapping: The nodes where the member may replace a placeholder.
+        """
+        ids = list(node_ids)
+        size, level = self.terms.slice_size, self.terms.slice_level
+        members = Counter(self.slice_domain(node_id) for node_id in ids) if self.slice_depth else Counter()
+        lacking = [domain for domain, count in members.items() if domain is not None and count % size]
+        if lacking:
+            names = " or ".join(domain[-1] for domain in lacking)
+            text = f"it is not in {level} {names}, where a slice of the gang lacks members"
+            lacking += [self.paths[node_id][: self.slice_depth] for node_id in swapping]
+            return KeptDomain(tuple(lacking), self.paths, text)
+        for node_id in ids if self.terms.required else ():
             domain = self.required_domain(node_id)
             if domain is not None:
                 text = f"it is not in {self.terms.required} {domain[-1]}, where the gang runs"
-                return KeptDomain(domain, self.paths, text)
+                return KeptDomain((domain,), self.paths, text)
         return None
 
     def slots_by_name(self, node_ids: Sequence[str], slots: Sequence[int]) -> dict[str, int]:
-        """Return the slots of the domains of the required level by their names, see `orders`."""
+        """Return the slots of the domains of the needed level by their names, see `orders`.
+
+        For a gang in slices these are the slots for slices.
+        """
         sums: dict[str, int] = {}
         for node_id, count in zip(node_ids, slots, strict=True):
-            domain = self.required_domain(node_id)
+            domain = self.slice_domain(node_id) if self.slice_depth else self.required_domain(node_id)
             if domain is not None:
                 sums[domain[-1]] = sums.get(domain[-1], 0) + count
-        return sums
+        return {name: count // self.terms.slice_size for name, count in sums.items()}
+
+    def text(self, members: int, of_size: str = "") -> str:
+        """Return what a gang of some members needs, in words."""
+        required, preferred, _, level, size = self.terms
+        if level:
+            inside = f" of one {required}" if required else ""
+            return f"{members // size} slices of {size} members, each in one {level}{inside}"
+        return f"{members} members{of_size} in one {required or preferred}"
+
+    def has_slots(self, node_ids: Sequence[str], slots: Sequence[int], members: int) -> bool:
+        """Return whether some domain has slots for all members, see `orders`."""
+        return next(self.orders(node_ids, slots, members), None) is not None
 
     def orders(self, node_ids: Sequence[str], slots: Sequence[int], members: int) -> Iterator[Order]:
         """Walk the domains that have slots for all members of a gang, the best first.
@@ -158,7 +204,7 @@ class Domains(NamedTuple):
             slots: The slots of each of them.
             members: The number of members.
         """
-        if self.depths:
+        if self.depths and not members % self.terms.slice_size:
             tree = _SlotTree(self, node_ids, slots)
             for depth in self.depths:
                 yield from tree.orders_at(depth, members)
@@ -203,6 +249,7 @@ class _SlotTree:
 
     def __init__(self, domains: Domains, node_ids: Sequence[str], slots: Sequence[int]) -> None:
         self._terms = domains.terms
+        self._slice_depth = domains.slice_depth
         self._node_ids = node_ids
         self._slots = slots
         paths = domains.paths
@@ -222,12 +269,25 @@ class _SlotTree:
             count = sum([slots[index] for index in indices])
             for depth in range(len(path) + 1):
                 domain = path[:depth]
-                self._of_domain[domain] = self._of_domain.get(domain, 0) + count
+                if depth >= self._slice_depth:
+                    self._of_domain[domain] = self._of_domain.get(domain, 0) + count
                 if depth < len(path):
                     self._parts.setdefault(domain, {})[path[depth]] = None
+        if self._slice_depth:
+            self._add_slices()
+
+    def _add_slices(self) -> None:
+        """Count the slots of the domains above the slices."""
+        of_slices = [path for path in self._of_domain if len(path) == self._slice_depth]
+        for path in of_slices:
+            count = self._of_domain[path] // self._terms.slice_size if path[-1] else 0
+            for depth in range(len(path)):
+                self._of_domain[path[:depth]] = self._of_domain.get(path[:depth], 0) + count
 
     def orders_at(self, depth: int, members: int) -> Iterator[Order]:
         """Walk the domains of one level that hold all members, the best first."""
+        if depth < self._slice_depth:
+            members //= self._terms.slice_size
         holding = sorted(
             (count, domain)
             for domain, count in self._of_domain.items()
@@ -242,12 +302,15 @@ class _SlotTree:
 
     def _cost(self, domain: Path, members: int) -> tuple[int, int]:
         """Return how many nodes are needed, and by how much the parts differ if they should not."""
-        left = members
-        counts = sorted((self._slots[index] for index in self._below(domain)), reverse=True)
         needed = 0
-        while left > 0:
-            left -= counts[needed]
-            needed += 1
+        if len(domain) < self._slice_depth:
+            needed = sum(1 for _, count in self._order(domain, members) if count)
+        else:
+            left = members
+            counts = sorted((self._slots[index] for index in self._below(domain)), reverse=True)
+            while left > 0:
+                left -= counts[needed]
+                needed += 1
         if not self._terms.balanced:
             return needed, 0
         parts = [count for _, count in evenly(self._parts_of(domain), members)]
@@ -263,10 +326,16 @@ class _SlotTree:
         """Return the slots of the parts of a domain: of domains, or of nodes in a narrowest one."""
         if domain in self._nodes:
             return {self._node_ids[index]: self._slots[index] for index in self._nodes[domain]}
-        return {name: self._of_domain[*domain, name] for name in self._parts[domain]}
+        parts = {name: self._of_domain[*domain, name] for name in self._parts[domain]}
+        if len(domain) + 1 == self._slice_depth:
+            return {name: count // self._terms.slice_size if name else 0 for name, count in parts.items()}
+        return parts
 
     def _order(self, domain: Path, members: int) -> Order:
-        """Return all nodes of a domain: those that members get, then the others."""
+        """Return all nodes of a domain: those that members get, then the others.
+
+        Above the slices `members` are the slices.
+        """
         order: Order = []
         spread = evenly if self._terms.balanced else fewest
         counts = dict(spread(self._parts_of(domain), members))
@@ -276,6 +345,7 @@ class _SlotTree:
             rest = sorted(index_of.values(), key=lambda index: (-self._slots[index], self._node_ids[index]))
             return order + [(index, 0) for index in rest]
         unused = [name for name in self._parts[domain] if name not in counts]
+        each = self._terms.slice_size if len(domain) + 1 == self._slice_depth else 1
         for name in (*counts, *sorted(unused)):
-            order += self._order((*domain, name), counts.get(name, 0))
+            order += self._order((*domain, name), counts.get(name, 0) * each)
         return order

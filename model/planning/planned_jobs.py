@@ -47,7 +47,7 @@ from ..state.partition_state import PartitionState
 from ..values.allocation import Allocation, Ask
 from ..values.domains import DomainTerms
 from ..values.messages import User
-from .plan import JobInPlan, LimitKey, NoPlan, Promise, StartPlan
+from .plan import JobInPlan, LimitKey, NoPlan, Promise, StartPlan, has_room_now, left_beside
 
 
 class JobOwner(NamedTuple):
@@ -99,13 +99,7 @@ def job_of(state: PartitionState, owner: JobOwner, *asks: Ask) -> JobInPlan:
     A gang ends with its last member, and never if one has no walltime.
     """
     leaf, user = owner.leaf, owner.user
-    limits: dict[LimitKey, Resource] = {}
-    beside = kept_beside(leaf)
-    for level in leaf.above[:-1]:  # The root's maximum is what the nodes have.
-        left = level.room(beside.get(level, EMPTY))
-        if level.maximum is not None and left is not None:
-            limited = {name: quantity for name, quantity in left.items() if level.maximum.has(name)}
-            limits[LimitKey("queue", "", level.path)] = Resource(limited)
+    limits = limits_of_queues(leaf)
     held = held_of_holders(state, leaf.path, owner.application_id, user, "") if state.claims.by_key else None
     for kind, holder, path, room in rooms_of_levels(state.limits, leaf.path, owner.application_id, user):
         taken = None if held is None else held[kind != "user"].get(path)
@@ -114,20 +108,34 @@ def job_of(state: PartitionState, owner: JobOwner, *asks: Ask) -> JobInPlan:
     first_of_tags = [next(alike) for _, alike in groupby(asks, key=attrgetter("tags"))]
     of_each = asks if leaf.settings.runtime.expected_word else first_of_tags
     walltimes = [state.ends.run_times.of(ask, owner.tags, leaf) for ask in of_each]
+    levels = tuple(level.path for level in leaf.above)
     known = [walltime_ns for walltime_ns in walltimes if walltime_ns is not None]
     return JobInPlan(
         asks[0].allocation_key,
         owner.application_id,
         sizes,
         max(known) if len(known) == len(walltimes) else None,
-        tuple(level.path for level in leaf.above),
+        levels,
         user.name,
         state.limits.group_of(leaf.path, owner.application_id, user),
         limits,
         sizes[0] if len(sizes) == 1 else total_of(sizes),
         asks[0].priority,
         state.topology.domains(owner.domains),
+        state.windows.binding(user, owner.application_id, levels) if state.windows.all else (),
     )
+
+
+def limits_of_queues(leaf: Queue) -> dict[LimitKey, Resource]:
+    """Return what the maxima of a leaf and the queues above leave; the root's is what the nodes have."""
+    limits: dict[LimitKey, Resource] = {}
+    beside = kept_beside(leaf)
+    for level in leaf.above[:-1]:
+        left = level.room(beside.get(level, EMPTY))
+        if level.maximum is not None and left is not None:
+            limited = {name: quantity for name, quantity in left.items() if level.maximum.has(name)}
+            limits[LimitKey("queue", "", level.path)] = Resource(limited)
+    return limits
 
 
 def orders_by_key(settings: BackfillSettings) -> bool:
@@ -146,8 +154,8 @@ def key_behind_promises(
 
 def may_be_promised(state: PartitionState, settings: BackfillSettings, job: JobInPlan) -> bool:
     """Return whether a policy lets a job be promised a start; one of an unknown application may be."""
-    entry = state.entries.get(job.application_id)
-    if not settings.promises_word or entry is None:
+    entry = state.entries.get(job.application_id) if settings.promises_word else None
+    if entry is None:
         return True
     return state.host.policies.named(settings.promises_word).promises(_view_of_job(entry, job))
 
@@ -262,7 +270,7 @@ class PlannedJobs:
         delaying: set[str] = set()
         delayed: Promise | None = None
         for node_id in at_risk:
-            if self._bare.fits_on(job._replace(walltime_ns=1), (node_id,)):
+            if has_room_now(self._bare, job, node_id):
                 found = self._delayed_by(job, (node_id,), limit)
                 if found is not None:
                     delaying.add(node_id)
@@ -280,12 +288,11 @@ class PlannedJobs:
 
     def left_beside(self, job: JobInPlan) -> Mapping[str, Resource]:
         """Return what promises leave a job for its walltime of the nodes that they are for."""
-        return self._plan.left_beside(self.promises, job)
+        return left_beside(self._plan, self.promises, job)
 
     def _fits_elsewhere(self, job: JobInPlan, delaying: Collection[str]) -> bool:
-        now = job._replace(walltime_ns=1)
         return any(
-            self._bare.fits_on(now, (node_id,)) for node_id in self._node_ids if node_id not in delaying
+            has_room_now(self._bare, job, node_id) for node_id in self._node_ids if node_id not in delaying
         )
 
     def _delayed_by(self, job: JobInPlan, node_ids: Sequence[str], limit: LimitKey | None) -> Promise | None:

@@ -1,8 +1,9 @@
 """Nodes that asks may not get, whatever the RM's predicates say; the checks of the partition refuse them.
 
 An ask avoids the node on which the RM could not start it, for a while. An ask of a gang that needs one domain
-of nodes gets only nodes of the domain where the rest of the gang runs. All else follows from the refusals:
-the ask is tried on other nodes, and again from time to time if none takes it.
+of nodes gets only nodes of the domain where the rest of the gang runs. An ask that would run into a window
+does not get its nodes. All else follows from the refusals: the ask is tried on other nodes, and again from
+time to time if none takes it; after windows when one of them ends.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final, NamedTuple, final
 
 from ..nodes.class_orders import OrderedNodes
 from ..nodes.topology import KeptDomain
+from ..nodes.windows import WindowRefusal, Windows
 from ..resources.resource import fits
 from ..values.allocation import Ask
 from .node_checks import NodeChecks, NodeSearch, Pending, WrappedChecks
@@ -23,6 +25,11 @@ AVOIDANCE_NS: Final = 30_000_000_000
 
 def _any_domain(_: Ask) -> None:
     """Allow an ask all nodes."""
+
+
+def _no_refusal(_: Ask) -> WindowRefusal | None:
+    """Refuse an ask no node."""
+    return None
 
 
 class _Avoidance(NamedTuple):
@@ -43,6 +50,9 @@ class AvoidedNodes(WrappedChecks):
         self.checks: Final = checks
         self.domain_of: Callable[[Ask], KeptDomain | None] = _any_domain
         """Returns the domain of nodes that an ask must have, `None` if it may have any."""
+        self.windows = Windows()
+        self.window_refusal: Callable[[Ask], WindowRefusal | None] = _no_refusal
+        """Returns the windows that keep an ask from nodes now."""
         self._by_key: dict[str, _Avoidance] = {}
         """By the key of the ask; those that end first come first, since all last as long."""
         self.ended = 0
@@ -56,7 +66,7 @@ class AvoidedNodes(WrappedChecks):
     @property
     def are_none(self) -> bool:
         """Whether asks may have all nodes."""
-        return not self._by_key and self.domain_of is _any_domain
+        return not self._by_key and self.domain_of is _any_domain and not self.windows.all
 
     def begin(self, now_ns: int) -> None:
         """Begin a cycle: drop what is over."""
@@ -66,18 +76,26 @@ class AvoidedNodes(WrappedChecks):
                 break
             del self._by_key[oldest]
             self.ended += 1
+        self.ended += self.windows.has_ended(now_ns)
         self._inner.begin(now_ns)
 
     def first_allowed(self, ask: Ask, nodes: OrderedNodes, *, without: Collection[str] = ()) -> NodeSearch:
         """Search without the nodes that the ask may not get."""
-        avoided = self._refused(ask, nodes)
-        if not avoided:
+        avoided, refusal = self._refused(ask, nodes), self.window_refusal(ask)
+        if not avoided and refusal is None:
             return self._inner.first_allowed(ask, nodes, without=without)
-        search = self._inner.first_allowed(ask, nodes, without=(*without, *avoided))
+        reserved = () if refusal is None else refusal.node_ids
+        search = self._inner.first_allowed(ask, nodes, without={*without, *avoided, *reserved})
         if search.node is not None or search.pending:
             return search
+        keeping = None if refusal is None else refusal.on(nodes.fitting(ask.resource))
+        is_alone = keeping is not None and not avoided and not search.refusals
         texts = Counter(avoided.values())
-        return NodeSearch(None, {**search.refusals, **texts}, search.denied or next(iter(texts)))
+        texts.update({} if keeping is None else {text: len(ids) for text, ids in keeping.by_text.items()})
+        if not texts:
+            return search
+        denied = search.denied or next(iter(texts))
+        return NodeSearch(None, {**search.refusals, **texts}, denied, keeping=keeping if is_alone else None)
 
     def _refused(self, ask: Ask, nodes: OrderedNodes) -> dict[str, str]:
         """Return the nodes with room that an ask may not get, each with the reason."""
@@ -101,7 +119,10 @@ class AvoidedNodes(WrappedChecks):
         if node_id == self._node_of(ask.allocation_key):
             return _text(node_id)
         domain = self.domain_of(ask)
-        return "" if domain is None or domain.has(node_id) else domain.text
+        if domain is not None and not domain.has(node_id):
+            return domain.text
+        refusal = self.window_refusal(ask)
+        return "" if refusal is None else refusal.text_for(node_id)
 
     def preemption_index(
         self, ask: Ask, node_id: str, victim_keys: tuple[str, ...], start_index: int
@@ -124,10 +145,10 @@ class AvoidedNodes(WrappedChecks):
         self._inner.forget(keys=keys, node_ids=node_ids, gone=gone)
 
     def next_due_ns(self) -> int | None:
-        """Return when an ask has avoided a node for long enough, or a question was open for too long."""
+        """Return when an ask has avoided a node for long enough, a window ends, or an answer is overdue."""
         due_ns = next((each.until_ns for each in self._by_key.values()), None)
-        unanswered_ns = self._inner.next_due_ns()
-        return min((each for each in (due_ns, unanswered_ns) if each is not None), default=None)
+        moments = due_ns, self.windows.due_ns, self._inner.next_due_ns()
+        return min((each for each in moments if each is not None), default=None)
 
     def _node_of(self, allocation_key: str) -> str | None:
         avoidance = self._by_key.get(allocation_key)

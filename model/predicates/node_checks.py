@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol, final
 
 from ..nodes.class_orders import OrderedNodes
 from ..nodes.entry import NodeEntry
+from ..nodes.windows import KeepingWindows
 from ..resources.resource import Resource
 from ..values.allocation import Ask
 from ..values.messages import NumberedQuestion, PredicateAnswer
@@ -38,6 +39,8 @@ class NodeSearch(NamedTuple):
     pending: bool = False
     for_class: bool = False
     """Whether it holds for all asks of the class, until the RM reports that its answers change."""
+    keeping: KeepingWindows | None = None
+    """The windows that have all nodes with room, if nothing else refuses one."""
 
 
 NO_ROOM: Final = NodeSearch(None, {}, "")

@@ -28,6 +28,7 @@ from ..resources.resource import (
     total_of,
 )
 from ..state.claims import EndingVictim
+from ..state.node_windows import window_on_node
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import (
     FramePriorities,
@@ -117,6 +118,8 @@ def preempt_for_required_node(
     ask = record.ask
     claim = state.claims.find(ask.allocation_key)
     if claim is not None and claim.ending:
+        return None
+    if state.windows.all and window_on_node(state, ask, node) is not None:
         return None
     refusal = None if state.filtered is None else state.filtered.refusal_by_filter(ask, node)
     if refusal is not None:

@@ -13,6 +13,7 @@ from ..queues.application_entry import ApplicationEntry
 from ..resources.comparisons import equals, has_negative
 from ..resources.resource import Resource, add, negative_text, strictly_greater_than_zero, total_of
 from ..state.applying import apply
+from ..state.gang_domains import warn_if_impossible
 from ..state.partition_state import BrokenKind, PartitionState
 from ..values.allocation import (
     CREATION_TIME_TAG,
@@ -34,7 +35,13 @@ from ..values.messages import (
 )
 from ..values.states import ObjectState
 from .existing import ExistingBatch, charge, note_checkpoint, place_externally, recover
-from .submission_terms import change_walltime, gang_sum_refusal, walltime_refusal, watch_walltimes
+from .submission_terms import (
+    change_walltime,
+    gang_sum_refusal,
+    slices_refusal,
+    walltime_refusal,
+    watch_walltimes,
+)
 
 _SECOND_NS: Final = 1_000_000_000
 _STATIC: Final = "static"
@@ -105,6 +112,8 @@ class _AskBatch:
             return
         if entry.facts.gang_waits:
             self._reject_too_large(entry)
+            self._reject_other_sizes(entry)
+            warn_if_impossible(state, entry, self._asks)
         asks, self._asks = self._asks, []
         places, self._places = self._places, []
         answer, known = entry.application.asks.add(asks, self._now_ns)
@@ -128,10 +137,31 @@ class _AskBatch:
             change_walltime(state, entry, ask.allocation_key, ask.tags)
             reason = _resize_known(state, entry, ask.allocation_key, ask.resource)
             if reason is not None:
-                rejection = AllocationRejection(
-                    ask.allocation_key, ask.application_id, reason.text, reason.code
-                )
-                self._rejections[place_of[id(ask)]] = rejection
+                self._reject(place_of[id(ask)], ask, reason)
+
+    def _reject(self, place: int, ask: Ask, reason: RejectionReason) -> None:
+        self._rejections[place] = AllocationRejection(
+            ask.allocation_key, ask.application_id, reason.text, reason.code
+        )
+
+    def _reject_other_sizes(self, entry: ApplicationEntry) -> None:
+        """Reject the asks that can be no member of a gang in slices; a known one may change its size."""
+        settings = entry.application.gang_settings
+        if settings.domains is None or not settings.domains.slice_level:
+            return
+        waiting = [record.ask for record in entry.application.asks.waiting()]
+        keys = {ask.allocation_key for ask in waiting}
+        first = next((ask for ask in waiting if ask.placeholder != (settings.size > 0)), None)
+        asks, places, self._asks, self._places = self._asks, self._places, [], []
+        for ask, place in zip(asks, places, strict=True):
+            if ask.placeholder != (settings.size > 0) and ask.allocation_key not in keys:
+                reason = slices_refusal(entry.application_id, settings, first or ask, ask)
+                if reason is not None:
+                    self._reject(place, ask, reason)
+                    continue
+                first = first or ask
+            self._asks.append(ask)
+            self._places.append(place)
 
     def _reject_too_large(self, entry: ApplicationEntry) -> None:
         """Reject the asks with which a gang of a number of asks could never be placed."""
@@ -150,9 +180,7 @@ class _AskBatch:
                 more = add(total, ask.resource)
                 reason = gang_sum_refusal(self._state, whose, user, queue, more)
                 if reason is not None:
-                    self._rejections[place] = AllocationRejection(
-                        ask.allocation_key, whose, reason.text, reason.code
-                    )
+                    self._reject(place, ask, reason)
                     continue
                 total, missing = more, missing - 1
                 keys.add(ask.allocation_key)

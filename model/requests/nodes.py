@@ -150,6 +150,7 @@ def _create(state: PartitionState, update: NodeUpdate) -> RejectionReason | None
     entry.out = None if schedulable and not entry.cordoned else _out(state, update)
     state.nodes.add(entry)
     state.topology.add(name, entry.attributes)
+    state.windows.add(name, entry.attributes)
     _note_schedulable(state, name, schedulable=schedulable)
     state.events.note(
         *(ChangeType.ADD, ChangeDetail.NONE, name),
@@ -241,6 +242,7 @@ def remove_node(state: PartitionState, entry: NodeEntry) -> None:
     facts = entry.node.facts()
     state.nodes.remove(entry.node_id)
     state.topology.remove(entry.node_id)
+    state.windows.remove(entry.node_id)
     state.nodes_removed += 1
     for key in facts.reservations:
         _unreserve(state, key)

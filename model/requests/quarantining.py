@@ -177,6 +177,7 @@ def quarantine_node(state: PartitionState, node_id: str, reason: str) -> bool:
         return False
     state.nodes.remove(node_id)
     state.topology.remove(node_id)
+    state.windows.remove(node_id)
     state.quarantine.nodes[node_id] = node
     state.quarantine.note(state.name, BrokenKind.NODE, node_id, reason, state.now_ns())
     for entry in list(state.entries.values()):

@@ -17,6 +17,7 @@ from ..queues.queue import Queue
 from ..queues.quota import quota_settings, quotas_changed, settle_all, take_shares
 from ..queues.use_order import take_up_use
 from ..resources.resource import Resource
+from ..state.node_windows import keep_windows
 from ..state.partition_state import PartitionState
 from ..state.placing import unreserve
 from ..values.events import ChangeDetail, ChangeType
@@ -71,6 +72,7 @@ class Savepoint:
         report_quotas(state, quotas)
         state.limits.restore(self._limits, self._config.root)
         state.reorder()
+        keep_windows(state)
         runtimes_changed(state, runtimes)
 
 
@@ -89,7 +91,9 @@ def _apply(state: PartitionState, config: PartitionConfig) -> None:
     state.rules = PlacementRules(config.placement_rules)
     state.config = config
     sorting = config.node_sort_policy
-    state.nodes.set_rule(node_order(sorting.word, state.host.policies), sorting.resource_weights)
+    state.nodes.set_rule(
+        node_order(sorting.word, state.host.policies, config.topology), sorting.resource_weights
+    )
     quotas = quota_settings(state.tree)
     runtimes = runtime_settings(state.tree)
     reported = {queue.path: quota_of(queue) for queue in state.tree}
@@ -98,6 +102,7 @@ def _apply(state: PartitionState, config: PartitionConfig) -> None:
     quotas_changed(state.tree, quotas, state.now_ns())
     state.limits.update(config.root)
     state.reorder()
+    keep_windows(state)
     runtimes_changed(state, runtimes)
     state.timers.clean_later()
     for reserved in list(state.reserved.all()):

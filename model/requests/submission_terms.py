@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 from ..applications.gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
@@ -17,7 +18,7 @@ from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.quota import maximum_below_root
 from ..queues.tree import QueueTree
-from ..resources.comparisons import is_zero
+from ..resources.comparisons import equals, is_zero
 from ..resources.resource import EMPTY, Resource, describe, fits_undefined_unlimited, negative_text
 from ..state.applying import apply
 from ..state.expected_ends import assumed_walltime_ns
@@ -35,8 +36,15 @@ GANG_WAIT_TAG: Final = "gangWait"
 TOPOLOGY_REQUIRED_TAG: Final = "topologyRequired"
 TOPOLOGY_PREFERRED_TAG: Final = "topologyPreferred"
 TOPOLOGY_BALANCED_TAG: Final = "topologyBalanced"
+TOPOLOGY_SLICE_TAG: Final = "topologySlice"
+TOPOLOGY_SLICE_SIZE_TAG: Final = "topologySliceSize"
 GANG_TAGS: Final = frozenset({GANG_PLACING_TAG, GANG_SIZE_TAG, GANG_WAIT_TAG})
-TOPOLOGY_TAGS: Final = (TOPOLOGY_REQUIRED_TAG, TOPOLOGY_PREFERRED_TAG, TOPOLOGY_BALANCED_TAG)
+TOPOLOGY_TAGS: Final = (
+    *(TOPOLOGY_REQUIRED_TAG, TOPOLOGY_PREFERRED_TAG, TOPOLOGY_BALANCED_TAG),
+    *(TOPOLOGY_SLICE_TAG, TOPOLOGY_SLICE_SIZE_TAG),
+)
+_LEVEL_TAGS: Final = (TOPOLOGY_REQUIRED_TAG, TOPOLOGY_PREFERRED_TAG, TOPOLOGY_SLICE_TAG)
+"""Those that name a level, the one that must be the widest first."""
 _NO_GANG: Final = GangSettings()
 _SECOND_NS: Final = 1_000_000_000
 _SIZE_MAX: Final = 1_000_000
@@ -91,27 +99,38 @@ def domains_refusal(
 
 def _terms_refusal(tags: Mapping[str, str], levels: Sequence[str]) -> str | None:
     known = f"its levels are {', '.join(levels)}" if levels else "it has no topology"
-    for tag in (TOPOLOGY_REQUIRED_TAG, TOPOLOGY_PREFERRED_TAG):
+    for tag in _LEVEL_TAGS:
         if tag in tags and tags[tag] not in levels:
             return f"the tag {tag} is {tags[tag][:60]!r}, no level of the partition: {known}"
     balanced = tags.get(TOPOLOGY_BALANCED_TAG)
     if balanced is not None and flag_of(balanced) is None:
         return f"the tag {TOPOLOGY_BALANCED_TAG} is {balanced[:60]!r}: it must be true or false"
-    required, preferred = tags.get(TOPOLOGY_REQUIRED_TAG, ""), tags.get(TOPOLOGY_PREFERRED_TAG, "")
-    if not (required or preferred):
-        return f"the tag {TOPOLOGY_BALANCED_TAG} needs {TOPOLOGY_REQUIRED_TAG} or {TOPOLOGY_PREFERRED_TAG}"
-    if required and preferred and levels.index(preferred) < levels.index(required):
-        return f"the preferred level {preferred} is wider than the required level {required}"
+    size = tags.get(TOPOLOGY_SLICE_SIZE_TAG)
+    if size is not None and _number_of(size) is None:
+        return (
+            f"the tag {TOPOLOGY_SLICE_SIZE_TAG} is {size[:60]!r}: it must be a number from 1 to {_SIZE_MAX}"
+        )
+    if (TOPOLOGY_SLICE_TAG in tags) != (size is not None):
+        return f"the tags {TOPOLOGY_SLICE_TAG} and {TOPOLOGY_SLICE_SIZE_TAG} need each other"
+    named = [(tag, tags[tag]) for tag in _LEVEL_TAGS if tag in tags]
+    if not named:
+        return f"the tag {TOPOLOGY_BALANCED_TAG} needs {' or '.join(_LEVEL_TAGS)}"
+    for (wide, wider), (narrow, level) in pairwise(named):
+        if levels.index(level) < levels.index(wider):
+            return f"the level {level} of {narrow} is wider than the level {wider} of {wide}"
     return None
 
 
 def _domains_refusal(settings: GangSettings) -> str | None:
     if not settings.whole:
         return f"only gangs that are placed whole can have one: see {GANG_SIZE_TAG} and {GANG_PLACING_TAG}"
-    if settings.required_level and settings.wait_ns is not None and not settings.hard:
+    if settings.needed_level and settings.wait_ns is not None and not settings.hard:
         return (
             f"after {GANG_WAIT_TAG} a Soft gang is placed ask by ask, outside of the domain that it requires"
         )
+    each = 1 if settings.domains is None else settings.domains.slice_size
+    if settings.size % each:
+        return f"its {settings.size} members by {GANG_SIZE_TAG} are no slices of {each}"
     return None
 
 
@@ -120,8 +139,36 @@ def _domains_of(tags: Mapping[str, str]) -> DomainTerms | None:
         tags.get(TOPOLOGY_REQUIRED_TAG, ""),
         tags.get(TOPOLOGY_PREFERRED_TAG, ""),
         flag_of(tags.get(TOPOLOGY_BALANCED_TAG, "")) is True,
+        tags.get(TOPOLOGY_SLICE_TAG, ""),
+        _number_of(tags.get(TOPOLOGY_SLICE_SIZE_TAG, "")) or 1,
     )
-    return terms if terms.required or terms.preferred else None
+    return terms if terms.needed or terms.preferred else None
+
+
+def slices_refusal(whose: str, settings: GangSettings, first: Ask, ask: Ask) -> RejectionReason | None:
+    """Return why an ask can be no member of a gang in slices, `None` if it can: all have one size.
+
+    Args:
+        whose: The id of the application.
+        settings: Its gang.
+        first: The first member.
+        ask: A member.
+    """
+    if settings.domains is None or not settings.domains.slice_level:
+        return None
+    each, size, announced = settings.domains.slice_size, first.resource, settings.placeholder_ask
+    gang = f"the gang of application {whose} is placed in slices of {each} members of one size"
+    if not equals(ask.resource, size):
+        return invalid(f"{gang}: {ask.allocation_key} needs {describe(ask.resource)}, not {describe(size)}")
+    if is_zero(announced):
+        return None
+    count = min(
+        (announced.get(name) // quantity for name, quantity in size.items() if quantity > 0), default=0
+    )
+    multiple = Resource({name: quantity * count for name, quantity in size.items()})
+    if not count % each and equals(announced, multiple):
+        return None
+    return invalid(f"{gang}: the announced {describe(announced)} is no multiple of {each} x {describe(size)}")
 
 
 def waits_refusal(state: PartitionState, submission: ApplicationSubmission) -> RejectionReason | None:
@@ -195,9 +242,12 @@ def _placing_of(tags: Mapping[str, str]) -> GangPlacing | None:
 
 
 def _size_of(tags: Mapping[str, str]) -> int | None:
-    text = tags.get(GANG_SIZE_TAG, "")
-    size = int(text) if text and re.fullmatch(r"[0-9]{1,7}", text) else 0
-    return size if 0 < size <= _SIZE_MAX else None
+    return _number_of(tags.get(GANG_SIZE_TAG, ""))
+
+
+def _number_of(text: str) -> int | None:
+    number = int(text) if re.fullmatch(r"[0-9]{1,7}", text) else 0
+    return number if 0 < number <= _SIZE_MAX else None
 
 
 def _wait_ns_of(tags: Mapping[str, str]) -> int | None:

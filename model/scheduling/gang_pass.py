@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, final
 from ..applications.ask_walk import Candidate, CandidateKind
 from ..nodes.gang_room import plan_on
 from ..nodes.topology import Domains
+from ..nodes.windows import KeepingWindows, WindowRefusal
 from ..planning.planned_jobs import GangStart, gang_members
 from ..predicates.node_checks import Pending
 from ..preemption.guarantee.attempt import Asking, preempt_for_queue
@@ -29,10 +30,11 @@ from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited
 from ..state.charges import end_claim, holder_of, user_headroom
 from ..state.claims import PreemptionClaim
 from ..state.counters import TimedPart
+from ..state.node_windows import window_refusal
 from ..state.partition_state import PartitionState
 from ..state.placing import commit_all, reserve
 from ..values.allocation import NO_GANG_ROOM, Ask, Refusal, RefusalReason
-from .giving import denied_by_rm
+from .giving import denied_by_rm, refused_by_windows
 from .resting import Rest
 
 PLANS_MAX: Final = 8
@@ -210,7 +212,7 @@ def _place_on_nodes(
     state: PartitionState, entry: ApplicationEntry, search: _MemberSearch, sizes: GangSizes
 ) -> GangTry | GangRefused:
     members = search.members
-    level = entry.application.gang_settings.required_level
+    level = entry.application.gang_settings.needed_level
     reason = RefusalReason.DOMAIN_ROOM if level else RefusalReason.GANG_ROOM
     refusal = _refusal(reason, level, members[0].allocation_key, sizes.total, None)
     refused = GangRefused(refusal, _rest(gang=sizes))
@@ -223,6 +225,8 @@ def _place_on_nodes(
             return GangTry.LATER
         if plan is None and search.would_delay:
             return GangRefused(replace(refusal, reason=RefusalReason.WOULD_DELAY), refused.rest)
+        if plan is None and search.kept is not None and not search.denied:
+            return GangRefused(refused_by_windows(members[0], "", search.kept), None)
         if plan is None and not search.denied:
             if not search.own:
                 state.closed_gangs.note(sizes, state.nodes.gains)
@@ -277,6 +281,9 @@ class _MemberSearch:
         """Members and nodes that the last search came to, and the RM has not answered about."""
         self.denied = ""
         """Why the RM refused the last pair that it did, the empty text if it refused none."""
+        self.kept: KeepingWindows | None = None
+        """What windows keep from a member, the last that was found; `None` for nothing."""
+        self._windows: dict[int, WindowRefusal | None] = {}
 
     @property
     def would_delay(self) -> bool:
@@ -286,7 +293,7 @@ class _MemberSearch:
     def plan(self) -> tuple[str, ...] | None:
         """Return a node for each member, `None` if no room was found."""
         self._pending.clear()
-        self.denied = ""
+        self.denied, self.kept = "", None
         return self._plan({}) if self._start is None else self._start.plan(self._plan)
 
     def _plan(self, left: Mapping[str, Resource]) -> tuple[str, ...] | None:
@@ -326,9 +333,20 @@ class _MemberSearch:
         checks = self.state.node_checks
         if checks is None or not self._needs(member, node_id):
             return checks is None
+        if self.state.windows.all and self._is_kept(member, node_id):
+            return False
         refusal = checks.refuse(self.members[member], node_id, allocate=True)
         if isinstance(refusal, Pending):
             self._pending[member, node_id] = None
         elif refusal is not None:
             self.denied = refusal
         return refusal is None or isinstance(refusal, Pending)
+
+    def _is_kept(self, member: int, node_id: str) -> bool:
+        """Return whether a window keeps a node from a member."""
+        if member not in self._windows:
+            self._windows[member] = window_refusal(self.state, self.members[member])
+        refusal, node = self._windows[member], self.state.nodes.get(node_id)
+        kept = None if refusal is None or node is None else refusal.on((node,))
+        self.kept = kept or self.kept
+        return kept is not None

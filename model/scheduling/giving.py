@@ -17,11 +17,13 @@ from typing import Final
 
 from ..applications.ask_walk import Candidate, FailedTry
 from ..nodes.entry import NodeEntry
+from ..nodes.windows import KeepingWindows
 from ..predicates.node_checks import NO_ROOM, PENDING_SEARCH, NodeSearch, Pending, refuse_or_ask
 from ..preemption.required_node import can_be_served, room_on_node
 from ..queues.application_entry import ApplicationEntry
 from ..queues.quota import kept_beside
 from ..resources.resource import Resource, fits, fits_undefined_unlimited
+from ..state.node_windows import window_on_node
 from ..state.partition_state import PartitionState
 from ..state.placing import commit, ordinary_reservations, reserve, unreserve_all
 from ..state.rates import report_refusals
@@ -64,6 +66,9 @@ def try_place(
     if only is not None:
         if not (fits(only.available, ask.resource) and fits(only.capacity, ask.resource)):
             return search
+        kept = window_on_node(state, ask, only) if state.windows.all else None
+        if kept is not None:
+            return NodeSearch(None, dict.fromkeys(kept.by_text, 1), kept.text, keeping=kept)
         reason = refusal_of(state, ask, only, allocate=True)
         if reason is not None:
             return PENDING_SEARCH if isinstance(reason, Pending) else NodeSearch(None, {reason: 1}, reason)
@@ -118,8 +123,10 @@ def try_required_node(
     """
     ask = candidate.ask
     node = state.nodes.get(ask.required_node)
-    if node is None:
-        return _failed_for(RefusalReason.REQUIRED_NODE_UNKNOWN, ask.required_node, ask, None)
+    kept = window_on_node(state, ask, node) if state.windows.all else None
+    if node is None or kept is not None:
+        unknown = _failed_for(RefusalReason.REQUIRED_NODE_UNKNOWN, ask.required_node, ask, None)
+        return unknown if kept is None else FailedTry((refused_by_windows(ask, ask.required_node, kept),))
     room = room_on_node(state, ask, node)
     has_room = fits(room, ask.resource)
     yielding = ordinary_reservations(state, node)
@@ -179,6 +186,19 @@ def room_beside_kept(entry: ApplicationEntry, ask: Ask) -> Resource | None:
         return None
     room = root.room(beside)
     return None if fits_undefined_unlimited(room, ask.resource) else room
+
+
+def refusal_of_search(ask: Ask, search: NodeSearch, now_ns: int) -> Refusal:
+    """Return the refusal of an ask that a search has refused all nodes with room."""
+    keeping = search.keeping
+    if keeping is None:
+        return denied_by_rm(ask, "", search.denied, now_ns, for_class=search.for_class)
+    return refused_by_windows(ask, "", keeping)
+
+
+def refused_by_windows(ask: Ask, node_id: str, kept: KeepingWindows) -> Refusal:
+    """Return the refusal of an ask from which windows keep a node, or all with room without an id."""
+    return refused(RefusalReason.WINDOW, node_id, ask, None, detail=kept.text, until_ns=kept.until_ns)
 
 
 def denied_by_rm(ask: Ask, node_id: str, text: str, now_ns: int, *, for_class: bool = False) -> Refusal:

@@ -31,13 +31,14 @@ from ..queues.waiting import RestKind, WaitingApplications
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import held_by_policy, holder_of, user_headroom
 from ..state.counters import TimedPart
+from ..state.node_windows import window_on_node
 from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted, report_checks, reserve, unreserve
 from ..state.rates import report_refusals
 from ..values.allocation import RefusalReason, refused
 from .barring import find_bars
 from .gang_pass import GangPreemption, GangRefused, GangTry, place_gang
-from .giving import PASSED_OVER, denied_by_rm, must_wait, refusal_of, try_place, try_required_node
+from .giving import PASSED_OVER, must_wait, refusal_of, refusal_of_search, try_place, try_required_node
 from .resting import (
     Blocked,
     Rest,
@@ -404,7 +405,7 @@ def _make_room(
             return preempted
         refused_to_ns = preempted.preemption_refused_to_ns
     if denied:
-        refusal = denied_by_rm(ask, "", denied, visit.now_ns, for_class=search.for_class)
+        refusal = refusal_of_search(ask, search, visit.now_ns)
     else:
         until_ns = _reservation_due(visit, candidate)
         refusal = refused(RefusalReason.NO_NODE_FITS, "", ask, None, until_ns=until_ns)
@@ -435,6 +436,10 @@ def _try_reservation(
     if node is None:
         waiting.note_unreservable(ask.resource, state.node_changes)
         return _FAILED
+    if state.windows.all and window_on_node(state, ask, node) is not None:
+        tried.is_own = True
+        tried.wake(Wake.BY_ANY_CHANGE)
+        return FailedTry(reservation_refused=True)
     reason = refusal_of(state, ask, node, allocate=False)
     if isinstance(reason, Pending):
         return PASSED_OVER

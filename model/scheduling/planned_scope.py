@@ -11,8 +11,9 @@ from functools import cache
 from typing import Final, NamedTuple, final
 
 from ..applications.ask_walk import Candidate, CandidateKind
-from ..planning.kept_plan import (
-    KeptPlan,
+from ..applications.effects import ApplicationFacts
+from ..planning.kept_plan import KeptPlan
+from ..planning.passing import (
     PassWatch,
     PromisedJob,
     next_standing_ns,
@@ -20,7 +21,7 @@ from ..planning.kept_plan import (
     passes_left,
     promised_jobs,
 )
-from ..planning.plan import JobInPlan, NoPlan, Promise
+from ..planning.plan import JobInPlan, LimitKey, NoPlan, Promise
 from ..planning.planned_jobs import (
     JobBesidePromises,
     JobOwner,
@@ -28,6 +29,7 @@ from ..planning.planned_jobs import (
     backfilling_queue,
     gang_members,
     job_of,
+    limits_of_queues,
     may_be_promised,
     next_correction_ns,
     running_work,
@@ -44,6 +46,7 @@ from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import user_headroom
 from ..state.counters import TimedPart
 from ..state.expected_ends import NEVER_PASSED, Delays, PassedBy, assumed_walltime_ns
+from ..state.node_windows import are_kept
 from ..state.partition_state import PartitionState, promises_all
 from ..state.placing import count_accepted, reserve
 from ..values.allocation import Ask, Refusal
@@ -62,6 +65,27 @@ class WaitingJob(NamedTuple):
     entry: ApplicationEntry
     ask: Ask
     job: JobInPlan
+
+
+class JobsOf(NamedTuple):
+    """The jobs of an application, as one walk has found them."""
+
+    facts: ApplicationFacts
+    """It has no others as long as it has these."""
+    jobs: tuple[WaitingJob, ...]
+
+
+@final
+class LeafJobs:
+    """The jobs of a leaf by their applications: of those of which nothing else decides which they are.
+
+    Args:
+        limits: What the maxima of its queues leave.
+    """
+
+    def __init__(self, limits: Mapping[LimitKey, Resource]) -> None:
+        self.limits = limits
+        self.of: dict[ApplicationEntry, JobsOf] = {}
 
 
 @final
@@ -87,6 +111,8 @@ class PlannedScope:
         """The last ask was not placed since the RM has not answered about it."""
         self.keeps = promises_all(queue)
         """All jobs are promised a start when they come."""
+        self.has_gangs = False
+        """Some of `later` are whole gangs."""
         self.until_ns: int | None = None
         self.held_until_ns: int | None = None
         """When the first job may start that a policy holds."""
@@ -156,7 +182,20 @@ class PlannedScope:
             or self.settings.promises_word
             or state.ends.run_times.is_used
             or state.claims.by_key
+            or state.windows.all
         )
+
+    def leaf_jobs(self, leaf: Queue) -> tuple[LeafJobs, LeafJobs]:
+        """Return the jobs of a leaf that the walk before has found, and those that this one is to find.
+
+        They are none where anything else may decide which are tried, or limits have other room.
+        """
+        state, found = self._state, LeafJobs(limits_of_queues(leaf))
+        known = state.ends.collected.get(leaf.path)
+        is_decided_anew = state.claims.by_key or state.ends.run_times.is_used or state.windows.all
+        if is_decided_anew or may_hold_starts(state, leaf):
+            return LeafJobs({}), found
+        return known if isinstance(known, LeafJobs) and known.limits == found.limits else LeafJobs({}), found
 
     def to_try(self, leaf: Queue, now_ns: int) -> Iterator[ApplicationEntry]:
         """Walk the applications of a leaf; once enough have promises, only those that may have room."""
@@ -342,14 +381,16 @@ class PlannedPreemption:
 
     def preempts_beside(self, scope: PlannedScope, kept: KeptPlan) -> bool:
         """End work for the first job that may preempt beside all promises; return whether that was done."""
-        for entry, ask, key in ((each.entry, each.ask, each.job.key) for each in scope.later):
-            if not self.may(entry.queue) or kept.starts_now(key):
+        leaves = {leaf for leaf in scope.visited if self.may(leaf)}
+        for each in scope.later if leaves else ():
+            entry, ask, key = each.entry, each.ask, each.job.key
+            if entry.queue not in leaves or kept.starts_now(key):
                 continue
             promises = [promise for name, promise in kept.promises.items() if name != key]
             if entry.facts.gang_waits:
                 done = self._gang_preempts(scope, entry, promises)
             else:
-                has_room = has_room_for(self._state, entry, ask.resource)
+                has_room = has_room_for(self._state, entry, ask)
                 done = not has_room and self.preempts(scope, entry, ask, promises)
             if done:
                 kept.keep(started=key)
@@ -440,9 +481,14 @@ def _walltime_ns(entry: ApplicationEntry, ask: Ask) -> int:
     return NEVER_NS if walltime_ns is None else walltime_ns
 
 
-def has_room_for(state: PartitionState, entry: ApplicationEntry, size: Resource) -> bool:
-    """Return whether a size fits the queues of an application, the limits of its user and a node."""
-    return _has_room(state, entry.queue, size) and fits_undefined_unlimited(user_headroom(state, entry), size)
+def has_room_for(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> bool:
+    """Return whether an ask fits its queues, the limits of its user and a node without a window now."""
+    size = ask.resource
+    return (
+        _has_room(state, entry.queue, size)
+        and fits_undefined_unlimited(user_headroom(state, entry), size)
+        and not are_kept(state, ask)
+    )
 
 
 def _has_room(state: PartitionState, leaf: Queue, size: Resource) -> bool:

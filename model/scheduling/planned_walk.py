@@ -22,7 +22,7 @@ from typing import final
 
 from ..applications.ask_walk import Candidate, CandidateKind, FailedTry, TryingPass
 from ..applications.effects import ApplicationFacts, ApplicationState
-from ..planning.kept_plan import KeptPlan
+from ..planning.kept_plan import KeptPlan, next_plan
 from ..planning.planned_jobs import (
     GangStart,
     JobOwner,
@@ -48,14 +48,15 @@ from ..state.rates import report_refusals
 from ..values.allocation import NO_GANG_ROOM, Ask, RefusalReason
 from .gang_pass import GangRefused, GangTry, place_gang
 from .giving import denied_by_rm, must_wait, try_place, try_required_node
-from .planned_scope import PlannedPreemption, PlannedScope, WaitingJob, has_room_for
-from .resting import earlier, may_hold_starts, starts_or_runs
+from .planned_scope import JobsOf, PlannedPreemption, PlannedScope, WaitingJob, has_room_for
+from .resting import all_rest, earlier, may_hold_starts, starts_or_runs
 
 _ASKS_MAX = 1 << 40
 _PROMISED = NO_GANG_ROOM | {
     RefusalReason.USER_QUOTA,
     RefusalReason.QUEUE_QUOTA,
     RefusalReason.WOULD_DELAY,
+    RefusalReason.WINDOW,
 }
 """The refusals of a gang that is promised a start."""
 _LATER_NS = 1_000_000_000
@@ -99,6 +100,9 @@ class PlannedWalk:
 
     def _visit(self, scope: PlannedScope, leaf: Queue) -> None:
         scope.visited.append(leaf)
+        if scope.keeps:
+            self._collect(scope, leaf)
+            return
         may_pass_by = scope.may_pass_by(leaf, may_preempt=self._preemption.may(leaf))
         lacking: list[tuple[ApplicationEntry, ApplicationFacts, list[Ask]]] = []
         for entry in scope.to_try(leaf, self._now_ns) if may_pass_by else list(leaf.entries.waiting):
@@ -106,21 +110,46 @@ class PlannedWalk:
             asks = self._try_application(scope, entry)
             if self.is_over:
                 break
-            if asks and may_pass_by and entry.rests_for is None:
+            may_rest = asks and may_pass_by and entry.rests_for is None and not entry.facts.gang_waits
+            if asks and may_rest and all(scope.lacks_room(entry, ask) for ask in asks):
                 lacking.append((entry, entry.facts, asks))
         waiting = leaf.entries.waiting  # Those that changed get their places.
         for entry, facts, asks in lacking:
             if entry.facts is facts:
                 scope.rest(waiting, entry, asks)
 
-    def _try_application(self, scope: PlannedScope, entry: ApplicationEntry) -> list[Ask]:
-        """Try the asks of an application; return them if each of them may rest, see `PlannedScope.rest`."""
+    def _collect(self, scope: PlannedScope, leaf: Queue) -> None:
+        """Collect the jobs of a leaf; those of an application that has not changed are known."""
+        (before, after), later = scope.leaf_jobs(leaf), scope.later
+        unlisted: dict[str, ApplicationEntry] = {}
+        for entry in list(leaf.entries.waiting):
+            known = before.of.get(entry)
+            if known is None or known.facts is not entry.facts:
+                begin, facts = len(later), entry.facts
+                asks = self._try_application(scope, entry)
+                if self.is_over:
+                    return
+                known = JobsOf(facts, tuple(later[begin:]))
+                scope.has_gangs = scope.has_gangs or facts.gang_waits
+                if asks is None or len(known.jobs) != len(asks) or facts.gang_waits:
+                    continue  # Others are tried in each walk.
+            else:
+                later += known.jobs
+                if not entry.user_is_listed:
+                    unlisted.setdefault(entry.user.name, entry)
+            after.of[entry] = known
+        for entry in unlisted.values():
+            starts_or_runs(self._state, entry)  # It lists the user where the user's last work has ended.
+        self._state.ends.collected[leaf.path] = after
+
+    def _try_application(self, scope: PlannedScope, entry: ApplicationEntry) -> list[Ask] | None:
+        """Try the asks of an application; return them, or `None` if it may not start or the walk is over."""
         if not starts_or_runs(self._state, entry):
-            return []
+            return None
         held = _held(self._state, entry)
         if held is not None:
             scope.held_until_ns = earlier(scope.held_until_ns, held.wait.until_ns)
-            return []
+            return None
         asks: list[Ask] = []
         for ask in _asks(entry):
             if self._run_times.is_used:
@@ -131,10 +160,9 @@ class PlannedWalk:
             if not self.is_over and ask.allocation_key not in scope.tried:
                 self.has_result = self._try(scope, entry, ask)
             if self.is_over:
-                return []
+                return None
             asks.append(ask)
-        lacks = not entry.facts.gang_waits and all(scope.lacks_room(entry, ask) for ask in asks)
-        return asks if lacks else []
+        return asks
 
     def _try_standing(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> None:
         """Try the jobs whose promises stand before this ask, which is a later comer."""
@@ -214,10 +242,11 @@ class PlannedWalk:
         """
         if self._starts_at_once(scope):
             return True
-        unplanned = {waiting.job.key for waiting in scope.later if self._is_unplanned(scope, waiting)}
+        may_be_unplanned = scope.later if scope.has_gangs or scope.settings.promises_word else ()
+        unplanned = {each.job.key for each in may_be_unplanned if _is_unplanned(self._state, scope, each)}
         without = unplanned.copy()
         while not must_wait(self._state):  # It may end with the first job.
-            kept = KeptPlan(self._state, scope.queue, [each.job for each in scope.later], without)
+            kept = next_plan(self._state, scope.queue, [each.job for each in scope.later], without)
             refused = self._try_promised(scope, kept, unplanned)
             if refused is None:
                 return True
@@ -233,25 +262,15 @@ class PlannedWalk:
             without |= refused
         return False
 
-    def _is_unplanned(self, scope: PlannedScope, waiting: WaitingJob) -> bool:
-        """Return whether a job is promised no start, and tried without one.
-
-        A policy promises it none, or it is a gang that is not all there, or of which a member needs its node.
-        """
-        if waiting.entry.facts.gang_waits:
-            members = gang_members(waiting.entry)
-            if not members or any(ask.required_node for ask in members):
-                return True
-        return not may_be_promised(self._state, scope.settings, waiting.job)
-
     def _try_promised(
         self, scope: PlannedScope, kept: KeptPlan, unplanned: Collection[str]
     ) -> set[str] | None:
         """Start one of the jobs; return the keys of those that could not start, `None` if one has started."""
         refused: set[str] = set()
-        for waiting in scope.later:
+        due = kept.due().union(unplanned)
+        for waiting in scope.later if due else ():
             key = waiting.job.key
-            if key not in unplanned and not kept.starts_now(key):
+            if key not in due:
                 continue
             if self._starts(scope, kept, waiting):
                 kept.keep(started=key)
@@ -268,7 +287,7 @@ class PlannedWalk:
         if not scope.later or (kept is not None and kept.by_key):
             return False
         entry, ask = scope.later[0].entry, scope.later[0].ask
-        if entry.facts.gang_waits or not has_room_for(self._state, entry, ask.resource):
+        if entry.facts.gang_waits or not has_room_for(self._state, entry, ask):
             return False
         return self._place(scope, entry, ask, frozenset())
 
@@ -282,10 +301,7 @@ class PlannedWalk:
                 tried = self._place_gang(scope, entry, GangStart(kept, lambda: job))
                 scope.awaits_answer = tried is GangTry.LATER
                 return tried is GangTry.PLACED
-            if (
-                not has_room_for(self._state, entry, ask.resource)
-                or kept.plan.exceeded_limit(job) is not None
-            ):
+            if not has_room_for(self._state, entry, ask) or kept.plan.exceeded_limit(job) is not None:
                 return False
             fitting = [node.node_id for node in self._state.nodes.fitting(ask.resource)]
             without = frozenset(node_id for node_id in fitting if not kept.plan.fits_on(job, (node_id,)))
@@ -299,7 +315,7 @@ class PlannedWalk:
         If it is placed, whom it passes is counted.
         """
         scope.note_try(ask.allocation_key)
-        has_room = not entry.facts.gang_waits and has_room_for(self._state, entry, ask.resource)
+        has_room = not entry.facts.gang_waits and has_room_for(self._state, entry, ask)
         if has_room and scope.delays.holds(entry, ask):
             return False
         may_start = has_room or entry.facts.gang_waits or self._preemption.may(entry.queue)
@@ -391,9 +407,9 @@ class PlannedWalk:
             return True
         scope.awaits_answer = search.pending
         if checks is not None and search.node is None:
-            scope.is_unclear = True
+            scope.is_unclear = scope.is_unclear or search.keeping is None
             report_refusals(state, entry.application, ask, search.refusals)
-            if search.denied:
+            if search.denied and search.keeping is None:
                 scope.denied[ask.allocation_key] = denied_by_rm(ask, "", search.denied, self._now_ns)
         return False
 
@@ -428,8 +444,7 @@ def _rests(state: PartitionState, queue: Queue, now_ns: int) -> bool:
         local_changes = walked.sleep.stamp[2]
     if not walked.sleep.holds((changes, node_changes, local_changes, gains), now_ns):
         return False
-    leaves = [leaf for leaf in state.tree if leaf.is_leaf and queue in leaf.above]
-    return all(not leaf.pending or leaf.entries.sleep is not None for leaf in leaves)
+    return all_rest(queue)
 
 
 def _held(state: PartitionState, entry: ApplicationEntry) -> HeldStart | None:
@@ -455,12 +470,25 @@ def _asks(entry: ApplicationEntry) -> Iterator[Ask]:
             yield tried.ask
 
 
+def _is_unplanned(state: PartitionState, scope: PlannedScope, waiting: WaitingJob) -> bool:
+    """Return whether a job is promised no start, and tried without one.
+
+    A policy promises it none, or it is a gang that is not all there, or of which a member needs its node.
+    """
+    if waiting.entry.facts.gang_waits:
+        members = gang_members(waiting.entry)
+        if not members or any(ask.required_node for ask in members):
+            return True
+    return not may_be_promised(state, scope.settings, waiting.job)
+
+
 def _keep(state: PartitionState, scope: PlannedScope, kept: KeptPlan) -> None:
     kept.keep()
     scope.until_ns = kept.next_change_ns()
-    for entry, ask in ((each.entry, each.ask) for each in scope.later if not each.entry.facts.gang_waits):
-        if ask.allocation_key in kept.promises and has_room_for(state, entry, ask.resource):
-            _note_delay(state, entry, ask.allocation_key)
+    for _, entry, ask, job in scope.later:
+        is_single = job.key in kept.promises and not entry.facts.gang_waits
+        if is_single and has_room_for(state, entry, ask):
+            _note_delay(state, entry, job.key)
 
 
 def _note_delay(state: PartitionState, entry: ApplicationEntry, allocation_key: str) -> None:

@@ -28,6 +28,7 @@ from ..queues.sleep import Sleep, Wake
 from ..resources.resource import Resource, describe, fits, fits_undefined_unlimited
 from ..state.applying import apply
 from ..state.charges import drop_reservations, held_by_policy, leave_node, may_start, user_headroom
+from ..state.gang_domains import outside_of_slice
 from ..state.partition_state import PartitionState
 from ..state.placing import unreserve
 from ..state.rates import report_refusals
@@ -272,7 +273,7 @@ class _ReservedVisit:
         """Return whether the RM has not answered about an ask; what it has refused is tried again later."""
         if search.pending:
             self.always_retry = self.waits = True
-        elif search.refusals:
+        elif search.refusals and search.keeping is None:
             self.always_retry = True
             self._retry_at(self._now_ns + _RETRY_INTERVAL_NS)
             if search.node is None:
@@ -381,7 +382,7 @@ def _swap(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer, node
 def _swap_elsewhere(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer) -> bool:
     """Swap to another node: it holds the room, and the placeholder its own, until the RM has confirmed."""
     own = offer.placeholder.node_id  # It has been tried, and needs no second room.
-    node = _first_allowed(state, offer.ask, without=own)
+    node = _first_allowed(state, offer.ask, without=(own, *outside_of_slice(state, entry, own)))
     if node is None:
         return False
     real = _real(state, offer, node)
@@ -396,11 +397,11 @@ def _swap_elsewhere(state: PartitionState, entry: ApplicationEntry, offer: SwapO
     return False
 
 
-def _first_allowed(state: PartitionState, ask: Ask, *, without: str) -> NodeEntry | None:
+def _first_allowed(state: PartitionState, ask: Ask, *, without: Collection[str]) -> NodeEntry | None:
     if state.node_checks is not None:
-        return state.node_checks.first_allowed(ask, state.nodes_for(ask), without=(without,)).node
+        return state.node_checks.first_allowed(ask, state.nodes_for(ask), without=without).node
     fitting = state.nodes_for(ask).fitting(ask.resource)
-    return next((node for node in fitting if node.node_id != without), None)
+    return next((node for node in fitting if node.node_id not in without), None)
 
 
 def _begin(state: PartitionState, entry: ApplicationEntry, offer: SwapOffer, real: Allocation) -> bool:

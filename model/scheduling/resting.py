@@ -208,6 +208,13 @@ def retries_of_resting(
     return retries
 
 
+def all_rest(queue: Queue) -> bool:
+    """Return whether each leaf at or below a queue rests, of those in which something waits."""
+    if not queue.pending:
+        return True
+    return queue.entries.sleep is not None if queue.is_leaf else all(map(all_rest, queue.children.values()))
+
+
 def barred_sizes(leaf: Queue, headroom: Resource | None) -> frozenset[Resource]:
     """Return the sizes waiting in a leaf that do not fit its headroom."""
     if headroom is None:

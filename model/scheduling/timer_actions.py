@@ -64,6 +64,16 @@ def _application_timer(state: PartitionState, action: ApplicationTimer) -> None:
         wake(entry.queue)
 
 
+def is_resting(state: PartitionState) -> bool:
+    """Return whether `Partition.run_until_idle` does nothing, however late, until something changes."""
+    return (
+        is_idle(state)
+        and state.node_checks is None
+        and not state.host.policies.by_name
+        and not state.quota_preemption_enabled
+    )
+
+
 def schedule_wakeups(state: PartitionState) -> None:
     """Set a timer for when time alone may change an answer; none while nothing is placed for the RM."""
     if state.host.placement_halt() is not None:

@@ -41,6 +41,11 @@ class ArrayTurns:
         """Return how many more may run, `None` without a limit; negative if more run already."""
         return None if self.limit is None else self.limit - len(self.running)
 
+    def is_full_for(self, limit: int | None) -> bool:
+        """Return whether a new element, which may name another limit, must wait for its turn."""
+        limit = limit or self.limit
+        return limit is not None and len(self.running) + len(self.waiting) >= limit
+
 
 @final
 class Dependencies:
@@ -70,9 +75,8 @@ class Dependencies:
             elif wanted not in {None, outcome}:
                 waits.never = waits.never or name
         array = self.arrays.get(terms.array)
-        limit = None if array is None else terms.limit or array.limit
-        is_turn = array is None or not (array.waiting or (limit is not None and len(array.running) >= limit))
-        return None if is_turn and waits.is_ready else waits
+        is_full = array is not None and array.is_full_for(terms.limit)
+        return waits if is_full or not waits.is_ready else None
 
     def cycle_of(self, application_id: str, terms: Terms) -> list[str]:
         """Return the names of a cycle in which an application would wait for itself, empty without one."""
@@ -210,10 +214,3 @@ class Dependencies:
             del waiters[entry.application_id]
             if not waiters:
                 del self._waiters[other]
-
-
-def _may_lose_turn(entry: ApplicationEntry) -> bool:
-    """Return whether nothing of an application runs, and it has not broken."""
-    facts = entry.facts
-    is_whole = entry.queue.entries.get(entry.application_id) is entry
-    return is_whole and is_zero(facts.allocated) and is_zero(facts.placeholder_allocated)

@@ -229,6 +229,11 @@ class ExpectedEnds:
         """Queues with backfilling, by path, that were walked without result."""
         self.kept: dict[str, KeptPromises] = {}
         """Of the queues that promise all jobs a start, by path."""
+        self.plans: dict[str, object] = {}
+        """The plan of the last walk, by the path of a queue that promises all jobs a start, while the next
+        walk may go on with it (`licorne.model.planning.kept_plan`)."""
+        self.collected: dict[str, object] = {}
+        """The jobs that the last walk found, by the path of a leaf below such a queue."""
         self.promised = 0
         """How many jobs have been promised a start where all are."""
         self.passed: dict[str, dict[str, PassCount]] = {}
@@ -269,6 +274,8 @@ class ExpectedEnds:
         """Find all that runs anew before it is used next."""
         self._running.clear()
         self._is_stale = True
+        self.plans.clear()
+        self.collected.clear()
 
     def forget_promises(self, keys: Collection[str]) -> None:
         """Forget the promises of jobs: they are promised a start anew, as jobs that come now."""

@@ -7,14 +7,12 @@ Placements are counted by `licorne.model.state.charges`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, final
 
 from ..applications.application import Application
-from ..applications.ask_walk import AskWalk
 from ..applications.effects import ApplicationFacts, ApplicationState, StateEntered, TimerSet
 from ..applications.handle import ApplicationHandle
 from ..applications.life import view_of_ask
@@ -25,6 +23,7 @@ from ..nodes.entry import NodeEntry
 from ..nodes.node_orders import node_order
 from ..nodes.order import NodeOrder
 from ..nodes.topology import Topology
+from ..nodes.windows import Windows
 from ..placement.placement import usable_rules
 from ..placement.rules import RuleOutcome
 from ..predicates.avoided_nodes import AvoidedNodes
@@ -50,94 +49,7 @@ from .expected_ends import ExpectedEnds
 from .host import ApplicationTimer, PartitionHost, PartitionTimers, checks_of
 from .preemption_log import DisruptionLog, PreemptionLog
 from .rates import EventRates, FailedAttempts
-
-
-class _Note(NamedTuple):
-    """One or more refusals of an ask with the same text."""
-
-    application: ApplicationHandle
-    allocation_key: str
-    text: str
-    now_ns: int
-    times: int = 1
-    of_attempt: bool = False
-
-
-@final
-class RefusalNotes:
-    """The notes of the cycle that runs.
-
-    Args:
-        kept: The notes are kept until the cycle is over; otherwise each counts at once.
-    """
-
-    def __init__(self, *, kept: bool) -> None:
-        self.kept = kept
-        self._notes: list[_Note] = []
-        self._counted: Counter[tuple[str, str]] = Counter()
-        """The counts of cycles that the next one repeats: keys, and texts except those of attempts."""
-
-    def begin(self) -> None:
-        """Forget the notes of a cycle that has failed, or was invalidated."""
-        self._notes.clear()
-
-    def note(
-        self,
-        application: ApplicationHandle,
-        allocation_key: str,
-        text: str,
-        now_ns: int,
-        times: int = 1,
-        *,
-        of_attempt: bool = False,
-    ) -> None:
-        """Note a refusal, or several with the same text.
-
-        Args:
-            application: The application of the ask.
-            allocation_key: The key of the ask.
-            text: Why it was refused.
-            now_ns: When.
-            times: The number of times.
-            of_attempt: Whether the text is why an attempt to preempt failed, or was not made.
-        """
-        if self.kept:
-            self._notes.append(_Note(application, allocation_key, text, now_ns, times, of_attempt))
-        else:
-            application.asks.note_refusal(allocation_key, text, now_ns, times)
-
-    def take(self, application: ApplicationHandle, walk: AskWalk) -> None:
-        """Note what the application itself has refused at the last question of a walk."""
-        if walk.notes:
-            self._notes += [_Note(application, key, text, walk.now_ns) for key, text in walk.notes]
-
-    @property
-    def taken(self) -> int:
-        """How many notes this cycle has taken."""
-        return len(self._notes)
-
-    def drop_beyond(self, taken: int) -> None:
-        """Drop the notes after a number of them: the part of the cycle that took them is repeated."""
-        del self._notes[taken:]
-
-    def count(self, *, repeats: bool) -> None:
-        """Count what was noted, now that the cycle is over, except what it repeats of cycles before it.
-
-        Args:
-            repeats: Nothing has changed, and the RM's answers are pending: the next cycle repeats this one.
-        """
-        repeated = self._counted.copy()
-        for note in self._notes:
-            kind = note.allocation_key, "" if note.of_attempt else note.text
-            if repeated[kind]:
-                repeated[kind] -= not note.of_attempt  # None is made again, which has another text.
-                continue
-            self._counted[kind] += 1
-            note.application.asks.note_refusal(note.allocation_key, note.text, note.now_ns, note.times)
-        self._notes.clear()
-        if not repeats:
-            self._counted.clear()
-
+from .refusal_notes import RefusalNotes
 
 _BOUND_MIN: Final = 4096
 """At how many keys unused ones are searched for; then again at twice as many as are used."""
@@ -229,10 +141,11 @@ class PartitionState:
         self.limits = host.instrument(UserLimits)(self.events)
         self.limits.update(config.root)
         self.nodes = host.instrument(NodeOrder)(
-            node_order(config.node_sort_policy.word, host.policies), config.node_sort_policy.resource_weights
+            node_order(config.node_sort_policy.word, host.policies, config.topology),
+            config.node_sort_policy.resource_weights,
         )
         self.class_orders = class_orders(self.nodes, config.node_sort_policy.word, host.policies)
-        self.topology = Topology(config.topology)
+        self.topology, self.windows = Topology(config.topology), Windows(config.windows)
         self.capacity = EMPTY
         self.entries: dict[str, ApplicationEntry] = {}
         self.serials: dict[str, int] = {}

@@ -228,6 +228,7 @@ class RefusalReason(Enum):
     QUEUE_QUOTA = "Not enough queue quota"  # preemption is tried where allowed, then the next shape
     NO_NODE_FITS = "No node has room"  # a reservation is made once the ask is old enough
     PREDICATES = "Predicates refused every node with room"  # tried again in the next cycle
+    WINDOW = "A window keeps every node with room"  # until time alone lets it start, or after any change
     GANG_ROOM = "No room was found for all of the gang"  # until a node, queue, user or group gains room
     DOMAIN_ROOM = "No domain of nodes has room for all of the gang"  # as above
     GANG_INCOMPLETE = "Not all of the gang has been asked for"  # until the rest is

@@ -10,6 +10,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
@@ -99,6 +100,7 @@ def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("def
         shape.leaves += [GANGS, SPARE]
         for document in documents:
             _guarantee_gangs(document)
+    _reserve_nodes(documents)
     return Configuration(json.dumps({"partitions": documents}, indent=1), tuple(shape.leaves))
 
 
@@ -112,6 +114,8 @@ def _partition(shape: _Shape, name: str, queues: list[Json]) -> dict[str, Json]:
     document: dict[str, Json] = {"name": name, "topology": [*LEVELS], "queues": [root]}
     if rng.random() < 0.5:
         document["nodesortpolicy"] = {"type": rng.choice(["fair", "binpacking"])}
+    if random.Random(f"racks {json.dumps(queues)}").random() < 0.3:  # noqa: S311 - it plays, and keeps no secret
+        document["nodesortpolicy"] = {"type": "domainpacking"}
     if rng.random() < 0.3:
         document["preemption"] = {"enabled": rng.random() < 0.5, "quotapreemptionenabled": rng.random() < 0.5}
     if rng.random() < 0.4:
@@ -123,6 +127,31 @@ def _partition(shape: _Shape, name: str, queues: list[Json]) -> dict[str, Json]:
     if rules:
         document["placementrules"] = rules
     return document
+
+
+def _reserve_nodes(documents: list[dict[str, Json]]) -> None:
+    """Give partitions a window, perhaps."""
+    dice = random.Random(f"windows {json.dumps(documents)}")  # noqa: S311 - as above
+    for document in documents if dice.random() < 0.2 else ():
+        document["windows"] = _windows(dice)
+
+
+def _windows(rng: random.Random) -> list[Json]:
+    """Return a window of a rack; it is repeated, so that it is never over at a reload."""
+    begin, minutes = datetime(2000, 1, 1, 0, rng.randrange(20)), rng.choice([1, 10, 300])  # noqa: DTZ001 - local
+    holders: list[Json] = [{}, {"users": [rng.choice([*USERS])]}, {"queues": ["root"]}]
+    return [
+        {
+            "name": "firmware",
+            "attributes": {"rack": rng.choice(["r0", "r1", "r2"])},
+            "from": begin.isoformat(),
+            "to": (begin + timedelta(minutes=minutes)).isoformat(),
+            "every": rng.choice(["1d", "7d"]),
+            "zone": rng.choice(["UTC", "Europe/Stockholm"]),
+            "drain": rng.choice(["0s", "5m"]),
+            "for": rng.choice(holders),
+        }
+    ]
 
 
 def queues_below(owner: dict[str, Any]) -> Iterator[dict[str, Any]]:

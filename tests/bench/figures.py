@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Final
 
@@ -199,9 +200,9 @@ def _merit(figures: Figures) -> float:
     return figures.measurement.pace_per_second or 0.0
 
 
-def percentile(values: Sequence[float], percent: int) -> float:
+def percentile(values: Sequence[float], percent: float) -> float:
     """Return the smallest value that at least `percent` of all values do not exceed."""
     assert 0 < percent <= 100, percent
     assert values, "a percentile needs at least one value"
-    rank = -(-len(values) * percent // 100)
+    rank = ceil(round(len(values) * percent / 100, 6))
     return sorted(values)[rank - 1]

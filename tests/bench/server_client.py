@@ -8,6 +8,7 @@ server_client.py connections ADDRESS COUNT SERVER_PID
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -21,7 +22,7 @@ from figures import BenchError, Gauges, percentile
 from measurement import measure
 from workloads import workload_named
 
-from licorne import RemoteScheduler, ResourceManager
+from licorne import RemoteScheduler, ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si
 
 _LATENCY_SECONDS: Final = 4.0
@@ -79,20 +80,20 @@ def _latency(address: str) -> dict[str, float]:
     Full load is the pace at which such asks are placed when the next one comes as soon as fewer than 32 wait.
     """
     with RemoteScheduler(address) as scheduler:
-        full = _LatencyRun(scheduler, "full", _FULL_LOAD_COUNT)
+        full = LatencyRun(scheduler, "full", _FULL_LOAD_COUNT)
         start = time.perf_counter()
         full.send(None)
         pace = _FULL_LOAD_COUNT / (max(full.manager.placed_at.values()) - start)
     with RemoteScheduler(address) as scheduler:
-        half = _LatencyRun(scheduler, "half", int(pace / 2 * _LATENCY_SECONDS))
+        half = LatencyRun(scheduler, "half", int(pace / 2 * _LATENCY_SECONDS))
         times = half.send(pace / 2)
     return {"offered_per_second": pace / 2, "p50": percentile(times, 50), "p99": percentile(times, 99)}
 
 
-class _LatencyRun:
+class LatencyRun:
     """A cluster with room for all of its asks, which are built before the clock starts."""
 
-    def __init__(self, scheduler: RemoteScheduler, rm_id: str, count: int) -> None:
+    def __init__(self, scheduler: RemoteScheduler | Scheduler, rm_id: str, count: int) -> None:
         self._scheduler = scheduler
         self.manager = _Latencies()
         scheduler.register(rm_id, self.manager, configuration=_QUEUES)
@@ -147,6 +148,15 @@ def _connections(address: str, count: str, server: str) -> dict[str, float]:
         for _ in range(int(count)):
             sessions.enter_context(RemoteScheduler(address))
         return {"resident_bytes": resident_bytes_of(int(server))}
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """Return the processor time that a process has used; 0 on a system without `/proc`."""
+    stat = Path(f"/proc/{pid}/stat")
+    if not stat.exists():
+        return 0.0
+    fields = stat.read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_bytes_of(pid: int) -> int:

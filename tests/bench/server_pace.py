@@ -20,7 +20,7 @@ from typing import Any, Final
 from figures import BenchError
 from lit_run import run_in_process
 from rich.table import Table
-from server_client import resident_bytes_of
+from server_client import cpu_seconds_of, resident_bytes_of
 from workloads import DEFAULT_NAMES, BenchWorkload, workload_named
 
 from licorne.proxy.base.terminal.standard_output import is_for_people, output_console, print_table
@@ -53,6 +53,8 @@ class ServerFigures:
     engine: str
     in_process_per_second: float
     remote_per_second: float
+    server_cpu_seconds: float
+    """What the server used for all of the workload: its registration, nodes, applications and asks."""
     offered_per_second: float
     """Half of the pace of asks that come one in each request: the load for the latencies."""
     latency_p50_seconds: float
@@ -86,17 +88,20 @@ def _run(workload: BenchWorkload, engine: EngineName) -> ServerFigures:
     inside = run_in_process(workload, engine).measurement.pace_per_second
     if inside is None:
         raise BenchError(f"{workload.name} has no pace: choose a workload that places")
-    with _server(engine) as (server, address):
+    with server(engine) as (process, address):
+        began = cpu_seconds_of(process.pid)
         remote = float(_client("pace", workload.name, address)["per_second"])
+        spent = cpu_seconds_of(process.pid) - began
         latency = _client("latency", address)
-        before = resident_bytes_of(server.pid)
-        _client("connections", address, str(_CONNECTIONS), str(server.pid))
-        held = float(_client("connections", address, str(_CONNECTIONS), str(server.pid))["resident_bytes"])
+        before = resident_bytes_of(process.pid)
+        _client("connections", address, str(_CONNECTIONS), str(process.pid))
+        held = float(_client("connections", address, str(_CONNECTIONS), str(process.pid))["resident_bytes"])
     return ServerFigures(
         workload=workload.name,
         engine=engine,
         in_process_per_second=inside,
         remote_per_second=remote,
+        server_cpu_seconds=spent,
         offered_per_second=latency["offered_per_second"],
         latency_p50_seconds=latency["p50"],
         latency_p99_seconds=latency["p99"],
@@ -105,7 +110,8 @@ def _run(workload: BenchWorkload, engine: EngineName) -> ServerFigures:
 
 
 @contextmanager
-def _server(engine: EngineName) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def server(engine: EngineName) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run `licorne serve` without REST; yield its process and its address."""
     command = [sys.executable, "-m", "licorne", "serve", "--json", "--no-rest", "--address", "127.0.0.1:0"]
     process = subprocess.Popen(  # noqa: S603 - our own command
         [*command, "--engine", engine], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -142,7 +148,7 @@ def server_table(runs: Sequence[ServerFigures]) -> Table:
     for name in ("workload", "engine"):
         table.add_column(name)
     for name in (
-        *("in process / s", "over gRPC / s", "ratio", "offered / s"),
+        *("in process / s", "over gRPC / s", "ratio", "server CPU s", "offered / s"),
         *("p50 ms", "p99 ms", "KiB a connection"),
     ):
         table.add_column(name, justify="right")
@@ -152,6 +158,7 @@ def server_table(runs: Sequence[ServerFigures]) -> Table:
             run.engine,
             *(f"{value:,.0f}" for value in (run.in_process_per_second, run.remote_per_second)),
             f"{run.ratio:.2f}",
+            f"{run.server_cpu_seconds:.1f}",
             f"{run.offered_per_second:,.0f}",
             *(f"{1e3 * value:.2f}" for value in (run.latency_p50_seconds, run.latency_p99_seconds)),
             f"{run.bytes_per_connection / 1024:.0f}",

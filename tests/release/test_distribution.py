@@ -141,7 +141,6 @@ def test_the_wheel_holds_what_is_no_module(wheel: Path) -> None:
     others = sorted(name for name in names if name.startswith("licorne/") and not name.endswith(".py"))
     assert "licorne/py.typed" in others
     assert "licorne/proxy/si/si.proto" in others
-    assert "licorne/lockcheck/reports/page.html" in others
     assert "licorne/proxy/views/rest/openapi.yaml" in others
     assert "licorne/lockcheck/reports/report.schema.json" in others
 

@@ -25,7 +25,7 @@ METHODS_MAX: Final = 20
 LINES_MAX: Final = 500
 SOURCES: Final = Path(licorne.model.__file__).parent
 LARGER: Final = {
-    "NodeOrder": 27,
+    "NodeOrder": 26,
     "Queue": 28,
     "QueueTree": 25,
     "UsageTree": 21,

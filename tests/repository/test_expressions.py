@@ -22,7 +22,6 @@ METHODS: Final = frozenset(
 
 MADE_WHEN_RUNNING: Final = {
     "lockcheck/adoption/naming.py": "names of modules of the program that is checked, by its own settings",
-    "lockcheck/reports/page.py": "names of parts of a page, which are our own",
     "model/identifiers.py": "two classes of characters, one of which has a name",
     "proxy/fuzz/reference/plan.py": "a filter of a simulated cluster, which are our own",
     "proxy/views/rest/application.py": "the path of a route of ours, as Starlette has compiled it",

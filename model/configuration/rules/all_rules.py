@@ -48,6 +48,7 @@ def validate_partition(partition: PartitionConfig) -> list[RuleFinding]:
     queues.resources_fit(partition.root, findings)
     findings.extend(_rules(partition))
     findings.extend(node_policy_is_known(partition))
+    findings.extend(domains_to_fill_exist(partition))
     findings.extend(node_weights_are_not_negative(partition))
     findings.extend(levels_are_names(partition))
     findings.extend(victims_are_known(partition))
@@ -178,6 +179,15 @@ def node_policy_is_known(partition: PartitionConfig) -> Iterator[RuleFinding]:
     if policy and policy not in NODE_ORDER_WORDS and not is_policy_word(policy):
         position = partition.positions["nodesortpolicy.type"]
         yield RuleFinding(position, f"undefined policy: {policy}{did_you_mean(policy, NODE_ORDER_WORDS)}")
+
+
+def domains_to_fill_exist(partition: PartitionConfig) -> Iterator[RuleFinding]:
+    """Refuse an order of nodes by their domains in a partition without any."""
+    if partition.node_sort_policy.type == "domainpacking" and not partition.topology:
+        position = partition.positions["nodesortpolicy.type"]
+        yield RuleFinding(
+            position, "the order domainpacking needs domains of nodes: topology names their levels"
+        )
 
 
 def node_weights_are_not_negative(partition: PartitionConfig) -> Iterator[RuleFinding]:

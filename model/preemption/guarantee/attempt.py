@@ -22,7 +22,6 @@ from ...state.placing import unreserve
 from ...state.preemption_log import Overdraft, PreemptionRecord
 from ...state.rates import AttemptShape, change_stamp, due_ns
 from ...values.allocation import Ask
-from ...values.domains import DomainTerms
 from ..acts import FOR_ASK, by_ask, ending_of, mark_all, release_all, remember, repeats, report_preempted
 from ..protection import Protected, ProtectedVictims, Protection, sparing
 from ..victim_orders import measure_in
@@ -458,9 +457,11 @@ class _Moment:
 
 
 def _needed_domains(state: PartitionState, entry: ApplicationEntry) -> Domains | None:
-    """Return the domains of nodes of which a gang needs one; those that it prefers do not count."""
-    level = entry.application.gang_settings.required_level
-    return state.topology.domains(DomainTerms(level) if level else None)
+    """Return the domains of nodes that a gang needs; those that it prefers do not count."""
+    terms = entry.application.gang_settings.domains
+    if terms is None or not terms.needed:
+        return None
+    return state.topology.domains(terms._replace(preferred="", balanced=False))
 
 
 def _carry_out(asking: Asking, decided: _Decided) -> None:

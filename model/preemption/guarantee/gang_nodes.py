@@ -76,12 +76,54 @@ def nodes_in_domains(
         domain = domains.required_domain(node.node_id)
         if domain is not None:
             inside.setdefault(domain, []).append(node)
-    found = [nodes_for_members(gang._replace(nodes=nodes), checks) for _, nodes in sorted(inside.items())]
+    return _mildest(
+        [
+            _nodes_for_slices(gang._replace(nodes=nodes), checks, domains)
+            if domains.slice_depth
+            else nodes_for_members(gang._replace(nodes=nodes), checks)
+            for _, nodes in sorted(inside.items())
+        ]
+    )
+
+
+def _mildest(found: Sequence[NodeChoice | NoPreemption]) -> NodeChoice | NoPreemption:
+    """Return the mildest of the choices, or why there is none."""
     choices = [choice for choice in found if isinstance(choice, NodeChoice)]
     if NoPreemption.PENDING in found or not choices:
         reasons = (NoPreemption.PENDING, NoPreemption.REFUSED)
         return next((reason for reason in reasons if reason in found), NoPreemption.NO_NODE)
     return min(choices, key=lambda choice: choice.severity)
+
+
+def _nodes_for_slices(
+    gang: GangView, checks: NodeChecks | None, domains: Domains
+) -> NodeChoice | NoPreemption:
+    """Return nodes for all members, each slice in the domain where the mildest further victims make room."""
+    inside: dict[Path, Sequence[CandidateNode]] = {}
+    for node in gang.nodes:
+        domain = domains.slice_domain(node.node_id)
+        if domain is not None:
+            inside[domain] = (*inside.get(domain, ()), node)
+    size = domains.terms.slice_size
+    done: _MemberNodes | None = None
+    member_nodes: list[str] = []
+    choice: NodeChoice | NoPreemption = NoPreemption.NO_NODE
+    for first in range(0, len(gang.members), size):
+        members = gang.members[first : first + size]
+        searches = {
+            domain: _MemberNodes(gang._replace(members=members, nodes=nodes), checks, done)
+            for domain, nodes in sorted(inside.items())
+        }
+        found = [search.run([range(size)]) for search in searches.values()]
+        choice = _mildest(found)
+        if isinstance(choice, NoPreemption):
+            return choice
+        domain, done = [*searches.items()][found.index(choice)]
+        inside[domain] = done.nodes
+        member_nodes += choice.member_nodes
+    if isinstance(choice, NodeChoice):
+        return choice._replace(node_id=member_nodes[0], member_nodes=tuple(member_nodes))
+    return choice
 
 
 def nodes_for_members(gang: GangView, checks: NodeChecks | None) -> NodeChoice | NoPreemption:
@@ -98,16 +140,25 @@ def nodes_for_members(gang: GangView, checks: NodeChecks | None) -> NodeChoice |
 
 @final
 class _MemberNodes:
-    """One search, with the members in one order."""
+    """One search, with the members in one order.
 
-    def __init__(self, gang: GangView, checks: NodeChecks | None) -> None:
+    Args:
+        gang: The gang.
+        checks: The checks of the partition.
+        before: The search for members that come first, whose victims end anyway.
+    """
+
+    def __init__(self, gang: GangView, checks: NodeChecks | None, before: _MemberNodes | None = None) -> None:
         self._gang = gang
         self._members = gang.members
-        self._nodes = list(gang.nodes)
+        self.nodes = list(gang.nodes)
+        """The nodes with what they have available once the members are there."""
         self._checks = checks
-        self._needed: list[Victim] = []
-        self._demanded: list[Victim] = []
-        self._ending: dict[str, list[Victim]] = {}
+        self.needed: list[Victim] = [] if before is None else [*before.needed]
+        self.demanded: list[Victim] = [] if before is None else [*before.demanded]
+        self.ending: dict[str, list[Victim]] = (
+            {} if before is None else {node_id: [*ending] for node_id, ending in before.ending.items()}
+        )
         """The victims chosen so far, by node."""
         self._none = NoPreemption.NO_NODE
 
@@ -118,16 +169,16 @@ class _MemberNodes:
             size = self._members[group[0]].resource
             gang = self._gang
             solver = NodeSolver(gang.whole, gang.leaf, gang.candidates, nodes_tried=False, size=size)
-            solver.end([*self._needed, *self._demanded])
+            solver.end([*self.needed, *self.demanded])
             if not self._place_all(group, solver, member_nodes):
                 return self._none
         if self._none is NoPreemption.PENDING:
             return self._none
-        return NodeChoice(member_nodes[0], tuple(self._needed), tuple(self._demanded), tuple(member_nodes))
+        return NodeChoice(member_nodes[0], tuple(self.needed), tuple(self.demanded), tuple(member_nodes))
 
     def _place_all(self, group: Sequence[int], solver: NodeSolver, member_nodes: list[str]) -> bool:
         """Place members of one size on the mildest nodes; return whether each has one."""
-        places = [place for index in range(len(self._nodes)) if (place := self._place(index, solver))]
+        places = [place for index in range(len(self.nodes)) if (place := self._place(index, solver))]
         heapify(places)
         for member in group:
             refused: list[_Place] = []
@@ -146,9 +197,9 @@ class _MemberNodes:
                 heappush(places, each)
             if index is None:
                 return False
-            node = self._nodes[index]
+            node = self.nodes[index]
             left = subtract(node.available, self._members[member].resource)
-            self._nodes[index] = node._replace(available=left)
+            self.nodes[index] = node._replace(available=left)
             member_nodes[member] = node.node_id
             following = self._place(index, solver)
             if following is not None:
@@ -157,10 +208,10 @@ class _MemberNodes:
 
     @property
     def _chosen(self) -> int:
-        return len(self._needed) + len(self._demanded)
+        return len(self.needed) + len(self.demanded)
 
     def _place(self, index: int, solver: NodeSolver) -> _Place | None:
-        node = self._nodes[index]
+        node = self.nodes[index]
         solution = solver.solve(node)
         if solution is None:
             return None
@@ -170,7 +221,7 @@ class _MemberNodes:
 
     def _takes(self, ask: Ask, index: int, solution: NodeSolution, solver: NodeSolver) -> bool:
         """End the victims on a node for a member, if the RM agrees; a pending answer counts as agreement."""
-        already = self._ending.setdefault(solution.node_id, [])
+        already = self.ending.setdefault(solution.node_id, [])
         choice = evaluate(ask, solution, self._checks, already)
         if choice is None:
             if self._none is NoPreemption.NO_NODE:
@@ -180,12 +231,12 @@ class _MemberNodes:
             self._none = NoPreemption.PENDING
             choice = NodeChoice(solution.node_id, solution.victims[: solution.needed], ())
         ending = (*choice.needed, *choice.demanded)
-        self._needed += choice.needed
-        self._demanded += choice.demanded
+        self.needed += choice.needed
+        self.demanded += choice.demanded
         already += ending
         solver.end(ending)
-        node = self._nodes[index]
-        self._nodes[index] = node._replace(available=add(node.available, given_back(ending)))
+        node = self.nodes[index]
+        self.nodes[index] = node._replace(available=add(node.available, given_back(ending)))
         return True
 
 

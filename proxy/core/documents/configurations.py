@@ -7,6 +7,7 @@ from typing import Required, final
 
 from typing_extensions import TypedDict
 
+from ....model.configuration.durations import duration_text
 from ....model.configuration.schema import (
     LIMIT_KINDS,
     FilterConfig,
@@ -17,6 +18,7 @@ from ....model.configuration.schema import (
     SchedulerConfig,
 )
 from ....model.configuration.shares import ALL_TYPES
+from ....model.configuration.windows import WindowConfig
 from ....model.values.documents import Document, Json
 from .declarations import Names, Texts, whole
 
@@ -53,6 +55,29 @@ class ConfiguredResolverDocument(TypedDict, total=False):
     Type: str
 
 
+class ConfiguredHoldersDocument(TypedDict, total=False):
+    """For whom a window is."""
+
+    Users: list[str]
+    Groups: list[str]
+    Applications: list[str]
+    Queues: list[str]
+
+
+class ConfiguredWindowDocument(TypedDict, total=False):
+    """A span of time for which nodes are reserved."""
+
+    Name: Required[str]
+    Nodes: list[str]
+    Attributes: Texts
+    From: Required[str]
+    To: Required[str]
+    Zone: Required[str]
+    Every: str
+    Drain: Required[str]
+    For: ConfiguredHoldersDocument
+
+
 class ConfiguredPartitionDocument(TypedDict, total=False):
     """A partition of the configuration."""
 
@@ -61,6 +86,7 @@ class ConfiguredPartitionDocument(TypedDict, total=False):
     PlacementRules: list[ConfiguredRuleDocument]
     Limits: list[ConfiguredLimitDocument]
     Topology: list[str]
+    Windows: list[ConfiguredWindowDocument]
     Preemption: Required[ConfiguredPreemptionDocument]
     NodeSortPolicy: Required[ConfiguredNodeSortDocument]
     UserGroupResolver: Required[ConfiguredResolverDocument]
@@ -181,6 +207,7 @@ class _Writer:
                 PlacementRules=[self._rule(rule) for rule in partition.placement_rules],
                 Limits=self._limits(partition.limits),
                 Topology=list(partition.topology),
+                Windows=[self._window(window) for window in partition.windows],
             )
             | self._group(
                 "Preemption",
@@ -188,6 +215,25 @@ class _Writer:
             )
             | self._group("NodeSortPolicy", self._typed(policy.type, ResourceWeights=weights))
             | self._group("UserGroupResolver", self.named(Type=partition.user_group_resolver))
+        )
+
+    def _window(self, window: WindowConfig) -> Document:
+        when = window.when
+        return self.named(
+            Name=window.name,
+            Nodes=list(window.nodes),
+            Attributes={**window.attributes},
+            From=when.begin.isoformat(),
+            To=when.end.isoformat(),
+            Zone=when.zone,
+            Every=f"{when.every_days}d" if when.every_days else "",
+            Drain=duration_text(window.drain_ns),
+            For=self.named(
+                Users=list(window.users),
+                Groups=list(window.groups),
+                Applications=list(window.applications),
+                Queues=list(window.queues),
+            ),
         )
 
     def _typed(self, kind: str, **fields: Json) -> Document:

@@ -36,9 +36,9 @@ def sentence(blocker: Blocker) -> str:
         return f"the required node {subject} is unknown"
     if reason is RefusalReason.REQUIRED_NODE_FULL:
         return f"the required node {subject} has no room"
-    if reason is RefusalReason.PREDICATES:
+    if reason in {RefusalReason.PREDICATES, RefusalReason.WINDOW}:
         where = f"node {subject}" if blocker.kind is SubjectKind.NODE else "every node with room"
-        return f"{where} is refused"
+        return f"{where} is {'refused' if reason is RefusalReason.PREDICATES else 'kept for a window'}"
     if reason is RefusalReason.WAITS_FOR_PLACEHOLDER:
         return f"it waits to replace a placeholder of task group {subject}"
     if reason is RefusalReason.WOULD_DELAY:

@@ -42,9 +42,10 @@ _AGREEING: Final = "the resource manager, or the policy, must agree"
 _CHANGES: Final = {
     RefusalReason.NO_NODE_FITS: "a node must gain room, or one with enough must come",
     RefusalReason.GANG_ROOM: "nodes must gain room for all of it at once, or nodes with enough must come",
-    RefusalReason.DOMAIN_ROOM: "one domain must gain room for all of it at once, or nodes must come there",
+    RefusalReason.DOMAIN_ROOM: "domains must gain room for all of it at once, or nodes must come there",
     RefusalReason.GANG_INCOMPLETE: "the rest of the gang must be asked for",
     RefusalReason.PREDICATES: f"{_AGREEING}: asked again in every cycle",
+    RefusalReason.WINDOW: "the window must end, or a node without one must gain room, or it must run shorter",
     RefusalReason.WAITS_FOR_PLACEHOLDER: "a placeholder must be placed, or all of them must end",
     RefusalReason.POLICY: "the policy must let it start: it is asked again after each change",
     RefusalReason.NO_CAPACITY: "a node must come",

@@ -18,9 +18,9 @@ import json
 import re
 import secrets
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, final
 
 from ....model.configuration.names import is_pattern
@@ -45,7 +45,8 @@ _NAME_LENGTH_MAX: Final = 64
 _CACHED: Final = 100_000
 _NAMES: Final = frozenset(
     {("queues", "name"), ("queues", "adminacl"), ("queues", "submitacl")}
-    | {(around, names) for around in ("limits", "filter") for names in ("users", "groups")}
+    | {(around, names) for around in ("limits", "filter", "for") for names in ("users", "groups")}
+    | {("for", "queues")}
 )
 """The places of names: the key of the mapping and the key in it."""
 _NO_MATCH: Final = "^$"
@@ -190,10 +191,16 @@ def tags_of_rules(text: str) -> frozenset[str]:
 
 
 def levels_of(text: str) -> frozenset[str]:
-    """Return the attributes of nodes that name their domains in a configuration."""
-    lists = (node.entries["topology"].value for node in _mappings(text) if "topology" in node.entries)
-    levels = (item for levels in lists if isinstance(levels, SequenceNode) for item in levels.items)
-    return frozenset(level.text for level in levels if isinstance(level, ScalarNode))
+    """Return the attributes of nodes that name their domains in a configuration, or those of its windows."""
+    found: set[str] = set()
+    for node in _mappings(text):
+        for key, entry in node.entries.items():
+            value = entry.value
+            if key == "topology" and isinstance(value, SequenceNode):
+                found |= {level.text for level in value.items if isinstance(level, ScalarNode)}
+            elif key == "attributes" and isinstance(value, MappingNode):
+                found |= {*value.entries}
+    return frozenset(found)
 
 
 def _mappings(text: str) -> Iterator[MappingNode]:
@@ -219,6 +226,11 @@ class _Rewriting:
 
     def __init__(self, pseudonyms: Pseudonyms) -> None:
         self._pseudonyms = pseudonyms
+        self._others: Mapping[tuple[str, str], Callable[[str], str]] = {
+            ("windows", "name"): partial(pseudonyms.hashed, "window"),
+            ("windows", "nodes"): pseudonyms.node,
+            ("for", "applications"): partial(pseudonyms.hashed, "app"),
+        }
 
     def written(self, node: Node, key: str, around: str) -> str:
         """Return the text of a node.
@@ -238,6 +250,10 @@ class _Rewriting:
             return "null"
         if (around, key) in _NAMES:
             return json.dumps(self._pseudonyms.name(node.text))
+        if (around, key) in self._others:
+            return json.dumps(self._others[around, key](node.text))
+        if around == "attributes":
+            return json.dumps(f"domain-{self._pseudonyms.ordered(node.text)}")
         return json.dumps(node.text) if node.tag is ScalarTag.TEXT else node.text
 
     def _mapping(self, node: MappingNode, key: str) -> str:

@@ -17,6 +17,7 @@ from ....model.errors import LicorneError, RequestError
 from ....model.partition import Partition
 from ....model.resources.quantities import INT64_MAX
 from ....model.scheduling.cycle import CycleOutcome
+from ....model.scheduling.timer_actions import is_resting
 from ...si.arguments import check_type
 from .managers.callbacks import Outbox
 from .managers.predicates import AnswerWait
@@ -123,8 +124,20 @@ class Stepping(ABC):
         Raises:
             LicorneError: The time is before that of the clock, or not whole nanoseconds.
         """
+        clock, outbox = self._clock_before(time_ns), self._stepped_outbox()
+        while _advance(clock, time_ns):
+            outbox.deliver()
+            self._check_step()
+
+    def _clock_before(self, time_ns: int) -> VirtualClock:
+        """Return the clock.
+
+        Raises:
+            LicorneError: It is past a time, or that is not whole nanoseconds.
+        """
         check_type("time_ns", time_ns, int)
-        now_ns = self._virtual().now_ns()
+        clock = self._virtual()
+        now_ns = clock.now_ns()
         if time_ns < now_ns:
             raise RequestError(
                 f"time_ns={time_ns} is {(now_ns - time_ns) / 1e9:g} s before the time of the clock, "
@@ -132,8 +145,7 @@ class Stepping(ABC):
             )
         if time_ns > INT64_MAX:
             raise RequestError(f"time_ns={time_ns} is more than {INT64_MAX}")
-        while self._advance(time_ns):
-            self._stepped_outbox().deliver()
+        return clock
 
     def inspect_outstanding(self) -> None:
         """Look for asks that wait for room in the cluster, and report them to the RMs."""
@@ -169,11 +181,6 @@ class Stepping(ABC):
         answered = () if self._answer_wait is None else self._answer_wait.wait()
         return [partition for partition in partitions if partition.name in answered]
 
-    def _advance(self, time_ns: int) -> bool:
-        """Move the clock to the next timer that is due by then; return whether one was."""
-        with Uninterrupted():
-            return self._virtual().advance_to(time_ns)
-
     def _virtual(self) -> VirtualClock:
         self._check_step()
         if not isinstance(self._clock, VirtualClock):
@@ -185,6 +192,37 @@ class Stepping(ABC):
         if self._outbox is None:
             raise LicorneError("this scheduler is not stepped")
         return self._outbox
+
+
+def rests(scheduler: Stepping) -> bool:
+    """Return whether steps would do nothing, however late they are made, until something changes."""
+    return all(partition.read(is_resting) for partition in scheduler._cluster.partitions())  # noqa: SLF001
+
+
+def advance_while_resting(scheduler: Stepping, time_ns: int, must_stop: Callable[[], bool]) -> None:
+    """Do what `Stepping.advance_to` does, but stop at a moment whose timers leave something to do.
+
+    Args:
+        scheduler: The stepped scheduler.
+        time_ns: The time.
+        must_stop: Returns whether to stop at a moment whatever the scheduler has to do.
+
+    Raises:
+        LicorneError: As for `advance_to`.
+    """
+    clock, outbox = scheduler._clock_before(time_ns), scheduler._stepped_outbox()  # noqa: SLF001
+    while _advance(clock, time_ns):
+        outbox.deliver()
+        due_ns = clock.next_due_ns()
+        is_last = due_ns is None or due_ns > clock.now_ns()
+        if is_last and (must_stop() or not rests(scheduler)):
+            return
+
+
+def _advance(clock: VirtualClock, time_ns: int) -> bool:
+    """Move the clock to the next timer that is due by then; return whether one was."""
+    with Uninterrupted():
+        return clock.advance_to(time_ns)
 
 
 def _cycle_code(partition: Partition) -> int:

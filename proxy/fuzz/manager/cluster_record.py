@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
-from ....model.requests.submission_terms import GANG_SIZE_TAG, TOPOLOGY_REQUIRED_TAG
+from ....model.requests.submission_terms import (
+    GANG_SIZE_TAG,
+    TOPOLOGY_REQUIRED_TAG,
+    TOPOLOGY_SLICE_SIZE_TAG,
+    TOPOLOGY_SLICE_TAG,
+)
 from ....model.values.allocation import (
     CHECKPOINT_TIME_TAG,
     CREATION_TIME_TAG,
@@ -81,6 +87,8 @@ class KnownApplication:
     state: str = ""
     """The last received state; empty before the answer to the submission."""
     tags: dict[str, str] = field(default_factory=dict)
+    nodes: list[str] = field(default_factory=list)
+    """The nodes of its placements, of gangs in slices alone; the empty text for each end."""
 
     def message(self) -> si.AddApplicationRequest:
         """Return its submission."""
@@ -193,6 +201,7 @@ class ClusterRecord:
             raise RecordError(f"{key} is placed on {node}, and runs on {self.running[key].node}")
         if node not in self.nodes and node not in self.gone_nodes:
             raise RecordError(f"{key} is placed on {node}, which there never was")
+        self._check_slices(allocation.applicationID, node)
         task = self.waiting.pop(key, None)
         if task is None:
             if key not in self.ended:
@@ -287,6 +296,22 @@ class ClusterRecord:
                         f"{task.key} is placed in {own}, and {other.key} of its gang is in {theirs}"
                     )
 
+    def _check_slices(self, name: str, node: str) -> None:
+        """Check that a gang in slices, none of which has lost members, is placed with each in one domain."""
+        application = self.applications.get(name)
+        if application is None or TOPOLOGY_SLICE_TAG not in application.tags:
+            return
+        tags, nodes = application.tags, application.nodes
+        nodes.append(node)
+        members = int(tags.get(GANG_SIZE_TAG, "0")) or sum(count for count, _ in application.gang.values())
+        if len(nodes) != members or not self.nodes.keys() >= set(nodes):
+            return
+        counts = Counter(domain_of(each, tags[TOPOLOGY_SLICE_TAG]) for each in nodes)
+        if any(count % int(tags[TOPOLOGY_SLICE_SIZE_TAG]) for count in counts.values()):
+            raise RecordError(
+                f"{name} in slices of {tags[TOPOLOGY_SLICE_SIZE_TAG]} has {dict(counts)} members in domains"
+            )
+
     def _check_room(self, name: str) -> None:
         """Check that a node is large enough for the RM's tasks on it."""
         node = self.nodes.get(name)
@@ -312,9 +337,17 @@ class ClusterRecord:
         """Record that tasks have ended, or are no longer needed."""
         for key in keys:
             self.waiting.pop(key, None)
-            self.running.pop(key, None)
+            task = self.running.pop(key, None)
+            if task is not None:
+                self._end_in_slice(task)
             self.to_confirm.pop(key, None)
             self.ended.add(key)
+
+    def _end_in_slice(self, task: Task) -> None:
+        """Record that a task which ran no longer counts in a slice of its gang."""
+        application = self.applications.get(task.application)
+        if application is not None:
+            application.nodes.append("")
 
     def end_foreign(self, key: str) -> Task:
         """Record that a task of another scheduler has ended; return it."""
@@ -347,7 +380,8 @@ class ClusterRecord:
         rows = []
         for task in [*self.running.values()]:
             if task.key not in self.to_confirm and task.node in self.nodes and rng.random() < 0.2:
-                self.waiting[task.key] = self.running.pop(task.key)
+                self._end_in_slice(self.running.pop(task.key))
+                self.waiting[task.key] = task
                 task.node = ""
                 rows.append((task.application, task.key, task.partition))
         return rows
@@ -383,12 +417,21 @@ class ClusterRecord:
         tasks = (*self.waiting.values(), *self.running.values())
         return [task.key for task in tasks if task.application == application]
 
-    def gangs_without_their_node(self) -> set[str]:
-        """Return the applications of gangs that wait forever: a member needs a node that is gone."""
+    def gangs_that_never_fit(self) -> set[str]:
+        """Return the applications of gangs that wait forever.
+
+        A member needs a node that is gone, or the members of slices have several sizes.
+        """
         waiting = self.waiting.values()
         stuck = {task.application for task in waiting if task.required_node in self.gone_nodes}
+        sizes = defaultdict[str, set[tuple[tuple[str, int], ...]]](set)
+        for task in waiting:
+            sizes[task.application].add(tuple(sorted(task.size.items())))
         return {
-            name for name, each in self.applications.items() if name in stuck and GANG_SIZE_TAG in each.tags
+            name
+            for name, each in self.applications.items()
+            if GANG_SIZE_TAG in each.tags
+            and (name in stuck or (TOPOLOGY_SLICE_TAG in each.tags and len(sizes[name]) > 1))
         }
 
     # ----------------------------------------------------------------------------------- comparison

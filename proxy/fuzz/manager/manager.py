@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from ....model.errors import LicorneError
-from ....model.requests.submission_terms import TOPOLOGY_REQUIRED_TAG
+from ....model.requests.submission_terms import TOPOLOGY_REQUIRED_TAG, TOPOLOGY_SLICE_TAG
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager, SchedulerAPI
 from ...wire.client.recovery import Recovery
@@ -48,6 +48,8 @@ _OLDER: Final = 0.2
 """How many managers speak the older generation of `si.v1`."""
 _LATE_PLACEHOLDER: Final = 0.05
 """How often a gang asks for one more placeholder instead of a member."""
+_DOMAIN_TAGS: Final = {TOPOLOGY_REQUIRED_TAG, TOPOLOGY_SLICE_TAG}
+"""The tags of gangs whose members need no certain node."""
 _REGISTERING: Final = 0.3
 """How many of the long callbacks register again first."""
 _FITTING: Final = 0.8
@@ -289,7 +291,12 @@ class SimulatedManager(NodeActions, ResourceManager):
 
     def complete_gang(self, name: str) -> None:
         """Ask for all missing members of a gang that is placed whole."""
-        self._ask(self._submissions.lacking(self.record.applications[name]))
+        application = self.record.applications[name]
+        of_gang = (task for task in self.record.waiting.values() if task.application == name)
+        first = next((task.size for task in of_gang if not task.placeholder), None)
+        self._ask(
+            self._submissions.lacking(application, first if TOPOLOGY_SLICE_TAG in application.tags else None)
+        )
 
     def ask(self, rng: random.Random) -> None:
         """Ask for some allocations of an application."""
@@ -306,7 +313,7 @@ class SimulatedManager(NodeActions, ResourceManager):
                 task.group = one_of(rng, [*application.gang])
                 task.size = application.gang[task.group][1] if rng.random() < _FITTING else task_size(rng)
                 task.placeholder = rng.random() < _LATE_PLACEHOLDER
-            elif rng.random() < 0.1 and self.record.nodes and TOPOLOGY_REQUIRED_TAG not in application.tags:
+            elif rng.random() < 0.1 and self.record.nodes and not _DOMAIN_TAGS & application.tags.keys():
                 nodes = [node.name for node in self.record.nodes.values()
                          if node.partition == application.partition]  # fmt: skip
                 task.required_node = one_of(rng, nodes) if nodes else ""

@@ -17,6 +17,8 @@ from ....model.requests.submission_terms import (
     TOPOLOGY_BALANCED_TAG,
     TOPOLOGY_PREFERRED_TAG,
     TOPOLOGY_REQUIRED_TAG,
+    TOPOLOGY_SLICE_SIZE_TAG,
+    TOPOLOGY_SLICE_TAG,
 )
 from ....model.values.allocation import WALLTIME_TAG
 from ....model.values.dependencies import AFTER_TAGS, ARRAY_LIMIT_TAG, ARRAY_TAG
@@ -83,6 +85,7 @@ class Submissions:
             count = dice.randint(2, 3) if is_gang else dice.randint(6, 14)
             application.tags |= {GANG_SIZE_TAG: str(count)} if is_gang else {}
             self._say_domains(application)
+            count = int(application.tags.get(GANG_SIZE_TAG, count))
             return [self.task(application, dict(_MEMBER if is_gang else _FILLER)) for _ in range(count)]
         tasks = self._placeholders(application)
         walltime = self._walltime(application.name)
@@ -109,10 +112,15 @@ class Submissions:
         key = self._new_name(kind)
         return Task(key, application.name, application.partition, size, walltime=self._walltime(key))
 
-    def lacking(self, application: KnownApplication) -> list[Task]:
-        """Return all missing members of a gang that is placed whole: some have ended, or were rejected."""
+    def lacking(self, application: KnownApplication, size: Size | None = None) -> list[Task]:
+        """Return all missing members of a gang that is placed whole: some have ended, or were rejected.
+
+        Args:
+            application: Its application.
+            size: The size of a member that waits.
+        """
         count = int(application.tags.get(GANG_SIZE_TAG, "0"))
-        tasks = [self.task(application, dict(_MEMBER)) for _ in range(count)]
+        tasks = [self.task(application, dict(size or _MEMBER)) for _ in range(count)]
         tasks += self._placeholders(application)
         for task in tasks:
             task.walltime = ""  # It may be a walltime that is refused.
@@ -156,6 +164,23 @@ class Submissions:
         if rng.random() < 0.5 or TOPOLOGY_REQUIRED_TAG not in tags:
             tags[TOPOLOGY_PREFERRED_TAG] = "rack"
         tags |= {TOPOLOGY_BALANCED_TAG: "true"} if rng.random() < 0.4 else {}
+        if rng.random() < 0.5:
+            self._say_slices(application)
+
+    def _say_slices(self, application: KnownApplication) -> None:
+        """Request that a gang of members of one size is placed in slices, as many racks as these may need."""
+        tags = application.tags
+        members = int(tags.get(GANG_SIZE_TAG, "0")) or sum(count for count, _ in application.gang.values())
+        if members < 2 or len(application.gang) > 1:
+            return
+        if application.queue == GANGS and members == 2:
+            members = 4
+            tags[GANG_SIZE_TAG] = "4"
+        tags |= {TOPOLOGY_SLICE_TAG: "rack", TOPOLOGY_SLICE_SIZE_TAG: str(2 if members % 2 == 0 else members)}
+        if tags.get(TOPOLOGY_REQUIRED_TAG) == "rack":
+            del tags[TOPOLOGY_REQUIRED_TAG]
+        if not application.hard:
+            tags.pop(GANG_WAIT_TAG, None)
 
     def _walltime(self, name: str) -> str:
         """Return the walltime of an application or an ask with this name, the empty text for none."""

@@ -8,15 +8,16 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, TypeAlias, final
 
 from ....model.configuration.reader import inspect
-from ..configurations import DYNAMIC_PARENT, USERS, random_configuration
+from ..configurations import DYNAMIC_PARENT, LEVELS, USERS, random_configuration
 from ..plans import one_of
+from .windows import random_windows
 
 Json: TypeAlias = "dict[str, Any]"
 
 LARGE: Final = 2**53
 """How much more memory everything has in worlds near the bound of 64 bits."""
 _GROUPS: Final = ("analysts", "builders", "cooks", "drivers")
-_UNKNOWN: Final = frozenset({"maxapplications", "childtemplate", "placementrules", "preemption"})
+_UNKNOWN: Final = frozenset({"maxapplications", "childtemplate", "placementrules", "preemption", "windows"})
 """Properties that are drawn again here, if at all."""
 _KNOWN_PROPERTIES: Final = frozenset(
     {
@@ -67,6 +68,8 @@ class ReferenceConfigurations:
         if "promises" in features:
             self._base["queues"][0] = _backfilling(rng)
             self.leaves = ("root.a",)
+        if "windows" in features:
+            self._base["windows"] = random_windows(rng)
         self._holders = {
             id_of: (_holders(rng, USERS), _holders(rng, _GROUPS))
             for id_of, _ in _walk(self._base["queues"][0])
@@ -106,10 +109,9 @@ class ReferenceConfigurations:
             weights = {
                 name: one_of(rng, (0, 1, 2, 5)) for name in ("vcore", "memory", "gpu") if rng.random() < 0.7
             }
-            partition["nodesortpolicy"] = {
-                "type": one_of(rng, ("fair", "binpacking")),
-                "resourceweights": weights,
-            }
+            order = one_of(rng, ("fair", "binpacking", "domainpacking"))
+            partition["nodesortpolicy"] = {"type": order, "resourceweights": weights}
+            partition |= {"topology": [*LEVELS]} if order == "domainpacking" else {}
         if "rules" in self._features:
             partition["placementrules"] = _rules(rng, self.leaves)
         return self._scaled(partition)

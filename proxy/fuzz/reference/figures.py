@@ -16,6 +16,7 @@ from .queues import (
     fits_within,
 )
 from .scheduler import ReferenceScheduler
+from .windows import is_kept
 
 _REFUSED: Final = ("PREDICATES", "nodes", "", "")
 """The reason of an ask that filters refuse on each node with room."""
@@ -174,12 +175,21 @@ def _reasons(reference: ReferenceScheduler, application: ReferenceApplication, k
     reasons = [*reference.limit_blockers(application, ask.size, ask.key)]
     quotas = [*reference.quota_blockers(application.queue, ask.size, ask.key)]
     if ask.required_node:
-        return [*reasons, *_reasons_of_daemon(reference, ask, quotas)]
+        found = _reasons_of_daemon(reference, ask, quotas)
+        node = reference.nodes.get(ask.required_node)
+        if found == quotas and node is not None and is_kept(reference, application, ask, node):
+            quotas = [blocked for blocked in quotas if blocked.path != "root"]
+            found = [*quotas, BlockedBy("WINDOW", "node", node.name)]
+        return [*reasons, *found]
     reasons += quotas
     own, nodes = reference.reserved.get(key), reference.nodes.values()
-    if reference.node_for(application, ask) is None and not (own is not None and own.has_room_for(ask.size)):
-        has_room = any(node.has_room_for(ask.size) and not node.reserved_for for node in nodes)
-        reasons.append(BlockedBy("PREDICATES" if has_room else "NO_NODE_FITS", "nodes", ""))
+    with_room = [
+        node for node in nodes if node.has_room_for(ask.size) and (node is own or not node.reserved_for)
+    ]
+    kept = [node for node in with_room if is_kept(reference, application, ask, node)]
+    if reference.node_for(application, ask) is None and (own not in with_room or own in kept):
+        why = "WINDOW" if kept else "PREDICATES"
+        reasons.append(BlockedBy(why if with_room else "NO_NODE_FITS", "nodes", ""))
     return reasons
 
 

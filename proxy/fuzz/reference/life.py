@@ -9,6 +9,7 @@ from typing import Any, Final
 from ..manager.cluster_record import Size
 from .asked import AskedPolicies
 from .links import ReferenceLinks
+from .node_places import NodePlaces
 from .queues import (
     ReferenceApplication,
     ReferenceAsk,
@@ -18,6 +19,7 @@ from .queues import (
     add_to,
     fits_within,
 )
+from .windows import ReferenceWindow
 
 _SECOND_NS: Final = 1_000_000_000
 _COMPLETING_NS: Final = 30 * _SECOND_NS
@@ -51,9 +53,11 @@ class ReferenceLife:
         self.ended: dict[str, tuple[str, int]] = {}
         """Applications that have ended, with their states, and the time until which they are shown."""
         self.now_ns = 0
+        self.windows: list[ReferenceWindow] = []
         self.links = ReferenceLinks()
+        self.node_places = NodePlaces(self.nodes, policies)
         self._arrivals = 0
-        self._order_nodes(partition)
+        self._configure_nodes(partition)
 
     def configure(self, partition: dict[str, Any]) -> None:
         """Apply another configuration with queues of the same names."""
@@ -61,30 +65,14 @@ class ReferenceLife:
         self.root.configure(partition["queues"][0])
         for queue, before in maxima.items():
             queue.watch_quota(before, self.now_ns)
-        self._order_nodes(partition)
+        self._configure_nodes(partition)
         for application in self.applications.values():
             application.fixed_key = None
 
-    def _order_nodes(self, partition: dict[str, Any]) -> None:
+    def _configure_nodes(self, partition: dict[str, Any]) -> None:
         self.policies.configure(partition)
-        document = partition.get("nodesortpolicy", {})
-        self._policy: tuple[str, dict[str, float]] = (
-            document.get("type", "fair"),
-            document.get("resourceweights", {}),
-        )
-        for node in self.nodes.values():
-            self._find_place(node)
-
-    def _find_place(self, node: ReferenceNode) -> None:
-        key = self.policies.node_key(self._policy[0], node)
-        if key is None:
-            node.find_place(*self._policy)
-        else:
-            node.place = key
-
-    def nodes_in_order(self) -> list[ReferenceNode]:
-        """Return all nodes in their order."""
-        return sorted(self.nodes.values(), key=lambda node: (node.place, node.name))
+        self.windows = [ReferenceWindow.of(each) for each in partition.get("windows", ())]
+        self.node_places.configure(partition)
 
     def total(self) -> Size:
         """Return the sum of all nodes."""
@@ -98,7 +86,7 @@ class ReferenceLife:
     def add_node(self, name: str, size: Size, attributes: Mapping[str, str] | None = None) -> None:
         """Add a node."""
         node = self.nodes[name] = ReferenceNode(name, dict(size), attributes=attributes or {})
-        self._find_place(node)
+        self.node_places.find(node)
 
     def resize_node(self, name: str, size: Size) -> None:
         """Apply another size of a node."""
@@ -106,18 +94,20 @@ class ReferenceLife:
         if {kind: value for kind, value in node.size.items() if value} != size:
             node.size = dict(size)
             if not node.drained:
-                self._find_place(node)
+                self.node_places.find(node)
 
     def drain_node(self, name: str, *, drained: bool) -> None:
         """Drain or undrain a node; while it is drained it keeps its place."""
         node = self.nodes[name]
         node.drained = drained
         if not drained:
-            self._find_place(node)
+            self.node_places.find(node)
 
     def lose_node(self, name: str) -> list[str]:
         """Forget a node with all tasks on it; return the tasks that have ended."""
+        was_broken = self.node_places.is_broken(self.nodes[name])
         node = self.nodes.pop(name)
+        self.node_places.move_rack(node, was_broken)
         for key in [key for key, reserved in self.reserved.items() if reserved is node]:
             self.unreserve(key)
         keys = [key for key, task in self.running.items() if task.node is node]
@@ -311,7 +301,7 @@ class ReferenceLife:
         for used in (node.used, *(queue.used for queue in application.queue.path_up())):
             add_to(used, size, sign)
         if not node.drained:
-            self._find_place(node)
+            self.node_places.find(node)
         for queue in application.queue.path_up():
             queue.used_from.append((self.now_ns, queue.counted()))
         history = application.queue.used_by.setdefault(application.user, [(0, {})])

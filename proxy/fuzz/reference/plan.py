@@ -21,6 +21,7 @@ from .queues import (
     add_to,
     fits_within,
 )
+from .windows import is_kept
 
 if TYPE_CHECKING:
     from .scheduler import ReferenceScheduler
@@ -101,7 +102,9 @@ def _start(
         for queue in scheduler.root.tree()
     ):
         return None
-    for node in scheduler.nodes_in_order():
+    for node in scheduler.node_places.in_order():
+        if is_kept(scheduler, scheduler.application_asking(ask.key), ask, node):
+            continue
         if node.drained or not _fits(scheduler, node, ask.size, scheduler.now_ns, running):
             continue
         works = [*running, _work(node, ask, scheduler.now_ns)]
@@ -124,9 +127,13 @@ def _earliest(scheduler: ReferenceScheduler, ask: ReferenceAsk, works: list[_Wor
     """Return the first start of an ask for its whole walltime, at the place with the fewest others."""
     moments = {scheduler.now_ns, *(work.end_ns for work in works if work.end_ns is not None)}
     moments |= {work.begin_ns for work in works if work.begin_ns > scheduler.now_ns}
+    application = scheduler.application_asking(ask.key)
+    moments |= {end_ns for window in scheduler.windows for end_ns in window.ends_after(scheduler.now_ns)}
     for begin_ns in sorted(moments):
         possible: list[tuple[int, int, _Work]] = []
-        for node in scheduler.nodes_in_order():
+        for node in scheduler.node_places.in_order():
+            if any(window.keeps(application, ask, node, begin_ns) for window in scheduler.windows):
+                continue
             work = _work(node, ask, begin_ns)
             within = [
                 each for each in moments if begin_ns <= each and (work.end_ns is None or each < work.end_ns)

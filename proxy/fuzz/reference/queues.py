@@ -32,6 +32,8 @@ class ReferenceNode:
     attributes: Mapping[str, str] = field(default_factory=dict)
     place: float = 0.0
     """Its last place in the order."""
+    in_use: bool = False
+    """Whether any of it was used when its place was found."""
 
     def available(self) -> Size:
         """Return the available room; negative if others use more, or it has become smaller."""
@@ -43,6 +45,10 @@ class ReferenceNode:
     def has_room_for(self, size: Size) -> bool:
         """Return whether it may be used, and a request fits."""
         return not self.drained and fits_within(self.available(), size) and fits_within(self.size, size)
+
+    def is_used(self) -> bool:
+        """Return whether any of it is used."""
+        return any(left != self.size[name] for name, left in self.available().items() if name in self.size)
 
     def find_place(self, policy: str, weights: dict[str, float]) -> None:
         """Update its place: after a placement, an end, a new size, or its release for use."""

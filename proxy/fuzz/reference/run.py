@@ -61,6 +61,8 @@ FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "overruns": ("plain",),
 }
 """The modes that each feature supports."""
+_WITH_WINDOWS: Final = ("plain", "reserves", "promises", "daemons")
+"""The modes that support windows, with separate dice."""
 LIKELY: Final = 0.35
 WAITS: Final = {
     "times": (0.5, 3.0, 10.0, 29.0, 31.0, 400.0, 901.0, 250_000.0),
@@ -69,6 +71,7 @@ WAITS: Final = {
     "quotas": (0.5, 3.0, 6.0),
     "overruns": (0.5, 6.0, 21.0),
     "promises": (3.0, 10.0, 61.0),
+    "windows": (3.0, 10.0, 30.0, 61.0),
 }
 """The seconds that pass in a step that waits, by features of the world."""
 
@@ -93,6 +96,9 @@ class ReferenceRun(ResourceManager):
         self.features = {mode} | {
             name for name, modes in FEATURES.items() if rng.random() < LIKELY and mode in modes
         }
+        dice = random.Random(f"windows {text}")  # noqa: S311 - without it all other choices are the same
+        if mode in _WITH_WINDOWS and not policies.factories and dice.random() < LIKELY:
+            self.features.add("windows")
         links = random.Random(f"links {text}")  # noqa: S311 - it plays; the other features stay the same
         if mode != "promises" and links.random() < LIKELY:
             self.features.add("links")

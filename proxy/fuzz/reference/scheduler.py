@@ -34,6 +34,7 @@ from .queues import (
     mean_of,
     part_of,
 )
+from .windows import is_kept
 
 _ATTEMPTS_MAX: Final = 10
 """The maximum number of attempts to preempt in a visit of a leaf."""
@@ -126,7 +127,7 @@ class ReferenceScheduler(ReferenceLife):
         self._without_node += has_quota and not is_limited
         if self._reserves and has_quota and not is_limited:
             reserved = self._node_to_reserve(ask)
-            if reserved is not None:
+            if reserved is not None and not is_kept(self, application, ask, reserved):
                 self.reserve(application, ask.key, reserved)
                 return ReferenceDecision(ask.key, reserved.name, kind="reserve")
         users = (application.user,) if is_limited else None
@@ -159,7 +160,7 @@ class ReferenceScheduler(ReferenceLife):
             blockers = [*self.quota_blockers(application.queue, ask.size, ask.key)]
             if self._is_barred(application, ask):
                 self.unreserve(key)
-            elif not blockers and node.has_room_for(ask.size):
+            elif not blockers and node.has_room_for(ask.size) and not is_kept(self, application, ask, node):
                 return ReferenceDecision(key, node.name)
             elif not blockers:
                 elsewhere.append(ask)
@@ -175,6 +176,8 @@ class ReferenceScheduler(ReferenceLife):
         """Place an ask on the node that it needs and has reserved, or choose a victim there."""
         if self._is_barred(application, ask):
             self.unreserve(ask.key)
+            return None
+        if is_kept(self, application, ask, node):
             return None
         if fits_within(self._room_on(node, ask.key), ask.size):
             return ReferenceDecision(ask.key, node.name)
@@ -215,6 +218,8 @@ class ReferenceScheduler(ReferenceLife):
         node = self.nodes.get(ask.required_node)
         if node is None or not fits_within(node.size, ask.size) or self._is_barred(application, ask):
             return None
+        if is_kept(self, application, ask, node):
+            return None
         held = bool(node.reserved_for) and ask.key not in node.reserved_for
         if not held and fits_within(self._room_on(node, ask.key), ask.size):
             return ReferenceDecision(ask.key, node.name)
@@ -227,7 +232,9 @@ class ReferenceScheduler(ReferenceLife):
         """Return the node with the least use for others; among equals the first in the order of nodes."""
         if ask.key in self.reserved or self.now_ns - ask.since_ns <= _RESERVATION_DELAY_NS:
             return None
-        possible = [node for node in self.nodes_in_order() if not node.drained and not node.reserved_for]
+        possible = [
+            node for node in self.node_places.in_order() if not node.drained and not node.reserved_for
+        ]
 
         def beyond(node: ReferenceNode) -> float:
             left = node.available()
@@ -407,8 +414,9 @@ class ReferenceScheduler(ReferenceLife):
 
     def node_for(self, application: ReferenceApplication, ask: ReferenceAsk) -> ReferenceNode | None:
         """Return the first node in order that has room, is not reserved, and is not refused by a policy."""
-        possible = (node for node in self.nodes_in_order() if not node.reserved_for)
-        with_room = (node for node in possible if node.has_room_for(ask.size))
+        possible = (node for node in self.node_places.in_order() if not node.reserved_for)
+        with_room = [node for node in possible if node.has_room_for(ask.size)]
+        with_room = [node for node in with_room if not is_kept(self, application, ask, node)]
         return next((node for node in with_room if not self.policies.refuse(application, ask, node)), None)
 
     # ------------------------------------------------------------------------------------ blockers

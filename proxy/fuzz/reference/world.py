@@ -14,8 +14,8 @@ from typing import Any, Final, final
 from ....model.configuration.durations import parse_duration_ns
 from ...si import si_pb2 as si
 from ...si.constants import NODE_PARTITION
-from ..configurations import USERS
-from ..manager.cluster_record import KnownApplication, KnownNode, Size, Task
+from ..configurations import LEVELS, USERS
+from ..manager.cluster_record import KnownApplication, KnownNode, Size, Task, domain_of
 from ..plans import BEGIN, Plan, PlannedStep, one_of
 from ..tried_policies import TriedPolicies
 from .configurations import LARGE
@@ -127,7 +127,8 @@ class _World(ReferenceRun):
 
     def _add_node(self, rng: random.Random) -> None:
         size, name = self._node_size(rng), self._name("n")
-        self.reference.add_node(name, size, {NODE_PARTITION: f"[{RM_ID}]{PARTITION}"})
+        racks = {level: domain_of(name, level) for level in LEVELS}
+        self.reference.add_node(name, size, {NODE_PARTITION: f"[{RM_ID}]{PARTITION}", **racks})
         self._report(name, si.NodeInfo.CREATE)
 
     def _report(self, name: str, action: si.NodeInfo.ActionFromRM, size: Size | None = None) -> None:
@@ -258,7 +259,7 @@ class _World(ReferenceRun):
             sizes = [each.ask.size for each in places if each.ask.group == task.group]
             if sizes and rng.random() < 0.6:
                 task.size = dict(sizes[0])
-        if "promises" in features or ("overruns" in features and rng.random() < 0.5):
+        if features & {"promises", "windows"} or ("overruns" in features and rng.random() < 0.5):
             task.walltime = _walltime(rng)
         if features & {"preempts", "daemons", "quotas"}:
             task.preemptible, task.preempts = rng.random() < 0.7, rng.random() < 0.8

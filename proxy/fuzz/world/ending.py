@@ -27,7 +27,7 @@ from ..manager.manager import SimulatedManager
 from ..manager.si_client import SchedulerDoor
 
 _LIMITING: Final = frozenset(
-    {"resources", "limits", "maxapplications", "properties", "childtemplate", "policies"}
+    {"resources", "limits", "maxapplications", "properties", "childtemplate", "policies", "windows"}
 )
 """The limits that are removed from a configuration before everything is placed."""
 _WAITS_FOR_OTHERS: Final = frozenset({RefusalReason.DEPENDENCY, RefusalReason.ARRAY_LIMIT})
@@ -133,7 +133,7 @@ class RunEnding:
     def _check_that_all_is_placed(self) -> None:
         for manager in self._managers:
             snapshot: Any = self._scheduler.snapshot(rm_id=manager.rm_id)
-            held_back = applications_that_are_held_back(snapshot) | manager.record.gangs_without_their_node()
+            held_back = applications_that_are_held_back(snapshot) | manager.record.gangs_that_never_fit()
             for task in manager.record.waiting.values():
                 if task.required_node in manager.record.gone_nodes or task.application in held_back:
                     continue

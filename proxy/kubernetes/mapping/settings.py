@@ -30,6 +30,8 @@ from ....model.requests.submission_terms import (
     TOPOLOGY_BALANCED_TAG,
     TOPOLOGY_PREFERRED_TAG,
     TOPOLOGY_REQUIRED_TAG,
+    TOPOLOGY_SLICE_SIZE_TAG,
+    TOPOLOGY_SLICE_TAG,
 )
 from ....model.values.dependencies import (
     AFTER_FAILED_TAG,
@@ -76,6 +78,8 @@ TOPOLOGY_TAGS: Final = {
     "licorne.io/topology-required": TOPOLOGY_REQUIRED_TAG,
     "licorne.io/topology-preferred": TOPOLOGY_PREFERRED_TAG,
     "licorne.io/topology-balanced": TOPOLOGY_BALANCED_TAG,
+    "licorne.io/topology-slice": TOPOLOGY_SLICE_TAG,
+    "licorne.io/topology-slice-size": TOPOLOGY_SLICE_SIZE_TAG,
 }
 """The annotations of pods for the domain of their gang, and the tags of its application."""
 WAITING_TAGS: Final = {
@@ -164,7 +168,7 @@ class KubernetesSettings:
     instance_type_label: str = "node.kubernetes.io/instance-type"
     """The label of a node with its instance type."""
     topology_labels: tuple[str, ...] = ()
-    """The labels of nodes that are sent as attributes: the levels of the topology in `queues.yaml`."""
+    """The labels of nodes that are sent as attributes: those that the topology and windows name."""
     signer: UserSigner | None = None
     """Tells whether the webhook has written the user of a pod; `None` without a webhook."""
     unsigned_users: UnsignedUsers | None = None
@@ -250,12 +254,22 @@ def settings_from_config_maps(
 
 
 def _levels(queue_yaml: str) -> tuple[str, ...]:
-    """Return the levels of the topology; none if the configuration is invalid, which its user reports."""
+    """Return the labels that the topology and windows name; none if the configuration is invalid.
+
+    The user of the configuration reports that.
+    """
     try:
         partitions = load(queue_yaml).partitions if queue_yaml else ()
     except ConfigurationError:
         return ()
-    return next((each.topology for each in partitions if each.name == PARTITION), ())
+    return tuple(
+        dict.fromkeys(
+            label
+            for each in partitions
+            if each.name == PARTITION
+            for label in (*each.topology, *(name for window in each.windows for name in window.attributes))
+        )
+    )
 
 
 def values_of_config_maps(defaults: ConfigMap | None, configs: ConfigMap | None) -> dict[str, ConfigValue]:

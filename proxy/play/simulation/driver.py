@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from ....actors.services.interrupts import Uninterrupted
 from ....model.configuration.durations import short_duration_text
 from ....model.errors import LicorneError
 from .core import Core, Traffic
@@ -130,6 +131,7 @@ class Driver:
         self._stopwatch = stopwatch
         self._is_interrupted = is_interrupted
         self._origin_ns = core.now_ns()
+        self._visits_all = False
         self._decisions = 0
         self._rounds_at_this_moment = 0
 
@@ -147,32 +149,54 @@ class Driver:
             SimulationError: The simulation would take more than 200 years of virtual time.
         """
         started = self._stopwatch()
+        self._visits_all = after_each is not None
         self._traffic.start()
         self._run_until_idle()
-        moment_ns = self._next_moment_ns()
-        while moment_ns is not None and (until_ns is None or moment_ns <= until_ns):
-            if self._is_interrupted():
-                return RunResult(self._decisions, self._stopwatch() - started, is_interrupted=True)
-            self._visit(moment_ns)
-            if after_each is not None:
-                after_each(moment_ns)
-            self._progress.advanced(*self._traffic.progress(), moment_ns)
-            moment_ns = self._next_moment_ns()
-        if until_ns is not None and self._core.now_ns() < self._origin_ns + until_ns:
+        is_interrupted = None
+        while is_interrupted is None:
+            is_interrupted = self._visit_moments(until_ns, after_each)
+        while (
+            not is_interrupted and until_ns is not None and self._core.now_ns() < self._origin_ns + until_ns
+        ):
             self._visit(until_ns)
-        return RunResult(self._decisions, self._stopwatch() - started)
+        return RunResult(self._decisions, self._stopwatch() - started, is_interrupted=is_interrupted)
+
+    def _visit_moments(self, until_ns: int | None, after_each: Callable[[int], None] | None) -> bool | None:
+        """Visit all moments, in one section without signal handlers: the core enters dozens for each moment.
+
+        Returns:
+            Whether it has been interrupted; `None` if a handler has to run first.
+        """
+        with Uninterrupted() as section:
+            while not section.is_interrupted:
+                moment_ns = self._next_moment_ns()
+                if moment_ns is None or (until_ns is not None and moment_ns > until_ns):
+                    return False
+                if self._is_interrupted():
+                    return True
+                reached_ns = self._visit(moment_ns)
+                if after_each is not None:
+                    after_each(reached_ns)
+                self._progress.advanced(*self._traffic.progress(), reached_ns)
+        return None
 
     def go_on(self, is_done: Callable[[], bool]) -> None:
         """Continue from the present moment until something holds, or nothing more happens."""
         while not is_done() and (moment_ns := self._next_moment_ns()) is not None:
             self._visit(moment_ns)
 
-    def _visit(self, moment_ns: int) -> None:
-        """Go to a moment, process the due events, and run until idle."""
+    def _visit(self, moment_ns: int) -> int:
+        """Go to a moment or a timer before it that has an effect; process the due events, run until idle.
+
+        Returns:
+            The reached moment.
+        """
         before_ns = self._core.now_ns()
-        self._core.advance_to(self._origin_ns + moment_ns)
-        if self._core.now_ns() > before_ns:
+        self._core.advance_to(self._origin_ns + moment_ns, self._traffic.has_to_send)
+        now_ns = self._core.now_ns()
+        if now_ns > before_ns:
             self._rounds_at_this_moment = 0
+        moment_ns = now_ns - self._origin_ns
         event_ns = self._traffic.next_event_ns()
         if event_ns is not None and event_ns <= moment_ns:
             self._rounds_at_this_moment = 0
@@ -181,6 +205,7 @@ class Driver:
         series = self._record.series
         if series is not None and series.unknown_queues:
             series.note_bounds(self._core.queue_bounds())
+        return moment_ns
 
     def _run_until_idle(self) -> None:
         """Exchange all messages, then run the core; again until neither has anything to send.
@@ -202,16 +227,23 @@ class Driver:
             self._traffic.send()
 
     def _next_moment_ns(self) -> int | None:
-        """Return the next moment with a due event, `None` at the end."""
+        """Return the next moment with a due event, `None` at the end.
+
+        While the core is idle, its timers are not visited.
+        """
         now_ns = self._core.now_ns() - self._origin_ns
-        event_ns = self._traffic.next_event_ns()
-        deadline_ns = self._core.next_deadline_ns()
-        moments_ns = [] if event_ns is None else [event_ns]
-        if deadline_ns is not None and (event_ns is not None or self._traffic.is_anything_open()):
-            moments_ns.append(deadline_ns - self._origin_ns)
-        if not moments_ns:
+        moment_ns = event_ns = self._traffic.next_event_ns()
+        if event_ns is None:
+            may_matter = self._traffic.is_anything_open()
+        else:
+            may_matter = self._visits_all or not self._core.is_idle()
+        deadline_ns = self._core.next_deadline_ns() if may_matter else None
+        if deadline_ns is not None:
+            deadline_ns -= self._origin_ns
+            moment_ns = deadline_ns if event_ns is None else min(event_ns, deadline_ns)
+        if moment_ns is None:
             return None
-        moment_ns = max(min(moments_ns), now_ns)
+        moment_ns = max(moment_ns, now_ns)
         if moment_ns > _VIRTUAL_TIME_MAX_NS:
             raise SimulationError("the simulation takes more than 200 years of virtual time")
         if event_ns is None and moment_ns > self._record.last_change_ns + self._quiet_limit_ns:

@@ -28,6 +28,7 @@ from ....model.configuration.reader import policy_problems
 from ....model.policies.policies import GivenPolicies, PolicyFactory, PolicyPoint
 from ....model.queues.use_order import KeptUse
 from ...base.files.input_files import GivenConfiguration
+from ...base.process import prepare_process
 from ...core.resolvers.resolver import UserResolver, read_users
 from ...core.scheduler.engine_names import EngineName, engine_named
 from ...views.dumps import begun_at, read_usage
@@ -45,6 +46,8 @@ _PROGRAM: Final = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
     "from licorne.proxy.play.simulation.runs import answer_run; answer_run()"
 )
+_LONG_TASKS: Final = 2_000
+"""From how many tasks on the start of another process, about a second of CPU time, is worth its cost."""
 _LOOK_SECONDS: Final = 0.2
 """The interval at which a thread that waits for a process checks for Ctrl-C."""
 
@@ -221,6 +224,42 @@ def run_elsewhere(
     return {name: run for name, run in found.items() if run is not None}
 
 
+def run_beside(
+    work: SimulatedWorkload | Transcript,
+    settings: Mapping[str, RunSettings],
+    options: Mapping[str, Any],
+    is_interrupted: Callable[[], bool],
+) -> dict[str, FinishedRun]:
+    """Simulate under each of two settings, long workloads under the second one in another process meanwhile.
+
+    Args:
+        work: The workload or transcript.
+        settings: The two settings by name.
+        options: The options that give the second ones, as `run_settings` takes them.
+        is_interrupted: Returns whether to stop, with the results so far.
+
+    Returns:
+        The runs by name, in the order of the settings.
+
+    Raises:
+        LicorneError: As for `run_each`.
+    """
+    here = partial(run_each, work, is_shown=True, is_interrupted=is_interrupted)
+    if isinstance(work, Transcript) or work.task_count() < _LONG_TASKS:
+        return here(settings)
+    for one in settings.values():
+        if one.queues is not None:
+            one.queues.checked_notes(work)
+    first, second = settings
+    with ThreadPoolExecutor(1) as pool:
+        elsewhere = pool.submit(run_elsewhere, work, {second: options}, 1, False, is_interrupted)
+        finished = here({first: settings[first]})
+        beside = elsewhere.result()
+    if finished[first].report.is_interrupted:
+        return finished
+    return finished | (beside or here({second: settings[second]}))
+
+
 def _answered(job: bytes, is_interrupted: Callable[[], bool]) -> FinishedRun | None:
     """Return the answer of a new process, `None` without an answer."""
     with TemporaryFile() as given:  # A pipe takes 64 KiB; writing more would block this thread.
@@ -245,6 +284,7 @@ def _answered(job: bytes, is_interrupted: Callable[[], bool]) -> FinishedRun | N
 
 def answer_run() -> None:
     """Run the simulation on standard input, and write the result; exit with status 1 on failure."""
+    prepare_process()
     result = os.dup(1)
     os.dup2(2, 1)  # Output of a policy must not become part of the answer.
     try:

@@ -19,14 +19,25 @@ from typing import Final, final
 
 from ....model.values.allocation import PREDICATE_CLASS_TAG
 from ....model.values.dependencies import ApplicationOutcome
+from ....model.values.messages import (
+    AllocationPlaced,
+    AllocationsReleased,
+    Announcement,
+    ApplicationChanged,
+    TerminationType,
+)
 from ...si import si_pb2 as si
-from ...si.api import ResourceManager
 from .accounts import Account, Accounts, Owner
-from .core import CallbackGuard, Core, PoolGuard
+from .core import AnnouncedManager, AnnouncementGuard, Core, PoolGuard
 from .event_queue import EventQueue, PendingRequests, PiecesOfWork
 from .node_changes import NodeChanges
 from .record import AskEntry, SimulationRecord, without_names
-from .si_messages import ask_message, new_application_message, release_message, resource_message
+from .si_messages import (
+    ask_message,
+    new_application_message,
+    release_message,
+    resource_message,
+)
 from .workloads.workload import SimulatedApplication, SimulatedTask, SimulatedWorkload
 
 
@@ -87,7 +98,7 @@ _FAILED_STATES: Final = frozenset({"Failing", "Failed", "Rejected"})
 
 
 @final
-class SimulatedRM(ResourceManager):
+class SimulatedRM(AnnouncedManager):
     """The resource manager of one simulation; a `Traffic`.
 
     Args:
@@ -139,7 +150,14 @@ class SimulatedRM(ResourceManager):
         Tasks that end free their room first, and are not lost with a node that fails at the same time.
         """
         while (key := self._event_queue.pop_end(now_ns)) is not None:
-            self._end(key, now_ns)
+            entry = self._record.running.get(key)
+            if entry is not None:  # It still runs under this key.
+                self._record.completed(key, now_ns)
+                self._pending_requests.add_release(release_message(key, entry.application_id))
+                del self._work[key]
+                self._pieces.over(
+                    entry.application_id, self._applications[entry.application_id].outcome, now_ns
+                )
         if self._nodes.next_ns() is not None:
             self._pending_requests.send()
             self._nodes.change(now_ns)
@@ -197,11 +215,11 @@ class SimulatedRM(ResourceManager):
         for rejected in response.rejected:
             self._over(self._applications[rejected.applicationID], rejected.reason)
         for updated in response.updated:
-            state = self._applications[updated.applicationID]
             if updated.state in _FAILED_STATES:
+                state = self._applications[updated.applicationID]
                 self._over(state, f"application {updated.state}: {updated.message}")
-            elif updated.state in _RUNNING_STATES and state.phase is ApplicationPhase.WAITING_FOR_GANG:
-                self._ask_for_held(state)
+            else:
+                self.announced(ApplicationChanged(updated.applicationID, updated.state, 0, ""))
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Start placed tasks, confirm requested releases, give up rejected asks."""
@@ -212,6 +230,25 @@ class SimulatedRM(ResourceManager):
         for rejection in response.rejectedAllocations:
             key = rejection.allocationKey
             self._drop(key, without_names(rejection.reason, key, rejection.applicationID))
+
+    def announced(self, announcement: Announcement) -> bool:
+        """Take a placement, a state that is no failure, and the end of what is recorded as completed."""
+        if isinstance(announcement, ApplicationChanged) and announcement.state not in _FAILED_STATES:
+            if announcement.state in _RUNNING_STATES:
+                state = self._applications[announcement.application_id]
+                if state.phase is ApplicationPhase.WAITING_FOR_GANG:
+                    self._ask_for_held(state)
+        elif isinstance(announcement, AllocationPlaced):
+            allocation = announcement.allocation
+            self._placed(allocation.ask.allocation_key, allocation.node_id)
+        else:
+            return isinstance(announcement, AllocationsReleased) and all(
+                release.termination is TerminationType.STOPPED_BY_RM
+                and release.allocation_key not in self._record.running
+                and release.allocation_key not in self._record.waiting
+                for release in announcement.releases
+            )
+        return True
 
     # ------------------------------------------------------------------------------------ inside
 
@@ -321,17 +358,6 @@ class SimulatedRM(ResourceManager):
         if duration_ns is not None and not entry.is_placeholder:
             self._event_queue.add_end(key, now_ns + duration_ns)
 
-    def _end(self, key: str, now_ns: int) -> None:
-        """End a task whose time is over, if it still runs under this key."""
-        entry = self._record.running.get(key)
-        if entry is not None:
-            self._record.completed(key, now_ns)
-            self._pending_requests.add_release(release_message(key, entry.application_id))
-            del self._work[key]
-            self._pieces.over(
-                entry.application_id, self._applications[entry.application_id].outcome, self._now_ns()
-            )
-
     def _released(self, release: si.AllocationRelease) -> None:
         """Confirm a requested release, and ask again for work that the scheduler took."""
         key = release.allocationKey
@@ -386,12 +412,12 @@ def _opened(application: SimulatedApplication, accounts: Accounts) -> SubmittedA
 
 
 def _guarded(
-    manager: ResourceManager, workload: SimulatedWorkload, record: SimulationRecord
-) -> CallbackGuard:
+    manager: AnnouncedManager, workload: SimulatedWorkload, record: SimulationRecord
+) -> AnnouncementGuard:
     """Return the guard of the callbacks, with predicates only if the workload has pools."""
     pools = {each.application_id: each.pool for each in workload.applications if each.pool}
     if not pools:
-        return CallbackGuard(manager)
+        return AnnouncementGuard(manager)
     nodes = {node.node_id: node for node in workload.all_nodes()}
 
     def is_allowed(key: str, node_id: str) -> bool:

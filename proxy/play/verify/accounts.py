@@ -21,6 +21,7 @@ class RecordedNode:
     name: str
     capacity: Size
     occupied: Size = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=dict)
     is_drained: bool = False
 
 
@@ -34,6 +35,9 @@ class RecordedApplication:
     group: str
     """The group whose limits count, the empty text without one."""
     is_gang: bool
+    groups: Sequence[str] = ()
+    walltime: str = ""
+    """The text of its tag."""
 
 
 @dataclass
@@ -51,6 +55,8 @@ class RecordedAsk:
     is_willing: bool
     preempts: bool
     required_node: str
+    walltime: str = ""
+    """The text of its tag."""
 
     @property
     def path(self) -> Sequence[RecordedQueue]:
@@ -280,7 +286,9 @@ def _update_node(accounts: RecordedAccounts, turn: Turn, update: Mapping[str, An
     name, action = str(update["nodeID"]), str(update.get("action"))
     turn.disturbs = True
     if action.startswith("CREATE"):
-        accounts.nodes[name] = RecordedNode(name, {}, is_drained=action == "CREATE_DRAIN")
+        attributes = {key: str(value) for key, value in (update.get("attributes") or {}).items()}
+        is_drained = action == "CREATE_DRAIN"
+        accounts.nodes[name] = RecordedNode(name, {}, attributes=attributes, is_drained=is_drained)
     node = accounts.nodes.get(name)
     if node is None:
         return
@@ -321,7 +329,10 @@ def _update_applications(accounts: RecordedAccounts, turn: Turn, request: Mappin
             groups = user.get("groups") or (found if isinstance(found, list) else [])
             is_gang = any(tag.startswith("gang") for tag in new.get("tags") or ())
             owner, group = str(user.get("user", "")), _group_of(leaf, groups)
-            accounts.applications[name] = RecordedApplication(name, leaf, owner, group, is_gang)
+            walltime = str((new.get("tags") or {}).get("walltime", ""))
+            accounts.applications[name] = RecordedApplication(
+                name, leaf, owner, group, is_gang, groups, walltime
+            )
     for name in [str(gone["applicationID"]) for gone in request.get("remove", ())]:
         turn.ended |= accounts.remove_application(name, turn.at_ns)
         accounts.applications.pop(name, None)
@@ -389,6 +400,7 @@ def _ask(accounts: RecordedAccounts, turn: Turn, each: Mapping[str, Any], size: 
         bool(policy.get("allowPreemptSelf")),
         bool(policy.get("allowPreemptOther")),
         str(tags.get("yunikorn.apache.org/requiredNode", "")),
+        str(tags.get("walltime", "")),
     )
 
 

@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import yaml
 
+from .windows import RecordedWindow, read_window
+
 Size: TypeAlias = dict[str, int]
 """Quantities by the type of resource."""
 _PREFIXES: Final = "kMGTPE"
@@ -73,6 +75,13 @@ def _tagged(text: str | None) -> Size | None:
     return size if size and all(quantity > 0 for quantity in size.values()) else None
 
 
+def duration_ns(text: str, default: int = 0) -> int:
+    """Return a duration in nanoseconds, the default if the text has none."""
+    parts = _DURATION.findall(text)
+    units = _NS | {"d": 86400 * 10**9}
+    return int(sum(float(number) * units[unit] for number, unit in parts)) if parts else default
+
+
 class RecordedLimit(NamedTuple):
     """The limit of each of some users and groups in a queue and below."""
 
@@ -109,9 +118,7 @@ class RecordedQueue:
 
     def ns(self, name: str, default: int = 0) -> int:
         """Return a duration in nanoseconds: a property, or its part after a slash."""
-        parts = _DURATION.findall(self.says(name).partition("/")[2] or self.says(name))
-        units = _NS | {"d": 86400 * 10**9}
-        return int(sum(float(number) * units[unit] for number, unit in parts)) if parts else default
+        return duration_ns(self.says(name).partition("/")[2] or self.says(name), default)
 
     def counts_as(self, priority: int) -> int:
         """Return the effective priority, among the siblings of this queue, of a priority inside it."""
@@ -163,6 +170,7 @@ class RecordedSettings:
 
     def __init__(self) -> None:
         self.queues: dict[str, RecordedQueue] = {}
+        self.windows: Sequence[RecordedWindow] = ()
         self.preempts = self.preempts_for_quota = self.orders_by_age = False
         """Whether asks may preempt, maxima are enforced, and victims are ordered by age."""
 
@@ -178,6 +186,12 @@ class RecordedSettings:
         if name.lower() not in names:
             raise UnreadableError(f"partitions that the configuration lacks: {name}")
         document = partitions[names.index(name.lower())]
+        self.windows = [
+            read_window(
+                each, duration_ns(str(each.get("drain", "24h"))), duration_ns(str(each.get("every", "")))
+            )
+            for each in document.get("windows") or ()
+        ]
         preemption = document.get("preemption") or {}
         self.preempts = bool(preemption.get("enabled", True))
         self.preempts_for_quota = bool(preemption.get("quotapreemptionenabled"))

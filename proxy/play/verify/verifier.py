@@ -19,7 +19,7 @@ from .accounts import (
     carry_out,
 )
 from .preemptions import PreemptionCheck
-from .queues import UnreadableError, positive, size_of, text_of
+from .queues import UnreadableError, duration_ns, positive, size_of, text_of
 
 _CLAIM_NS: Final = 15 * 10**9
 """The time for which a claim lasts after its last victim has ended."""
@@ -252,6 +252,7 @@ class _Partition:
             yield f"{ask.key} is placed on {name}, which is not a node"
         elif swap is None:
             yield from self._against_node(ask, node)
+            yield from self._against_windows(ask, node, turn.at_ns)
         elif any(one > turn.swapped[swap].ask.size.get(kind, 0) for kind, one in ask.size.items()):
             yield f"{ask.key} takes the place of {swap}, which is smaller"
         turn.swapped.pop(swap or "", None)
@@ -272,6 +273,28 @@ class _Partition:
         for claim in accounts.others(ask):
             if node.name in claim.nodes and not ask.required_node and not claim.is_unclear:
                 yield f"{ask.key} is placed on {node.name}, kept for {claim.ask.key} since line {claim.line}"
+
+    def _against_windows(self, ask: RecordedAsk, node: RecordedNode, at_ns: int) -> Iterator[str]:
+        application, windows = ask.application, self._accounts.settings.windows
+        if windows and application.leaf.says("runtime.expected"):
+            self._findings.unjudged["windows, where a policy expects run times"] += 1
+            return
+        levels = [level.path for level in ask.path]
+        mine = {
+            "users": [application.user],
+            "groups": application.groups,
+            "applications": [application.name],
+            "queues": levels,
+        }
+        run_ns = next(filter(None, map(duration_ns, (ask.walltime, application.walltime))), 0)
+        run_ns = run_ns or application.leaf.ns("runtime.default") or application.leaf.ns("runtime.max")
+        for window in windows:
+            is_for = any(
+                not {*window.holders.get(kind, ())}.isdisjoint(names) for kind, names in mine.items()
+            )
+            has_node = window.has(node.name, node.attributes)
+            if has_node and not is_for and window.is_met(at_ns, run_ns or window.drain_ns):
+                yield f"{ask.key} is placed on {node.name}, and runs into window {window.name}"
 
     # --------------------------------------------------------------------------------- preemptions
 

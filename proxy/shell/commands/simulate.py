@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
@@ -341,7 +341,13 @@ def compare(
         read = partial(run_settings, policies=given, users=users, engine=engine, threads=threads)
         settings = (read(queues=a), read(queues=b))
         comparison = _compared(
-            input_settings.of(input_path), (a, b), settings, conditions, with_reasons=why, windows=windows
+            input_settings.of(input_path),
+            (a, b),
+            settings,
+            conditions,
+            {**read.keywords, "queues": b},
+            with_reasons=why,
+            windows=windows,
         )
     if comparison is None:
         write_error(f"{_WHO}: interrupted; nothing is compared")
@@ -364,16 +370,20 @@ def _compared(
     files: tuple[Path, Path],
     settings: tuple[RunSettings, RunSettings],
     conditions: Iterable[Condition],
+    options_of_b: Mapping[str, Any],
     *,
     with_reasons: bool,
     windows: int | None,
 ) -> TwoRuns | None:
-    """Load the input, simulate under A and then under B; return `None` where that was interrupted."""
+    """Load the input, simulate under A and under B; return `None` where that was interrupted.
+
+    A long workload is simulated under B in another process at the same time.
+    """
     from ...play.comparison.comparison import compared, with_why
     from ...play.comparison.why import InterruptedRunError
     from ...play.comparison.windows import compared_windows
     from ...play.simulation.driver import interruption_noted
-    from ...play.simulation.runs import run_each
+    from ...play.simulation.runs import run_beside
     from ...play.simulation.workloads.inputs import load_input
 
     work = load_input(input_options)
@@ -381,7 +391,7 @@ def _compared(
     a, b = settings
     with interruption_noted() as is_interrupted:
         named = {f"A, {paths[0]}": a, f"B, {paths[1]}": b}
-        runs = tuple(run_each(work, named, is_shown=True, is_interrupted=is_interrupted).values())
+        runs = tuple(run_beside(work, named, options_of_b, is_interrupted).values())
         if any(run.report.is_interrupted for run in runs):
             return None
         both = (runs[0], runs[1])

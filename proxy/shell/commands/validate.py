@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -66,7 +67,8 @@ def validate(
 def _inspected(file: Path, points: GivenPoints) -> tuple[Report, int]:
     """Return what is wrong with a file, and its status; print at once that it cannot be read."""
     from ....model.configuration.problems import Problem
-    from ....model.configuration.reader import Report, inspect, policy_problems
+    from ....model.configuration.reader import Report, inspect, past_window_problems, policy_problems
+    from ....model.configuration.schema import SchedulerConfig
     from ....model.policies.policies import PolicyPoint
     from ...base.files.input_files import InputError, read_standard_input, read_text
 
@@ -82,8 +84,8 @@ def _inspected(file: Path, points: GivenPoints) -> tuple[Report, int]:
     report = inspect(text, str(file))
     if report.config is not None:
         unknown = policy_problems(report.config, points, source=str(file))
-        if unknown:
-            report = Report(None, unknown, report.warnings)
+        over = past_window_problems(report.config, SchedulerConfig(), time.time_ns(), source=str(file))
+        report = Report(None if unknown else report.config, unknown, (*report.warnings, *over))
     return report, 0 if report.config is not None else _INVALID
 
 

@@ -13,7 +13,7 @@ from support.lockcheck.deadlocked import run_all
 from support.lockcheck.lock_corpus import nest
 from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS, let_time_pass, wait_until
 
-from licorne.lockcheck import Rung, Session, adopt, session, unit
+from licorne.lockcheck import Kind, Rung, Session, adopt, session, unit
 from licorne.lockcheck.checking.policy import NOTE_ALL
 from licorne.lockcheck.holding.runtime import runtime
 
@@ -181,9 +181,16 @@ def test_a_cycle_that_a_semaphore_makes_harmless_is_r1_with_the_reason(
     [
         pytest.param(nested(2, "sem sem"), id="one wants both permits"),
         pytest.param(nested(3, *["sem sem"] * 2), id="two want a second one of three permits"),
-        *(handed_over, handed_over_at_last, a_signal, slept_on),
     ],
 )
+def test_a_second_permit_is_advice(watched: Session, run: Callable[[], None]) -> None:
+    """More of them at once would wait for each other."""
+    run()
+
+    assert [(Rung.R1, Kind.RECURSION)] == [(one.rung, one.kind) for one in watched.findings]
+
+
+@pytest.mark.parametrize("run", [handed_over, handed_over_at_last, a_signal, slept_on])
 def test_what_is_no_lock_is_no_finding(watched: Session, run: Callable[[], None]) -> None:
     """Permits are left, another execution releases them, or they limit who blocks."""
     run()

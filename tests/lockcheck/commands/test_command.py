@@ -148,9 +148,9 @@ def test_a_graph_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     main(["run", "--json", report, written(tmp_path, BOTH_WAYS)])
     capsys.readouterr()
 
-    assert [CLEAN] * 3 == [main(["graph", form, report]) for form in ("--dot", "--mermaid", "--html")]
+    assert [CLEAN] * 2 == [main(["graph", form, report]) for form in ("--dot", "--mermaid")]
     drawn = capsys.readouterr().out
-    assert all(text in drawn for text in ("digraph lockcheck {", "flowchart LR", "<!doctype html>"))
+    assert all(text in drawn for text in ("digraph lockcheck {", "flowchart LR"))
 
 
 @pytest.mark.parametrize(
@@ -166,8 +166,8 @@ def test_a_graph_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
             ["run", "--json", "nowhere/it.json", "missing.py"],
             "--json nowhere/it.json: the folder nowhere does not exist",
         ),
-        (["confirm", "--html", "nowhere/it.html", "missing.py"], "the folder nowhere does not exist"),
-        (["graph", "missing.json"], "one of the arguments --dot --mermaid --html is required"),
+        (["confirm", "--sarif", "nowhere/it.sarif", "missing.py"], "the folder nowhere does not exist"),
+        (["graph", "missing.json"], "one of the arguments --dot --mermaid is required"),
     ],
 )
 def test_a_wrong_call_ends_with_two(

@@ -37,7 +37,7 @@ def test_a_program_is_run_and_run_into_its_deadlock(
     """With its arguments, and with its threads waited for; the reports know the rung and the replay file."""
     monkeypatch.chdir(tmp_path)
     program = crossed(tmp_path, rest="print(sys.argv[1:])")
-    code = main(["confirm", "--json=r.json", "--sarif=r.sarif", "--html=r.html", program, "--pause", "x"])
+    code = main(["confirm", "--json=r.json", "--sarif=r.sarif", program, "--pause", "x"])
     said = capfd.readouterr()
     (finding,) = read_document("r.json").findings
 
@@ -50,18 +50,22 @@ def test_a_program_is_run_and_run_into_its_deadlock(
     assert finding.replay == str(tmp_path / "lockcheck-witnesses" / f"{finding.fingerprint}.json")
     jsonschema.validate(json.loads(Path("r.json").read_text("utf-8")), json.loads(SCHEMA.read_text("utf-8")))
     assert json.loads(Path("r.sarif").read_text("utf-8"))["runs"][0]["results"][0]["properties"]["replay"]
-    assert "R4 cycle" in Path("r.html").read_text("utf-8")
 
 
-def test_a_report_is_confirmed_and_replayed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """From a report at R2 to a replay file of R4, which works after the program was edited elsewhere."""
-    program, report, folder = crossed(tmp_path), tmp_path / "r.json", tmp_path / "w"
-    assert FOUND == main(["run", f"--json={report}", program])
-    assert FOUND == main(["confirm", f"--into={folder}", str(report), program])
+def replay_file(folder: Path) -> Path:
+    """Confirm the deadlock of such a program; return its replay file."""
+    assert FOUND == main(["confirm", f"--into={folder}", crossed(folder)])
     (path,) = folder.glob("*.json")
-    assert Rung.R4 is read_witness(path).rung
+    return path
+
+
+def test_a_confirmed_deadlock_is_replayed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Also after the program was edited elsewhere."""
+    path = replay_file(tmp_path)
+    program = crossed(tmp_path)
     Path(program).write_text("# a remark\n\n" + Path(program).read_text("utf-8"), "utf-8")
 
+    assert Rung.R4 is read_witness(path).rung
     assert FOUND == main(["replay", str(path), program])
     assert f"replay file: {path}" in capfd.readouterr().err
 
@@ -69,55 +73,34 @@ def test_a_report_is_confirmed_and_replayed(tmp_path: Path, capfd: pytest.Captur
 def test_what_cannot_come_true_any_more_is_said_with_the_reason(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A gate was put in front since the report was made."""
-    report = tmp_path / "r.json"
-    main(["run", f"--json={report}", crossed(tmp_path)])
-    program = crossed(tmp_path, gate="gate,")
-    arguments = ["--pause=0.01", f"--into={tmp_path}", f"--witness={report}"]
+    """A gate was put in front since."""
+    path = replay_file(tmp_path)
 
-    assert CLEAN == main(["confirm", "--fail-on=R4", *arguments, program])
+    assert CLEAN == main(["replay", "--pause=0.01", str(path), crossed(tmp_path, gate="gate,")])
     said = capfd.readouterr().err
     assert "R2 cycle" in said
-    assert "not confirmed in 3 steered re-runs" in said
-    assert "Confirmed: 0 of 1." in said
+    assert "not confirmed in a steered re-run" in said
 
 
 def test_a_program_that_hangs_after_its_deadlock_was_broken_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The deadlock is confirmed all the same."""
     monkeypatch.setattr("licorne.lockcheck.commands.confirm.GRACE_SECONDS", 0.1)
-    report = tmp_path / "r.json"
-    main(["run", f"--json={report}", crossed(tmp_path)])
-    program = crossed(tmp_path, rest="threading.Event().wait()")
+    path = replay_file(tmp_path)
 
-    assert FOUND == main(["confirm", f"--into={tmp_path}", str(report), program])
-    assert "Confirmed: 1 of 1." in capfd.readouterr().err
+    assert FOUND == main(["replay", str(path), crossed(tmp_path, rest="threading.Event().wait()")])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["replay", "missing.json", "p.py"], "missing.json: cannot be read"),
-        (["confirm", "."], "by which program?"),
-        (["confirm", "--witness=missing.json", "p.py"], "missing.json"),
-    ],
-)
-def test_a_wrong_call_ends_with_two(
-    arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """And says what is wrong."""
-    assert USAGE == main(arguments)
-    assert message in capfd.readouterr().err
-
-
-def test_a_source_that_is_no_text_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With its name, as one that is missing."""
+def test_a_wrong_call_ends_with_two(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """And says what is wrong: the file is missing, or no text."""
     source = tmp_path / "source.json"
     source.write_bytes(b"\xff\xfe\x00")
 
-    assert USAGE == main(["confirm", str(source), crossed(tmp_path)])
-    assert f"{source}:1: byte 0xff is not UTF-8 text" in capsys.readouterr().err
+    assert USAGE == main(["replay", "missing.json", "p.py"])
+    assert "missing.json: cannot be read" in capfd.readouterr().err
+    assert USAGE == main(["replay", str(source), crossed(tmp_path)])
+    assert f"{source}:1: byte 0xff is not UTF-8 text" in capfd.readouterr().err
 
 
 LOOPED = """

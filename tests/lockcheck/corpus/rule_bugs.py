@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 import pytest
+from support.lockcheck.collected import collected_under
 from support.lockcheck.lock_corpus import Bug, Cluster, Guard, hold, nest
 
 from licorne.lockcheck import (
@@ -237,6 +238,16 @@ def callback_that_wants_no_lock() -> None:
         pass
 
 
+def second_connection(c: Cluster) -> None:
+    """Take a connection of a pool while another one is in use, and put both back."""
+    pool: queue.Queue[object] = queue.LifoQueue()
+    for _ in range(2):
+        pool.put(Books(c))
+    first, second = pool.get(), pool.get()
+    for connection in (second, first):
+        pool.put(connection)
+
+
 def recursion_of_a_mutex(c: Cluster) -> None:
     """Take a plain lock twice; the second time only for a moment, since nothing would ever end it."""
     with unit("scheduler"), c.mutex:
@@ -307,6 +318,7 @@ BLOCKS = [
     Bug("a name is looked up under a lock", under(lambda c: c.partition.read(), lambda: socket.getaddrinfo("127.0.0.1", 0)), Kind.BLOCKING, rung=Rung.RB),
     Bug("a program is run under a lock", under(lambda c: c.partition.write(), lambda: subprocess.run([sys.executable, "-S", "-c", ""], check=True)), Kind.BLOCKING, rung=Rung.RB),
     Bug("a thread is joined under a lock", joins_a_thread, Kind.BLOCKING, rung=Rung.RB),
+    Bug("a server that is collected under a lock joins a thread that takes another one", lambda c: collected_under(c.monitor, last=lambda: hold(c.other.read())), Kind.BLOCKING, rung=Rung.RB),
     Bug("a condition is awaited while another lock is held", waits_with_another_lock, Kind.BLOCKING, rung=Rung.RB),
     Bug("a callback runs that wants no lock", under(lambda c: c.root.read(), callback_that_wants_no_lock), Kind.CONTRACT, ("callbacks",)),
     Bug("a consumer takes an item after a notification without looking", takes_what_may_be_gone, Kind.CONDITION),
@@ -329,4 +341,8 @@ CONTRACTS = [
     Bug("a helper asserts that its caller holds the lock", under(lambda c: c.node.read(), lambda: assert_held(Cluster().partition, "R")), Kind.CONTRACT),
 ]  # fmt: skip
 
-RULE_BUGS = [*RECURSIONS, *LEAKS, *MODES, *BLOCKS, *WALKS, *CONTRACTS]
+OTHERS = [
+    Bug("a request that is tried again takes a second connection of its pool", second_connection, Kind.RECURSION, rung=Rung.R1),
+]  # fmt: skip
+
+RULE_BUGS = [*RECURSIONS, *LEAKS, *MODES, *BLOCKS, *WALKS, *CONTRACTS, *OTHERS]

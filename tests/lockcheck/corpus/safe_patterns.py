@@ -12,6 +12,8 @@ from typing import Final
 
 import pytest
 from guarded_patterns import GUARDED
+from support.lockcheck.collected import collected_under
+from support.lockcheck.forked import had_by_another, in_child
 from support.lockcheck.lock_corpus import Cluster, Safe, hold, nest
 
 from licorne.lockcheck import (
@@ -167,6 +169,12 @@ def what_only_looks(c: Cluster) -> None:
             one.recv(1)
 
 
+def held_at_the_fork(c: Cluster) -> None:
+    """No other thread can have it then."""
+    with had_by_another(c.monitor), c.monitor:
+        in_child(lambda: hold(c.monitor))
+
+
 def plain_order(c: Cluster) -> None:
     """Everybody goes down."""
     for who in ("one", "two", "three"):
@@ -201,6 +209,8 @@ UNCLOSED: Final[Sequence[Safe]] = [
     Safe("blocking without locks", blocking_without_locks),
     Safe("what does not block", what_does_not_block),
     Safe("what only looks", what_only_looks),
+    Safe("a server that is collected under a lock joins a thread that takes none", lambda c: collected_under(c.monitor)),
+    Safe("a thread that forks has the lock that its child takes", held_at_the_fork),
     Safe("everybody goes down", plain_order),
     Safe("the lower fork first", the_lower_fork_first, "", Order("fork", same={"fork": key()})),
 ]  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
+import queue
 import threading
 import time
 from collections.abc import Callable
@@ -10,10 +12,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from support.lockcheck.collected import collected_under
 from support.lockcheck.deadlocked import checked, deadlocks, run_all
 from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS, wait_until
 
-from licorne.lockcheck import DeadlockError, Lock, unit
+from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, unit
 from licorne.lockcheck.holding.chains import Execution, ExecutionWait
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.locks.factories import ExclusiveLock
@@ -310,3 +313,47 @@ def wait_of(name: str) -> tuple[ExecutionWait, Execution]:
         return [(one.wait, one) for one in named if one.wait is not None]
 
     return wait_until(waits, f"{name} waits")[0]
+
+
+def take(lock: ExclusiveLock) -> None:
+    """Take a lock, unless that would be a deadlock."""
+    with contextlib.suppress(DeadlockError), lock:
+        pass
+
+
+def test_a_collected_thread_that_took_nothing_is_no_finding() -> None:
+    """It ends without whatever is held where the collector happens to run."""
+    with checked() as opened:
+        collected_under(Lock("registrations"))
+
+    assert () == opened.findings
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_collected_thread_that_took_another_lock_or_waited_may_block(*, waits: bool) -> None:
+    """It needed more than the interpreter."""
+    with checked() as opened:
+        other, queued = Lock("other"), queue.Queue[int]()
+        queued.put(1)
+        collected_under(Lock("registrations"), last=queued.get if waits else lambda: take(other))
+
+    assert [(Rung.RB, Kind.BLOCKING)] == [(one.rung, one.kind) for one in opened.findings]
+    assert opened.findings[0].text.startswith("join server may block")
+
+
+def test_a_collected_thread_that_wants_the_lock_is_a_deadlock() -> None:
+    """The collector waits for the thread, and the thread for the lock."""
+    with checked() as opened:
+        lock = Lock("registrations")
+        collected_under(lock, last=lambda: take(lock))
+
+    assert 1 == len(deadlocks(opened))
+
+
+def test_a_collected_thread_that_had_the_lock_before_could_deadlock() -> None:
+    """It was done with the lock in time here."""
+    with checked() as opened:
+        lock = Lock("registrations")
+        collected_under(lock, first=lambda: take(lock))
+
+    assert (Rung.R2, Kind.CYCLE) in [(one.rung, one.kind) for one in opened.findings]

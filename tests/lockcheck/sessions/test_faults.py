@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from support.lockcheck.broken_parts import break_part
+from support.lockcheck.forked import forks_beside
 from support.lockcheck.lock_corpus import RECORD, hold
 from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS
 
@@ -36,6 +37,7 @@ PARTS = (
     "checking.acquisition_checks._learn",
     "checking.acquisition_checks.find_cycle",
     "checking.acquisition_checks.fingerprint_of_cycle",
+    "checking.forks._note_others",
     "checking.graph.Graph.add",
     "order.order.Order.check",
     "checking.watch.Watch.captured",
@@ -105,6 +107,8 @@ def program() -> list[object]:
         inner.release()
     upgrades()
     seen += [waits(), notifies(), takes(), ends_holding(), *contracts()]
+    forked = Lock("forked")
+    forks_beside(forked, lambda: hold(forked))
     hold(inner)
     return [*seen, held()]
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import concurrent.futures
 import importlib
 import queue
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +25,6 @@ from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne.lockcheck import Lock, adopt, session
 from licorne.lockcheck.commands import command
-from licorne.lockcheck.environment import ambient
 from licorne.lockcheck.findings.terms import FAULT
 from licorne.lockcheck.holding.runtime import runtime
 
@@ -76,7 +73,7 @@ ENTRIES: Final = (
     "interception/hooks.py _without_hook",
     "interception/hooks.py guarded.<locals>",
     "interception/hooks.py passed_on",
-    *("interception/events.py _light.", "interception/queues.py _light_"),
+    *("adoption/semaphores.py _light_", "interception/events.py _light", "interception/queues.py _light_"),
     "interception/futures.py _light_result",
     "interception/found_late.py _steps_of",
     "interception/futures.py _as_completed",
@@ -219,20 +216,6 @@ def test_a_fault_in_a_report_is_said_and_has_its_own_exit_code(
 
     assert (FAULT, "ran\n") == (code, said.out)
     assert "lockcheck: a fault of its own, please report: ZeroDivisionError: on purpose\n" in said.err
-
-
-def test_a_fault_at_the_end_of_a_process_is_said(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What else is to happen at its end happens."""
-    ends: list[Callable[[], None]] = []
-    monkeypatch.setattr(atexit, "register", ends.append)
-    ambient._at_end(broken)
-    ends[0]()
-
-    assert "lockcheck: a fault of its own, please report: ZeroDivisionError: on purpose\n" == (
-        capsys.readouterr().err
-    )
 
 
 def test_an_error_that_a_signal_handler_raises_in_a_check_is_the_programs(

@@ -40,6 +40,7 @@ def placed(
 
 RACK: Final = DomainTerms(required="rack")
 PREFERRED: Final = DomainTerms(preferred="rack")
+SLICES: Final = DomainTerms(slice_level="rack", slice_size=4)
 
 
 class Row(NamedTuple):
@@ -64,6 +65,20 @@ CASES: dict[str, Row] = {
     "required and preferred are one level": Row(9, DomainTerms("rack", "rack"), None),
     "a level that there is not": Row(1, DomainTerms("row"), None),
     "a gang without members": Row(0, RACK, {}),
+    "slices of four, each in one rack: two are in a rack that they fill": Row(
+        12, SLICES, {"n1": 4, "n2": 4, "n3": 4}
+    ),
+    "seven slices, of which one rack of six holds one": Row(
+        28, SLICES, {"n1": 4, "n2": 4, "n3": 4, "n5": 4, "n6": 4, "n7": 8}
+    ),
+    "thirty have room, but not eight slices of four": Row(32, SLICES, None),
+    "slices in one block": Row(16, SLICES._replace(required="block"), {"n5": 4, "n6": 4, "n7": 8}),
+    "slices that prefer one rack for all": Row(8, SLICES._replace(preferred="rack"), {"n7": 8}),
+    "slices that prefer one rack and take two": Row(
+        12, SLICES._replace(preferred="rack"), {"n1": 4, "n2": 4, "n3": 4}
+    ),
+    "a slice lacks a member": Row(7, SLICES, None),
+    "slices of a level that there is not": Row(4, DomainTerms(slice_level="row", slice_size=2), None),
 }
 
 
@@ -176,6 +191,53 @@ def test_one_domain_is_found_exactly_where_there_is_one() -> None:
         used = {(nodes[node_id][0], nodes[node_id][1])[:depth] for node_id in answer}
         assert 1 == len(used)
         assert slots[used.pop()] == min(slots[p] for p in slots if len(p) == depth and slots[p] >= members)
+
+
+def test_slices_are_found_exactly_where_there_is_room_and_use_the_fewest_racks() -> None:
+    """The choice among random trees, compared with all counts of members that nodes may have."""
+    random = Random(12)  # noqa: S311 - it plays, and keeps no secret
+    found = 0
+    for _ in range(600):
+        nodes, block_count = {}, random.randint(1, 2)
+        for index in range(random.randint(1, 6)):
+            rack = random.choice(["r0", "r1", "r2", "r3", ""])
+            nodes[f"n{index}"] = (f"b{int(rack[1:] or 0) % block_count}", rack, random.randint(0, 4))
+        size = random.randint(1, 3)
+        members = size * random.randint(1, 4)
+        terms = DomainTerms(random.choice(["", "block"]), "", random.random() < 0.3, "rack", size)
+        depth = 1 if terms.required else 0
+        racks_of_all = [
+            len(racks)
+            for counts in product(*(range(slots + 1) for *_, slots in nodes.values()))
+            if sum(counts) == members
+            for racks, blocks in [in_slices(dict(zip(nodes, counts, strict=True)), nodes, size)]
+            if racks and (not depth or len(blocks) == 1)
+        ]
+        answer = placed(nodes, members, terms)
+        assert bool(racks_of_all) == (answer is not None), (nodes, members, terms)
+        if answer is None:
+            continue
+        assert members == sum(answer.values())
+        racks, blocks = in_slices(answer, nodes, size)
+        assert racks, (nodes, members, terms, answer)
+        assert not depth or 1 == len(blocks)
+        if block_count == 1:
+            found += 1
+            assert min(racks_of_all) == len(racks)
+    assert found > 100
+
+
+def in_slices(
+    answer: Mapping[str, int], nodes: Mapping[str, tuple[str, str, int]], size: int
+) -> tuple[set[str], set[str]]:
+    """Return the racks and the blocks of the members of nodes; none if not all are in slices of one rack."""
+    counts: Counter[str] = Counter()
+    for node_id, count in answer.items():
+        counts[nodes[node_id][1]] += count
+    if counts[""] or any(count % size for count in counts.values()):
+        return set(), set()
+    used = [node_id for node_id, count in answer.items() if count]
+    return {nodes[node_id][1] for node_id in used}, {nodes[node_id][0] for node_id in used}
 
 
 def sums(nodes: Mapping[str, tuple[str, str, int]], depth: int) -> Counter[Path]:

@@ -14,7 +14,8 @@ from support.model.racks import NODES
 from licorne.model.explanation.explain import explain
 from licorne.model.preemption.guarantee import decision
 from licorne.model.values.allocation import RefusalReason
-from licorne.model.values.messages import NodeAction
+from licorne.model.values.facts import Fact, SingleFact
+from licorne.model.values.messages import ApplicationChanged, NodeAction
 from licorne.proxy.core.explanation.text import what_blocks
 
 TOPOLOGY = "topology: [block, rack]"
@@ -73,6 +74,25 @@ def test_a_gang_that_no_rack_holds_waits_and_says_so() -> None:
     )
 
 
+def test_what_no_rack_can_ever_hold_is_said_with_the_last_ask() -> None:
+    """Once, whatever is asked for later, to the RM and as an event; and not of a gang that waits for room."""
+    h = a_cluster()
+    facts: list[Fact] = []
+    h.state.events.sink.report = facts.append
+    gang(h, "fits", 8, topologyRequired="rack")
+    gang(h, "waits", 8, topologyRequired="rack")
+    gang(h, "prefers", 9, topologyPreferred="rack")
+    gang(h, "never", 9, topologyRequired="rack")
+    h.ask("later", application_id="never", resource=memory(1))
+    h.run_until_idle()
+
+    assert 1 == sum("can ever hold" in each.message for each in facts if isinstance(each, SingleFact))
+    warned = [each for each in h.heard(ApplicationChanged) if "can ever hold" in each.message]
+    assert [("never", "Accepted", "no nodes can ever hold the gang: 9 members in one rack")] == [
+        (each.application_id, each.state, each.message) for each in warned
+    ]
+
+
 def test_a_waiting_gang_is_placed_once_its_rack_has_room() -> None:
     h = a_cluster(nodes={"n1": ("b1", "r1", 4), "n2": ("b1", "r2", 3), "n3": ("b1", "r3", 3)})
     h.submit("other")
@@ -114,7 +134,7 @@ def test_the_managers_predicates_take_a_gang_to_another_rack() -> None:
         ({"topologyRequired": "rack"}, "only gangs that are placed whole can have one"),
         (
             {"gangSize": "2", "topologyRequired": "rack", "topologyPreferred": "block"},
-            "is wider than the required",
+            "is wider than the level rack of topologyRequired",
         ),
         ({"gangSize": "2", "topologyBalanced": "true"}, "needs topologyRequired or topologyPreferred"),
         (

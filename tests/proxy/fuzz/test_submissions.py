@@ -15,6 +15,7 @@ from licorne.proxy.fuzz.manager.submissions import Submissions
 APPLICATION_TAGS = {
     *("walltime", "gangSize", "gangPlacing", "gangWait"),
     *("topologyRequired", "topologyPreferred", "topologyBalanced"),
+    *("topologySlice", "topologySliceSize"),
 }
 
 
@@ -72,10 +73,22 @@ def test_a_gang_waits_for_good_for_a_node_that_is_gone() -> None:
         record.applications[name] = KnownApplication(name, "default", "root.a", "ada", [], tags=tags)
         task = Task(f"{name}-1", name, "default", {"memory": 1}, required_node="n")
         record.waiting[task.key] = task
-    before = record.gangs_without_their_node()
+    before = record.gangs_that_never_fit()
     record.lose_node("n")
 
-    assert (set(), {"gang"}) == (before, record.gangs_without_their_node())
+    assert (set(), {"gang"}) == (before, record.gangs_that_never_fit())
+
+
+def test_a_gang_in_slices_waits_for_good_for_members_of_one_size() -> None:
+    record = ClusterRecord()
+    for name, sizes in {"even": (1, 1), "odd": (1, 2)}.items():
+        tags = {"gangSize": "2", "topologySlice": "rack", "topologySliceSize": "2"}
+        record.applications[name] = KnownApplication(name, "default", "root.a", "ada", [], tags=tags)
+        for size in sizes:
+            task = Task(f"{name}-{len(record.waiting)}", name, "default", {"memory": size})
+            record.waiting[task.key] = task
+
+    assert record.gangs_that_never_fit() == {"odd"}
 
 
 def test_some_configurations_have_a_leaf_of_entitled_gangs_and_one_of_victims() -> None:

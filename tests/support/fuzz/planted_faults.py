@@ -38,6 +38,31 @@ FAULTS: Final = (
         "domains = None",
     ),
     Fault(
+        "an ask starts on a node although it runs into a window",
+        "model/nodes/windows.py",
+        "self.config.drain_ns if run_ns is None else run_ns)",
+        "1)",
+    ),
+    Fault(
+        "a plan promises a start during a window",
+        "model/planning/plan.py",
+        "        if found_ns is None or not windows:",
+        "        if True:",
+    ),
+    Fault(
+        "the other nodes of a rack keep their places when its first work begins",
+        "model/nodes/node_orders.py",
+        "return domain if (before > 0) != (len(used) > 0) else None",
+        "return domain if before > 0 and not used else None",
+        ("reference",),
+    ),
+    Fault(
+        "the members of a slice are in several racks",
+        "model/requests/submission_terms.py",
+        '_number_of(tags.get(TOPOLOGY_SLICE_SIZE_TAG, "")) or 1,',
+        "1,",
+    ),
+    Fault(
         "a member that is asked for again gets a node of any rack",
         "model/requests/applications.py",
         "    keep_domain(state, entry)\n",
@@ -65,8 +90,8 @@ FAULTS: Final = (
     Fault(
         "the place of a node is kept when something ends there",
         "model/nodes/order.py",
-        "        if (score := self._score(entry)) != entry.key[0]:",
-        "        if (score := self._score(entry)) > entry.key[0]:",
+        "        if (score := self.rule.score(self, entry)) != entry.key[0]:",
+        "        if (score := self.rule.score(self, entry)) > entry.key[0]:",
     ),
     Fault(
         "a drained node is sized as if nothing ran there",

@@ -169,8 +169,8 @@ OUTER_FAULTS: Final = (
     Fault(
         "a removal of an application for a partition that does not exist ends it in the other one",
         "proxy/si/reading.py",
-        "removal.applicationID, full_partition_name(removal.partitionName, rm_id), _outcome",
-        'removal.applicationID, full_partition_name("default", rm_id), _outcome',
+        "removal.applicationID, full_partition_name(removal.partitionName, rm_id), _outcome(removal)",
+        'removal.applicationID, full_partition_name("default", rm_id), _outcome(removal)',
         _HOSTILE,
     ),
     Fault(

@@ -6,16 +6,20 @@ second, and whatever is to be known is counted in it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
 
-from support.model.builders import a_resource
+from support.model.builders import START_NS, a_resource
 from support.model.harness import Harness
 
 from licorne.model.explanation.explain import explain
 from licorne.model.explanation.planned_starts import PlannedStart
 
 _HORIZON: Final = 1600
+Windows: TypeAlias = Sequence[tuple[int, int]]
+"""When each window begins and ends, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ def _next_start(free: list[int], waiting: list[PooledJob], depth: int, *, shorte
         if len(promised) == depth and shortest:
             waiting = sorted(waiting[index:], key=lambda job: (job.walltime, job.submitted))
             break
-        if free[0] >= job.size:
+        if min(free[: job.walltime]) >= job.size:
             with_it = _promises(_less(free, job, 0), promised)
             if all(new <= old for new, old in zip(with_it, _promises(free, promised), strict=True)):
                 return job
@@ -65,7 +69,7 @@ def _next_start(free: list[int], waiting: list[PooledJob], depth: int, *, shorte
         return None
     before = _promises(free, promised)
     for job in waiting:
-        if free[0] >= job.size:
+        if min(free[: job.walltime]) >= job.size:
             with_it = _promises(_less(free, job, 0), promised)
             if all(new <= old for new, old in zip(with_it, before, strict=True)):
                 return job
@@ -77,9 +81,10 @@ def _next_moment(jobs: list[PooledJob], ends: dict[PooledJob, int], now: int) ->
     return min(moment for moment in (*(job.submitted for job in jobs), *ends.values()) if moment > now)
 
 
-def _planned_room(pool: int, started: dict[PooledJob, int], now: int) -> list[int]:
+def _planned_room(pool: int, started: dict[PooledJob, int], now: int, windows: Windows = ()) -> list[int]:
     """Return the free room of each second from now on, if all that runs ends by its walltime."""
-    free = [pool] * _HORIZON
+    closed = {second for begin, end in windows for second in range(begin, end)}
+    free = [0 if now + second in closed else pool for second in range(_HORIZON)]
     for job, start in started.items():
         if start + job.runs > now:
             for second in range(start + job.walltime - now):
@@ -87,16 +92,20 @@ def _planned_room(pool: int, started: dict[PooledJob, int], now: int) -> list[in
     return free
 
 
-def starts_by_rule(jobs: list[PooledJob], pool: int, depth: int, *, shortest: bool = False) -> list[int]:
+def starts_by_rule(
+    jobs: list[PooledJob], pool: int, depth: int, *, shortest: bool = False, windows: Windows = ()
+) -> list[int]:
     """Return when each job starts if so many have promises; jobs are in the order of their submission."""
     started: dict[PooledJob, int] = {}
     now = 0
     while len(started) < len(jobs):
-        free = _planned_room(pool, started, now)
+        free = _planned_room(pool, started, now, windows)
         waiting = [job for job in jobs if job.submitted <= now and job not in started]
         chosen = _next_start(free, waiting, depth, shortest=shortest)
         if chosen is None:
-            now = _next_moment(jobs, {job: start + job.runs for job, start in started.items()}, now)
+            ends = [end for _, end in windows if end > now]
+            ends += [start + job.runs for job, start in started.items() if start + job.runs > now]
+            now = min([*ends, *(job.submitted for job in jobs if job.submitted > now)])
         else:
             started[chosen] = now
     return [started[job] for job in jobs]
@@ -112,13 +121,13 @@ def _moved_up(free: list[int], promised: dict[PooledJob, int], now: int) -> None
         promised[job] = min(start, now + _first_fit(others, job))
 
 
-def kept_starts_by_rule(jobs: list[PooledJob], pool: int) -> list[int]:
+def kept_starts_by_rule(jobs: list[PooledJob], pool: int, windows: Windows = ()) -> list[int]:
     """Return when each job starts if each is promised a start when it comes; jobs are in that order."""
     promised: dict[PooledJob, int] = {}
     started: dict[PooledJob, int] = {}
     now = 0
     while len(started) < len(jobs):
-        free = _planned_room(pool, started, now)
+        free = _planned_room(pool, started, now, windows)
         if any(start + job.runs == now and job.runs < job.walltime for job, start in started.items()):
             _moved_up(free, promised, now)
         for job in jobs:
@@ -139,11 +148,26 @@ def _keys(name: str, job: PooledJob, *, gangs: bool) -> list[str]:
     return [f"{name}-{number:02}" for number in range(job.size)] if gangs else [name]
 
 
-def _a_pool(properties: str, capacities: list[int]) -> Harness:
-    harness = Harness(root=f"properties: {properties}")
+def _a_pool(properties: str, capacities: list[int], windows: Windows = ()) -> Harness:
+    harness = Harness(root=f"properties: {properties}", partition=_configured(windows, len(capacities)))
     for number, capacity in enumerate(capacities):
         harness.nodes(f"n{number}", capacity=a_resource(vcore=capacity))
     return harness
+
+
+def _configured(windows: Windows, nodes: int) -> str:
+    """Return windows of all nodes, in seconds since the start of the clock."""
+    names = ", ".join(f"n{number}" for number in range(nodes))
+    rows = [
+        f"  - {{name: w{begin}, nodes: [{names}], from: {_time(begin)}, to: {_time(end)}}}"
+        for begin, end in windows
+    ]
+    return "\n".join(["windows:", *rows]) if rows else ""
+
+
+def _time(second: int) -> str:
+    moment = datetime.fromtimestamp(START_NS // 10**9 + second, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _submit(harness: Harness, name: str, job: PooledJob, *, gangs: bool) -> None:
@@ -168,6 +192,7 @@ def starts_in_partition(
     shortest: bool = False,
     gangs: bool = False,
     nodes: int = 1,
+    windows: Windows = (),
 ) -> list[int]:
     """Return when a partition starts the jobs, each a single ask, or each a gang of asks of one.
 
@@ -175,7 +200,7 @@ def starts_in_partition(
     """
     order = "shortest" if shortest else "queue"
     properties = f'{{backfill.reservations: "{depth}", backfill.order: {order}}}'
-    harness = _a_pool(properties, [pool // nodes] * nodes)
+    harness = _a_pool(properties, [pool // nodes] * nodes, windows)
     began = harness.clock.now_ns()
     ends: dict[int, int] = {}
     names = {f"j{index:03}": index for index in range(len(jobs))}
@@ -195,7 +220,8 @@ def starts_in_partition(
                 ends[index] = now + jobs[index].runs
         assert harness.clock.now_ns() - began == now * 1_000_000_000
         if len(ends) < len(jobs):
-            following = _following(jobs, {jobs[index]: end for index, end in ends.items()}, now, depth)
+            unended = {jobs[index]: end for index, end in ends.items()}
+            following = _following(jobs, unended, now, "all" if windows else depth)
             harness.advance(following - now)
             now = following
     return [ends[index] - job.runs for index, job in enumerate(jobs)]

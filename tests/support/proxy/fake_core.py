@@ -83,7 +83,10 @@ class FakeCore:
     def next_deadline_ns(self) -> int | None:
         return self._timers[0][0] if self._timers else None
 
-    def advance_to(self, now_ns: int) -> None:
+    def is_idle(self) -> bool:
+        return False
+
+    def advance_to(self, now_ns: int, must_stop: Callable[[], bool] = bool) -> None:  # noqa: ARG002 - it never stops
         assert now_ns >= self._now_ns, "the clock does not go back"
         while self._timers and self._timers[0][0] <= now_ns:
             self._now_ns, action = self._timers.pop(0)

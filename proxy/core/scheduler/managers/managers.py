@@ -265,6 +265,7 @@ class Managers:
         note = partial(self.failures.note, rm_id)
         threads = self.callback_threads
         silenced = threading.Event()
+        takes: Callable[[Announcement | EventsHappened], bool] | None = getattr(callback, "announced", None)
 
         def deliver(delivery: Delivery) -> None:
             if silenced.is_set():
@@ -273,7 +274,8 @@ class Managers:
             counts.count(announcement)
             before = threads.enter_callback(rm_id)
             try:
-                dispatch(announcement, callback, older=older)
+                if takes is None or not takes(announcement):
+                    dispatch(announcement, callback, older=older)
             except BaseException as error:
                 note(callback_for(announcement), error)
                 bound = log.bind(**announcement_fields(announcement))

@@ -38,7 +38,7 @@ from .workload import (
     configuration_for,
 )
 
-_PARTITION_KEYS: Final = ("placementrules", "limits", "nodesortpolicy", "preemption", "queues")
+_PARTITION_KEYS: Final = ("placementrules", "limits", "nodesortpolicy", "preemption", "windows", "queues")
 _TASKS_MAX: Final = 1_000_000
 _SECTIONS: Final[dict[str, type[BaseModel]]] = {
     "nodes": NodesDocument,

@@ -7,7 +7,7 @@ nodes:
     resources: {vcore: 16, memory: 64Gi}
     attributes: {rack: r1}       # optional
 queues: [...]                    # optional, as in queues.yaml below a partition; so are
-nodesortpolicy: {...}            # placementrules, limits and preemption
+nodesortpolicy: {...}            # placementrules, limits, windows and preemption
 applications:
   - name: etl                    # application ids are etl-1, etl-2, ...
     count: 12                    # default 1
@@ -222,6 +222,7 @@ class ScenarioDocument(_ScenarioMapping):
     limits: JsonValue = None
     nodesortpolicy: JsonValue = None
     preemption: JsonValue = None
+    windows: JsonValue = None
     applications: Annotated[list[ApplicationsDocument], Field(min_length=1)]
     events: list[NodeEventDocument] = []
 

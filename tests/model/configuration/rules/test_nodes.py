@@ -26,7 +26,7 @@ PAGE: Final = Path(__file__).parents[4] / "docs" / "configuration.md"
 )
 def test_each_policy_can_be_configured(written: str, meant: str) -> None:
     """Without one the policy is fair."""
-    (partition,) = load(below_root("", f"nodesortpolicy: {{type: {written}}}")).partitions
+    (partition,) = load(below_root("", f"nodesortpolicy: {{type: {written}}}\ntopology: [rack]")).partitions
 
     assert meant == partition.node_sort_policy.word
 

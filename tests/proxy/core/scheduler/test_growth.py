@@ -393,6 +393,13 @@ def wait_behind_a_promise(scheduler: Scheduler, jobs: list[tuple[int, int]]) -> 
         scheduler.update_allocation(request)
 
 
+def promised_jobs(scheduler: Scheduler, count: int) -> None:
+    """Let n jobs wait that are each promised a start, and others come later."""
+    jobs_behind_a_promise(scheduler, count)
+    scheduler.run_until_idle()
+    scheduler.advance_to(scheduler.now_ns() + 10**9)
+
+
 def submit_jobs(scheduler: Scheduler) -> None:
     """Submit jobs that end before the first one is to start, and have room."""
     for name in keys(STEPS, "measured"):
@@ -550,6 +557,14 @@ ROWS: Final = {
     # After an end the walltimes of all of them are compared, and a few are tried.
     "releasing beside jobs that would delay a promise": Row(
         jobs_beside_a_promise, end_early, growth=1.5, properties="backfill.reservations: '1'"
+    ),
+    # Each of three walks passes each waiting job in some fifteen lines.
+    "submitting beside jobs with promises": Row(
+        promised_jobs, submit_jobs, growth=2.2, properties="backfill.reservations: all"
+    ),
+    # Each promise may move forward.
+    "releasing beside jobs with promises": Row(
+        promised_jobs, end_early, growth=3.9, properties="backfill.reservations: all"
     ),
     "placing beside users with past use": Row(past_users, place_later, lambda _: PAST_OF_USERS),
     "placing beside queues with past use": Row(

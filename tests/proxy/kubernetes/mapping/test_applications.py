@@ -279,6 +279,9 @@ def test_a_gang_asks_for_one_domain_of_nodes() -> None:
         tags[name] for name in ("topologyRequired", "topologyBalanced", "gangPlacing")
     )
     assert not {"topologyRequired", "topologyBalanced", "gangPlacing"} & set(alone)
+    slices = {"licorne.io/topology-slice": "rack", "licorne.io/topology-slice-size": "4"}
+    tags = add_application_request(pod_of(annotations={**GANG, **slices}), None, SETTINGS).tags
+    assert ("rack", "4", "whole") == (tags["topologySlice"], tags["topologySliceSize"], tags["gangPlacing"])
 
 
 @pytest.mark.parametrize(

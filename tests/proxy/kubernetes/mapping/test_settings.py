@@ -198,14 +198,21 @@ def test_the_queue_file_has_the_name_of_the_policy_group() -> None:
     ]
 
 
+_WINDOW = "{name: w, attributes: {zone: z, pool: a}, from: 2026-12-01T06:00, to: 2026-12-01T07:00}"
+
+
 @pytest.mark.parametrize(
     ("text", "labels"),
     [
         ("partitions: [{name: default, topology: [zone, rack], queues: [{name: root}]}]", ("zone", "rack")),
+        (
+            f"partitions: [{{name: default, topology: [zone], windows: [{_WINDOW}], queues: []}}]",
+            ("zone", "pool"),
+        ),
         ("partitions: [{name: default, queues: [{name: root}]}]", ()),
         ("partitions: [", ()),
     ],
-    ids=["two levels", "no topology", "an invalid file"],
+    ids=["two levels", "a window", "no topology", "an invalid file"],
 )
 def test_the_levels_of_the_queue_file_are_labels_of_nodes(text: str, labels: tuple[str, ...]) -> None:
     read = settings_from_config_maps(None, config_map({"queues.yaml": text}))

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.proxy.play.simulation.core import CallbackGuard, PredicateGuard
+from licorne.model.values.messages import AllocationsReleased, Announcement
+from licorne.proxy.play.simulation.core import (
+    AnnouncedManager,
+    AnnouncementGuard,
+    CallbackGuard,
+    PredicateGuard,
+)
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
 
@@ -18,6 +24,11 @@ class _Failing(ResourceManager):
         raise ValueError(f"no to {args.allocationKey}")
 
 
+class _FailingAtOnce(AnnouncedManager):
+    def announced(self, announcement: Announcement) -> bool:  # noqa: ARG002 - it fails anyway
+        raise ValueError("third")
+
+
 def test_the_first_failure_is_raised_later_and_once() -> None:
     """The scheduler does not see it."""
     guard = CallbackGuard(_Failing())
@@ -27,6 +38,15 @@ def test_the_first_failure_is_raised_later_and_once() -> None:
     with pytest.raises(ValueError, match="first"):
         guard.raise_failure()
     guard.raise_failure()
+
+
+def test_a_failure_at_an_announcement_is_raised_later() -> None:
+    """The announcement counts as taken: a message about it would come twice."""
+    guard = AnnouncementGuard(_FailingAtOnce())
+
+    assert guard.announced(AllocationsReleased(()))
+    with pytest.raises(ValueError, match="third"):
+        guard.raise_failure()
 
 
 def test_what_a_predicate_raises_is_an_answer() -> None:

@@ -19,7 +19,7 @@ from support.proxy.simulation_builders import (
 )
 
 from licorne.proxy.core.scheduler.engine_names import ENGINES, EngineName
-from licorne.proxy.play.simulation.core import SchedulerCore
+from licorne.proxy.play.simulation.core import AnnouncementGuard, SchedulerCore
 from licorne.proxy.play.simulation.driver import Driver, NoProgress
 from licorne.proxy.play.simulation.record import SimulationRecord
 from licorne.proxy.play.simulation.report import JsonDocument, SimulationReport, document_of
@@ -95,6 +95,41 @@ def test_the_record_agrees_with_the_scheduler_in_the_end() -> None:
     assert not record.remarks.surprises
     assert 0 == core.scheduler.metrics.managers()[RM_ID].figures().predicates.durations
     core.close()
+
+
+def test_timers_are_visited_only_while_something_waits() -> None:
+    """An application completes 30 s after its last end, which matters only to what waits."""
+    visited: list[int] = []
+
+    class VisitedCore(SchedulerCore):
+        def run_until_idle(self) -> int:
+            visited.append((self.now_ns() - start_ns) // SECOND)
+            return super().run_until_idle()
+
+    core, record = VisitedCore("direct"), SimulationRecord()
+    start_ns = core.now_ns()
+    jobs = [(0, 3, 10), (100, 3, 200), (110, 8, 10)]  # (submitted, cores, seconds): the third waits
+    workload = a_workload(
+        *(
+            an_application(a_task(f"t{at}", at=at, cores=n, duration=d), name=f"a{at}", at=at)
+            for at, n, d in jobs
+        )
+    )
+
+    traffic = SimulatedRM(workload, core, record, _ONE_QUEUE)
+    Driver(core, traffic, record, progress=NoProgress(), stopwatch=time.perf_counter).run()
+    core.close()
+
+    assert [0, 10, 100, 110, 300, 310] == sorted(set(visited))
+
+
+def test_messages_and_announcements_give_the_same_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the manager does not take as the model has it comes as a message."""
+    workload = read_scenario(_EXAMPLE)
+    taken = _figures(simulated(workload))
+    monkeypatch.setattr(AnnouncementGuard, "announced", lambda *_: False)
+
+    assert taken == _figures(simulated(workload))
 
 
 def test_a_gang_waits_until_all_of_it_has_room() -> None:

@@ -238,4 +238,4 @@ def _lines_of_code(path: Path) -> int:
 
 def test_it_is_small() -> None:
     """It has to be read as a whole by those who doubt a decision."""
-    assert sum(map(_lines_of_code, Path(verify.__file__).parent.glob("*.py"))) <= 1_000
+    assert sum(map(_lines_of_code, Path(verify.__file__).parent.glob("*.py"))) <= 1_150

@@ -6,8 +6,9 @@ import gzip
 import json
 import re
 import signal
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import typer
@@ -15,7 +16,10 @@ from support.proxy.comparisons import compared
 from support.proxy.simulation_builders import written
 from typer.testing import CliRunner
 
+from licorne.proxy.play.simulation import runs
 from licorne.proxy.play.simulation.core import SchedulerCore
+from licorne.proxy.play.simulation.runs import RunSettings
+from licorne.proxy.play.simulation.workloads.workload import SimulatedWorkload
 from licorne.proxy.shell.commands.simulate import simulate_command
 
 _SCENARIO = """\
@@ -234,8 +238,8 @@ def test_an_interrupted_comparison_compares_nothing(
     """Half of a run beside a whole one would mislead."""
     advance = SchedulerCore.advance_to
 
-    def interrupted(core: SchedulerCore, now_ns: int) -> None:
-        advance(core, now_ns)
+    def interrupted(core: SchedulerCore, now_ns: int, must_stop: Callable[[], bool]) -> None:
+        advance(core, now_ns, must_stop)
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(SchedulerCore, "advance_to", interrupted)
@@ -249,6 +253,28 @@ def test_an_interrupted_comparison_compares_nothing(
         result.stdout,
         result.stderr,
     )
+
+
+def test_a_long_workload_is_simulated_under_b_in_another_process(
+    files: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison is the same."""
+    a, b, day = files
+    here = compared(a, b, "-i", day)
+    names: list[str] = []
+    run_each = runs.run_each
+
+    def noted(work: SimulatedWorkload, settings: Mapping[str, RunSettings], **others: Any) -> object:
+        names.extend(settings)
+        return run_each(work, settings, **others)
+
+    monkeypatch.setattr(runs, "run_each", noted)
+    monkeypatch.setattr(runs, "_LONG_TASKS", 1)
+
+    beside = compared(a, b, "-i", day)
+
+    assert [f"A, {a}"] == names
+    assert (0, here.stdout) == (beside.exit_code, beside.stdout)
 
 
 def test_a_condition_that_holds_fails_the_command(files: tuple[Path, Path, Path]) -> None:
