@@ -473,3 +473,37 @@ class _Plain:
             beside = [each for each in self.running if array and self.alive[each].get("array") == array]
             if len(beside) < 2:
                 self.running.add(name)
+
+
+@pytest.mark.parametrize("reservations", ["1", "all"])
+def test_beside_a_promise_what_waits_is_promised_nothing(reservations: str) -> None:
+    """It delays no job, and is planned when it waits for room alone."""
+    root = f"properties: {{backfill.reservations: '{reservations}', runtime.default: 1h}}"
+    h = Harness(root=root)
+    h.nodes("n1", capacity=a_resource(memory=10))
+    h.submit("a")
+    h.ask("a", application_id="a", resource=a_resource(memory=9), tags={"walltime": "10s"})
+    h.run_until_idle()
+    h.submit("held", tags={"after": "other"})
+    h.ask("held", application_id="held", resource=a_resource(memory=10), tags={"walltime": "10s"})
+    h.submit("b")
+    h.ask("b", application_id="b", resource=a_resource(memory=10), tags={"walltime": "10s"})
+    h.submit("small")
+    h.ask("small", application_id="small", resource=SMALL, tags={"walltime": "20s"})
+    h.run_until_idle()
+    assert placed(h) == "a"
+    found = explain(h.state, "held")
+    assert found is not None
+    assert found.asks[0].planned_start is not None
+    assert found.asks[0].planned_start.start_ns is None
+
+    end(h, "other", ApplicationOutcome.OK)
+    end(h, "b")
+    end(h, "small")
+    assert placed(h) == "a"
+    promised = explain(h.state, "held")
+    assert promised is not None
+    assert promised.asks[0].planned_start is not None
+    assert promised.asks[0].planned_start.start_ns is not None
+    end(h, "a")
+    assert placed(h) == "a held"

@@ -21,7 +21,7 @@ from licorne.proxy.base.files.input_files import InputError
 from licorne.proxy.core.scheduler.engine_names import ENGINES, EngineName
 from licorne.proxy.play.simulation.core import SchedulerCore
 from licorne.proxy.play.simulation.driver import Driver, NoProgress
-from licorne.proxy.play.simulation.record import SimulationRecord
+from licorne.proxy.play.simulation.record import DecisionKind, Decisions, SimulationRecord
 from licorne.proxy.play.simulation.simulated_rm import SimulatedRM
 from licorne.proxy.play.simulation.workloads.sacct import read_sacct
 from licorne.proxy.play.simulation.workloads.swf import read_swf
@@ -41,26 +41,14 @@ def _job(name: str, at: int = 0, run: int | None = 60, **options: Any) -> Simula
     return replace(job, **options)
 
 
-class _Starts(SimulationRecord):
-    """A record that keeps when each piece of work starts, in seconds."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.starts: dict[str, int] = {}
-
-    def placed(self, key: str, now_ns: int, *, node_id: str) -> Any:
-        """Keep the start."""
-        self.starts[key] = now_ns // SECOND
-        return super().placed(key, now_ns, node_id=node_id)
-
-
 def _starts(workload: SimulatedWorkload, engine: EngineName = "direct") -> dict[str, int]:
-    """Simulate a workload; return the starts."""
-    record = _Starts()
+    """Simulate a workload; return when each piece of work starts, in seconds."""
+    decisions = Decisions()
+    record = SimulationRecord(decisions=decisions)
     with closing(SchedulerCore(engine)) as core:
         rm = SimulatedRM(workload, core, record, _ONE_QUEUE)
         Driver(core, rm, record, progress=NoProgress(), stopwatch=lambda: 0.0).run()
-    return record.starts
+    return {each.ask: each.at_ns // SECOND for each in decisions if each.kind is DecisionKind.PLACED}
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from support.proxy.knowing_manager import CONFIGURATION, KnowingManager, a_node, an_allocation, an_application
 
@@ -17,7 +19,8 @@ def _application(name: str, **tags: str) -> si.AddApplicationRequest:
 
 
 def _keys_of(scheduler: Scheduler) -> list[str]:
-    applications = scheduler.snapshot()["applications"]["default"]
+    snapshot: Any = scheduler.snapshot()
+    applications = snapshot["applications"]["default"]
     return sorted(each["allocationKey"] for one in applications for each in one.get("allocations", []))
 
 
