@@ -105,7 +105,7 @@ CORE_FAULTS: Final = (
     ),
     Fault(
         "a job that ends when the promised one starts is too late",
-        "model/planning/plan.py",
+        "model/planning/profile.py",
         "            while index < count and (end_ns is None or times[index] < end_ns):",
         "            while index < count and (end_ns is None or times[index] <= end_ns):",
     ),

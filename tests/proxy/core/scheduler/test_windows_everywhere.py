@@ -9,6 +9,7 @@ import pytest
 from support.verify.days import recorded
 
 from licorne import RequestError, ResourceManager, Scheduler
+from licorne.proxy.core.scheduler.engine_names import EngineName
 from licorne.proxy.play.verify.verifier import verify_lines
 from licorne.proxy.si import si_pb2 as si
 
@@ -32,7 +33,7 @@ def window(begin: str, end: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("engine", ["direct", "actors", "threads"])
-def test_a_reload_refuses_a_new_window_that_is_over(engine: str) -> None:
+def test_a_reload_refuses_a_new_window_that_is_over(engine: EngineName) -> None:
     with Scheduler(engine=engine, stepped=True) as scheduler:
         request = si.RegisterResourceManagerRequest(
             rmID="rm", config=configuration(window("01:00", "02:00")), policyGroup="queues"
