@@ -445,7 +445,8 @@ class PlannedPreemption:
         if record is None or kind is None:
             return False
         triggered, checked_ns = record.preemption_triggered, record.preemption_checked_ns
-        candidate = Candidate(ask, kind, "", triggered, checked_ns)
+        reserved = state.reserved.get(ask.allocation_key)
+        candidate = Candidate(ask, kind, reserved.node_id if reserved else "", triggered, checked_ns)
         began_ns = state.times.stopwatch_ns()
         beside = self.beside(entry, (ask,), promises)
         asking = Asking(state, entry, candidate, kind is CandidateKind.NODES, promises=beside)
@@ -456,7 +457,8 @@ class PlannedPreemption:
                 scope.is_unclear = True
             self.note_retry(found.retry_ns)
             return False
-        reserve(state, entry, ask, found, required=False)
+        if not reserve(state, entry, ask, found, required=False):
+            return False
         count_accepted(entry)
         return True
 

@@ -447,7 +447,7 @@ def _telling(takes: Callable[[Announcement | EventsHappened], bool] | None) -> C
     """Return `dispatch`; for a callback that takes announcements itself, one for those that it leaves."""
     if takes is None:
         return dispatch
-    return lambda told, callback, older: None if takes(told) else dispatch(told, callback, older=older)
+    return lambda news, callback, older: None if takes(news) else dispatch(news, callback, older=older)
 
 
 def _settled(delivery: Delivery, generation: Generation) -> tuple[Announcement | EventsHappened, bool]:
