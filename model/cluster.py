@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Final, Protocol, final
 
 from .configuration.names import did_you_mean
@@ -154,9 +153,9 @@ class Cluster:
             return None
         config = config or load(text)
         unusable = unusable_rule_problems(config)
-        has_windows = any(partition.windows for partition in config.partitions)
-        for partition in islice(manager.partitions.values(), has_windows):
-            unusable += past_window_problems(config, manager.config, partition.read(_now_ns))
+        first = next(iter(manager.partitions.values()), None)
+        if first is not None and any(partition.windows for partition in config.partitions):
+            unusable += past_window_problems(config, manager.config, first.read(_now_ns))
         if unusable:
             raise ConfigurationError(unusable)
         maker.prepare(_part_of(config, manager.subset, rm_id))

@@ -17,6 +17,7 @@ from ..resources.comparisons import equals
 from ..resources.resource import Resource, weighted_usage
 from .entry import NodeEntry
 from .order import NodeOrder, find_places
+from .topology import Path, path_of
 
 _OF_WHOLE: Final = 2.0
 """Added to the keys of the nodes of domains without work; other keys of these orders are at most 1."""
@@ -78,9 +79,9 @@ class _DomainsInUseFirst(NodeOrderRule):
     def __init__(self, word: str, levels: Sequence[str] = ()) -> None:
         super().__init__(word)
         self._levels = tuple(levels)
-        self._nodes: dict[tuple[str, ...], dict[str, NodeEntry]] = {}
+        self._nodes: dict[Path, dict[str, NodeEntry]] = {}
         """The nodes of each domain."""
-        self._used: dict[tuple[str, ...], set[str]] = {}
+        self._used: dict[Path, set[str]] = {}
         """Those of them that have less available than their capacity."""
 
     def begun(self, entries: Iterable[NodeEntry]) -> NodeOrderRule:
@@ -110,7 +111,7 @@ class _DomainsInUseFirst(NodeOrderRule):
                 used.remove(entry.node_id)
                 find_places(order, [] if used else self._nodes[domain].values())
 
-    def _note(self, entry: NodeEntry) -> tuple[str, ...] | None:
+    def _note(self, entry: NodeEntry) -> Path | None:
         """Note whether a node is in use; return its domain if that is used, or no longer, because of it."""
         domain = self._domain(entry)
         if domain is None:
@@ -124,9 +125,9 @@ class _DomainsInUseFirst(NodeOrderRule):
             used.add(entry.node_id)
         return domain if (before > 0) != (len(used) > 0) else None
 
-    def _domain(self, entry: NodeEntry) -> tuple[str, ...] | None:
+    def _domain(self, entry: NodeEntry) -> Path | None:
         """Return the domain of a node, `None` if it is in none: it is never kept for gangs."""
-        path = tuple(entry.attributes.get(level, "") for level in self._levels)
+        path = path_of(self._levels, entry.attributes)
         return path if path and path[-1] else None
 
 

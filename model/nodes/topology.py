@@ -22,6 +22,11 @@ from .entry import NodeEntry
 Path: TypeAlias = "tuple[str, ...]"
 
 
+def path_of(levels: Sequence[str], attributes: Mapping[str, str]) -> Path:
+    """Return the path of the narrowest domain of a node; a missing attribute is the empty text."""
+    return tuple(attributes.get(level, "") for level in levels)
+
+
 @final
 class Topology:
     """The domains of the nodes of a partition. Owned by the partition.
@@ -51,7 +56,7 @@ class Topology:
 
     def refusal(self, node_id: str, attributes: Mapping[str, str]) -> str | None:
         """Return why the attributes of a node make the domains no tree, `None` if they do not."""
-        path = self._path(attributes)
+        path = path_of(self.levels, attributes)
         for place in range(1, len(path)):
             parent, _ = self._parents.get((place, path[place]), (path[:place], 0))
             if parent != path[:place]:
@@ -65,7 +70,7 @@ class Topology:
     def add(self, node_id: str, attributes: Mapping[str, str]) -> None:
         """Add a node that was not refused."""
         if self.levels:
-            path = self.paths[node_id] = self._path(attributes)
+            path = self.paths[node_id] = path_of(self.levels, attributes)
             self._count(path, 1)
 
     def remove(self, node_id: str) -> None:
@@ -73,9 +78,6 @@ class Topology:
         path = self.paths.pop(node_id, None)
         if path is not None:
             self._count(path, -1)
-
-    def _path(self, attributes: Mapping[str, str]) -> Path:
-        return tuple(attributes.get(level, "") for level in self.levels)
 
     def _count(self, path: Path, more: int) -> None:
         for place in range(1, len(path)):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from ..applications.effects import Answer
 from ..queues.application_entry import ApplicationEntry
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, drop_last_ask, leave_node, leave_swap
@@ -167,12 +168,7 @@ def _release_all(state: PartitionState, entry: ApplicationEntry, release: Releas
             if placed.swap is not None:  # Asks are kept: the member waits again.
                 _cancel_swap_of(state, entry, placed.allocation.ask.allocation_key)
     answer = entry.application.allocations.remove_all(now_ns, leaving=False)
-    for allocation in answer.allocations:
-        leave_node(state, allocation)
-    for real in answer.swaps:
-        leave_swap(state, real)
-    count_ended(state, entry, answer, release.termination)
-    apply(state, entry, answer)
+    _leave(state, entry, answer, release.termination)
     keys = tuple(allocation.ask.allocation_key for allocation in answer.allocations)
     if release.termination is not TerminationType.TIMEOUT and entry.application_id in state.entries:
         asks = entry.application.asks.remove_all(now_ns)
@@ -180,6 +176,18 @@ def _release_all(state: PartitionState, entry: ApplicationEntry, release: Releas
         apply(state, entry, asks)
     if keys:
         _echo(state, entry, keys, release.termination)
+
+
+def _leave(
+    state: PartitionState, entry: ApplicationEntry, answer: Answer, termination: TerminationType
+) -> None:
+    """Take what an application has ended off its nodes, with the swaps that were under way, and count it."""
+    for allocation in answer.allocations:
+        leave_node(state, allocation)
+    for real in answer.swaps:
+        leave_swap(state, real)
+    count_ended(state, entry, answer, termination)
+    apply(state, entry, answer)
 
 
 def _echo(
@@ -247,12 +255,7 @@ def remove_application(state: PartitionState, removal: ApplicationRemoval) -> No
         if removal.application_id in state.entries:
             answer = entry.application.allocations.remove_all(now_ns, leaving=True)
     if answer is not None:
-        for allocation in answer.allocations:
-            leave_node(state, allocation)
-        for real in answer.swaps:
-            leave_swap(state, real)
-        count_ended(state, entry, answer, TerminationType.STOPPED_BY_RM)
-        apply(state, entry, answer)
+        _leave(state, entry, answer, TerminationType.STOPPED_BY_RM)
         _announce_end(state, removal.application_id, answer.allocations)
     state.forget(entry, serial)
 

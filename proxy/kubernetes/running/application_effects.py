@@ -41,8 +41,9 @@ _NAMESPACE_SECONDS: Final = 5.0
 _LATER_SECONDS: Final = 5.0
 """After how long an application is submitted again whose id is still in use."""
 _EMPTY_SECONDS: Final = 90.0
-_FAILED_MAX: Final = 10_000
 """After how long an application without pods is removed that the scheduler has not completed itself."""
+_FAILED_MAX: Final = 10_000
+"""How many of the last applications that failed are known."""
 
 # ------------------------------------------------------------------------------------------------- submitting
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Protocol, final
 
@@ -17,10 +16,12 @@ from ...core.explanation.one_line import explanation_line
 from ...core.resolvers.resolver import UserResolver
 from ...core.scheduler.answering.questions import QueueAndUser
 from ...core.scheduler.engine_names import EngineName
+from ...core.scheduler.managers.callbacks import TakesAnnouncements
 from ...core.scheduler.scheduler import Scheduler
 from ...core.scheduler.stepping import advance_while_resting, rests
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager, SchedulerAPI
+from ...si.older_generation import EventsHappened
 from .reporting.run_series import FairTerms, QueueBounds
 
 
@@ -281,22 +282,18 @@ class CallbackGuard(ResourceManager):
             self._failure = self._failure or error
 
 
-class AnnouncedManager(ResourceManager, ABC):
+class AnnouncedManager(ResourceManager, TakesAnnouncements):
     """A resource manager that takes some announcements of the model without a message."""
 
-    @abstractmethod
-    def announced(self, announcement: Announcement) -> bool:
-        """Process an announcement; return false for one that is to come as a message."""
 
-
-class AnnouncementGuard(CallbackGuard):
+class AnnouncementGuard(CallbackGuard, TakesAnnouncements):
     """A guard of a callback that takes announcements without messages: that saves a tenth of a simulation."""
 
     def __init__(self, inner: AnnouncedManager) -> None:
         super().__init__(inner)
         self._announced = inner.announced
 
-    def announced(self, announcement: Announcement) -> bool:
+    def announced(self, announcement: Announcement | EventsHappened) -> bool:
         """Pass the call on."""
         try:
             return self._announced(announcement)

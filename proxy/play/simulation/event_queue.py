@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import TypeAlias, final
 
@@ -158,22 +158,30 @@ class PiecesOfWork:
         workload: The workload.
         events: Those that follow an application are submitted by it.
         requests: Gets the removals of these applications.
+        outcome_of: Returns how an application ends, by its id.
     """
 
-    def __init__(self, workload: SimulatedWorkload, events: EventQueue, requests: PendingRequests) -> None:
+    def __init__(
+        self,
+        workload: SimulatedWorkload,
+        events: EventQueue,
+        requests: PendingRequests,
+        outcome_of: Callable[[str], ApplicationOutcome],
+    ) -> None:
         self.steps_done = 0
         """How many pieces were submitted, and how many are over."""
         self._events = events
         self._requests = requests
+        self._outcome_of = outcome_of
         self._left = _pieces_of_linked(workload)
 
-    def over(self, application_id: str, outcome: ApplicationOutcome, now_ns: int) -> None:
-        """Count a piece that is over, of an application that ends so with its last one."""
+    def over(self, application_id: str, now_ns: int) -> None:
+        """Count a piece of an application that is over; with the last one the application ends."""
         self.steps_done += 1
         left = self._left.get(application_id)
         if left is None:
             return
         self._left[application_id] = left - 1
         if left == 1:
-            self._requests.add_removal(application_id, outcome)
+            self._requests.add_removal(application_id, self._outcome_of(application_id))
             self._events.follow(application_id, now_ns)

@@ -27,6 +27,7 @@ from ....model.values.messages import (
     TerminationType,
 )
 from ...si import si_pb2 as si
+from ...si.older_generation import EventsHappened
 from .accounts import Account, Accounts, Owner
 from .core import AnnouncedManager, AnnouncementGuard, Core, PoolGuard
 from .event_queue import EventQueue, PendingRequests, PiecesOfWork
@@ -122,7 +123,12 @@ class SimulatedRM(AnnouncedManager):
         self._work: dict[str, Work] = {}
         self._event_queue = EventQueue(workload)
         self._pending_requests = PendingRequests(core.api, RM_ID)
-        self._pieces = PiecesOfWork(workload, self._event_queue, self._pending_requests)
+        self._pieces = PiecesOfWork(
+            workload,
+            self._event_queue,
+            self._pending_requests,
+            lambda name: self._applications[name].outcome,
+        )
         self._guard = _guarded(self, workload, record)
 
     # ----------------------------------------------------------------------------------- traffic
@@ -155,9 +161,7 @@ class SimulatedRM(AnnouncedManager):
                 self._record.completed(key, now_ns)
                 self._pending_requests.add_release(release_message(key, entry.application_id))
                 del self._work[key]
-                self._pieces.over(
-                    entry.application_id, self._applications[entry.application_id].outcome, now_ns
-                )
+                self._pieces.over(entry.application_id, now_ns)
         if self._nodes.next_ns() is not None:
             self._pending_requests.send()
             self._nodes.change(now_ns)
@@ -231,7 +235,7 @@ class SimulatedRM(AnnouncedManager):
             key = rejection.allocationKey
             self._drop(key, without_names(rejection.reason, key, rejection.applicationID))
 
-    def announced(self, announcement: Announcement) -> bool:
+    def announced(self, announcement: Announcement | EventsHappened) -> bool:
         """Take a placement, a state that is no failure, and the end of what is recorded as completed."""
         if isinstance(announcement, ApplicationChanged) and announcement.state not in _FAILED_STATES:
             if announcement.state in _RUNNING_STATES:
@@ -345,7 +349,7 @@ class SimulatedRM(AnnouncedManager):
         application_id = self._record.waiting[key].application_id
         self._record.rejected(key, self._now_ns(), reason)
         del self._work[key]
-        self._pieces.over(application_id, self._applications[application_id].outcome, self._now_ns())
+        self._pieces.over(application_id, self._now_ns())
 
     def _placed(self, key: str, node_id: str) -> None:
         """Start a task; a placeholder does not run."""
@@ -380,11 +384,7 @@ class SimulatedRM(AnnouncedManager):
     def _overran(self, key: str) -> None:
         """Record the end of a task that has run for its walltime: it completed if it ends at this moment."""
         now_ns, duration_ns = self._now_ns(), self._work.pop(key).task.duration_ns
-        self._pieces.over(
-            self._record.running[key].application_id,
-            self._applications[self._record.running[key].application_id].outcome,
-            self._now_ns(),
-        )
+        self._pieces.over(self._record.running[key].application_id, now_ns)
         if duration_ns is not None and self._record.running[key].placed_at_ns + duration_ns <= now_ns:
             self._record.completed(key, now_ns)
         else:
@@ -397,9 +397,7 @@ class SimulatedRM(AnnouncedManager):
             return
         if not is_due or self._applications[entry.application_id].phase is ApplicationPhase.ENDED:
             self._record.given_up(entry)
-            self._pieces.over(
-                entry.application_id, self._applications[entry.application_id].outcome, self._now_ns()
-            )
+            self._pieces.over(entry.application_id, self._now_ns())
             return
         again = replace(work, repetition=work.repetition + 1)
         self._ask(again, replace(entry, is_repeated=True))

@@ -366,8 +366,8 @@ def test_a_cycle_takes_as_long_however_many_wait() -> None:
         removal = ApplicationRemoval("b", PARTITION)
         return lines_executed(place), lines_executed(lambda: h.partition.update_applications([], [removal]))
 
-    few, many = cost(10), cost(1_000)
-    assert max(many[0] / few[0], many[1] / few[1]) < 1.05, f"{few} lines with 10, {many} with 1,000"
+    cost(10)  # What is found once is known then.
+    assert cost(10) == cost(1_000)
 
 
 def test_a_reload_leaves_them_waiting() -> None:

@@ -6,6 +6,7 @@ import inspect
 import json
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,10 +21,13 @@ from .....model.values.messages import (
     AllocationPlaced,
     AllocationsRejected,
     AllocationsReleased,
+    Announcement,
     ApplicationsAnswered,
     NodesAnswered,
 )
-from ....si.older_generation import Delivery
+from ....si.api import ResourceManagerCallback
+from ....si.older_generation import Delivery, EventsHappened
+from ....si.writing import dispatch
 
 _FAULTS: Final = (
     ArithmeticError,
@@ -56,6 +60,22 @@ class CallbackFailure:
     error: BaseException
     subject: str = ""
     """The node, application or ask that a policy was asked about."""
+
+
+class TakesAnnouncements(ABC):
+    """A callback in this package that takes some announcements of the model without a message."""
+
+    @abstractmethod
+    def announced(self, announcement: Announcement | EventsHappened) -> bool:
+        """Process an announcement; return false for one that is to come as a message."""
+
+
+def dispatcher_for(callback: ResourceManagerCallback) -> Callable[..., None]:
+    """Return `dispatch`; for a callback that takes announcements itself, one for those that it leaves."""
+    if not isinstance(callback, TakesAnnouncements):
+        return dispatch
+    takes = callback.announced
+    return lambda news, callback, older: None if takes(news) else dispatch(news, callback, older=older)
 
 
 ErrorHook: TypeAlias = "Callable[[CallbackFailure], object]"

@@ -26,13 +26,20 @@ from .....model.values.events import EventRecord
 from .....model.values.messages import Announcement, short_partition_name
 from ....si.api import Connected, DeferredPredicates, ResourceManagerCallback
 from ....si.older_generation import Delivery, EventsHappened, Generation, InGeneration
-from ....si.writing import callback_for, dispatch
+from ....si.writing import callback_for
 from ...events.log import EventLog, Receiver, takes_events
 from ...metrics.figures import ManagerCounts, ManagerFigures, Metrics
 from ...recording.observer import NewPartition, Observer
 from ...resolvers.partition_resolvers import PartitionResolver
 from ...resolvers.resolver import UserResolver
-from .callbacks import CallbackFailures, CallbackThreads, Outbox, announcement_fields, summariser
+from .callbacks import (
+    CallbackFailures,
+    CallbackThreads,
+    Outbox,
+    announcement_fields,
+    dispatcher_for,
+    summariser,
+)
 from .extra_configurations import ExtraConfigurations
 from .manager_life import ManagerLife, ManagerStatus
 from .predicates import AnswerWait, CallbackQuestions, DeferredCalls, predicates_of
@@ -265,7 +272,7 @@ class Managers:
         note = partial(self.failures.note, rm_id)
         threads = self.callback_threads
         silenced = threading.Event()
-        tell = _telling(getattr(callback, "announced", None))
+        tell = dispatcher_for(callback)
 
         def deliver(delivery: Delivery) -> None:
             if silenced.is_set():
@@ -441,13 +448,6 @@ class Managers:
         self._engine.retire(partition)
         for incarnation in incarnations:
             self.observer.retired(incarnation)
-
-
-def _telling(takes: Callable[[Announcement | EventsHappened], bool] | None) -> Callable[..., None]:
-    """Return `dispatch`; for a callback that takes announcements itself, one for those that it leaves."""
-    if takes is None:
-        return dispatch
-    return lambda news, callback, older: None if takes(news) else dispatch(news, callback, older=older)
 
 
 def _settled(delivery: Delivery, generation: Generation) -> tuple[Announcement | EventsHappened, bool]:

@@ -9,19 +9,10 @@ from support.proxy.manager_requests import (
     node_request,
     release_request,
 )
+from support.proxy.promised_starts import PROMISING
 
 from licorne import ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si
-
-_CONFIGURATION = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: "*"
-        properties: {backfill.reservations: "1"}
-        queues: [{name: leaf}]
-"""
 
 
 class _Manager(ResourceManager):
@@ -44,7 +35,7 @@ def _submit(scheduler: Scheduler, name: str, memory: int, walltime: str, applica
 
 def _waiting(scheduler: Scheduler, manager: _Manager) -> None:
     """Let `big` be promised the room of `early` in an hour, and `long` wait, which would delay it."""
-    scheduler.register("rm", manager, configuration=_CONFIGURATION)
+    scheduler.register("rm", manager, configuration=PROMISING)
     scheduler.update_node(node_request("node", memory=100))
     _submit(scheduler, "early", 50, "1h")
     _submit(scheduler, "big", 80, "1h")

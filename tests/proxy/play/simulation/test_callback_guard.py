@@ -11,6 +11,7 @@ from licorne.proxy.play.simulation.core import (
 )
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
+from licorne.proxy.si.older_generation import EventsHappened
 
 
 class _Failing(ResourceManager):
@@ -25,7 +26,7 @@ class _Failing(ResourceManager):
 
 
 class _FailingAtOnce(AnnouncedManager):
-    def announced(self, announcement: Announcement) -> bool:  # noqa: ARG002 - it fails anyway
+    def announced(self, announcement: Announcement | EventsHappened) -> bool:  # noqa: ARG002 - it fails anyway
         raise ValueError("third")
 
 
