@@ -171,16 +171,16 @@ def test_a_door_serves_clients_and_readers_as_a_server_does(tmp_path: Path) -> N
         ]
         nodes = document(str(server.rest), "/ws/v1/partition/second/nodes")
         assert ["node-second"] == [each["nodeID"] for each in nodes]
-        queues.write_text(TWO + "# changed\n", encoding="utf-8")
-        wait_until(lambda: client.configuration_text("rm").endswith("# changed\n"), "it has read the file")
-        wait_until(lambda: len(children(server.process.pid)) == 3, "two workers, and one that is ready")
-        workers = children(server.process.pid)
         answer = partial(HistoryFile(history).ask, period=Period(0, 2**62), by=Grouping.PARTITION)
         both, subjects = {"[rm]default", "[rm]second"}, (HistorySubject.USAGE, HistorySubject.WAITS)
         wait_until(
             lambda: all(both == {row[0] for row in answer(subject).rows} for subject in subjects),
-            "the workers have written what they did",
+            "both workers have written what they did, and their first configuration",
         )
+        queues.write_text(TWO + "# changed\n", encoding="utf-8")
+        wait_until(lambda: client.configuration_text("rm").endswith("# changed\n"), "it has read the file")
+        wait_until(lambda: len(children(server.process.pid)) == 3, "two workers, and one that is ready")
+        workers = children(server.process.pid)
 
     server.process.send_signal(signal.SIGTERM)
     server.process.communicate(timeout=WAIT_SECONDS)
